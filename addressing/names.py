@@ -20,21 +20,23 @@ def check_node_name(name: str) -> str:
     """Return ``name``; raise BadValue if no mesh, router or broker may have the name."""
     if not _NODE_NAME.fullmatch(name):
         raise BadValue(
-            f"{name!r} is no name: expected 1 to 64 of A-Z a-z 0-9 _ . - beginning with letter or digit", "AM107"
+            f"{name!r} is not a valid name: expected 1 to 64 of A-Z a-z 0-9 _ . - beginning with a letter or digit",
+            "AM107",
         )
     return name
 
 
 def check_router_name(name: str) -> str:
     if name == "all":
-        raise BadValue("'all' cannot be the name of a router: it means every router", "AM107")
+        raise BadValue("'all' is not a valid name of a router: 'all' means every router", "AM107")
     return check_node_name(name)
 
 
 def check_user_name(name: str) -> str:
     if not _USER_NAME.fullmatch(name):
         raise BadValue(
-            f"{name!r} is no user name: expected up to 255 of A-Z a-z 0-9 _ . @ + - beginning with letter or digit",
+            f"{name!r} is not a valid user name: expected up to 255 of A-Z a-z 0-9 _ . @ + - "
+            "beginning with a letter or digit",
             "AM107",
         )
     return name

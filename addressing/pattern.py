@@ -39,16 +39,18 @@ def check_pattern(pattern: str) -> str:
     if not pattern:
         raise PatternError("an address cannot be empty")
     if len(pattern) > MAX_ADDRESS_CHARS:
-        raise PatternError(f"an address has at most {MAX_ADDRESS_CHARS} characters, this one {len(pattern)}")
+        raise PatternError(f"expected an address of at most {MAX_ADDRESS_CHARS} characters, got {len(pattern)}")
     bad = _FORBIDDEN.search(pattern)
     if bad:
         raise PatternError(f"{pattern!r} contains {bad[0]!r}: white space and control characters are not allowed")
     if "${" in pattern:
-        raise PatternError(f"{pattern!r}: the only variable is {_USER}, and only in send and receive of users")
+        raise PatternError(
+            f"{pattern!r}: the only variable is {_USER}, and it is allowed only in send and receive of users"
+        )
     if normalize(pattern) != pattern:
-        raise PatternError(f"{pattern!r}: write the address without scheme and host, {normalize(pattern)!r}")
+        raise PatternError(f"{pattern!r}: expected the address without scheme and host, {normalize(pattern)!r}")
     if is_internal(pattern):
-        raise PatternError(f"{pattern!r} belongs to the mesh itself", "AM402")
+        raise PatternError(f"{pattern!r} is reserved for the mesh itself", "AM402")
     _check_wildcards(pattern)
     return pattern
 

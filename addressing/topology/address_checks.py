@@ -51,10 +51,10 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
         refused = (*refused, "priority")
     for key in refused:
         if key in address.model_fields_set:
-            message = f"{subject} {key!r} has no meaning for type {kind}"
+            message = f"{subject} {key!r} is not valid for type {kind}"
             yield Problem((*path, key), "AM405", message, at_key=True, relies_on=((*path, "type"),))
     if address.spill and kind.is_distributed and address.distribution is not Distribution.CLOSEST:
-        message = f"{subject} 'spill' has a meaning only with 'distribution: closest'"
+        message = f"{subject} 'spill' is valid only with 'distribution: closest'"
         fix = "add 'distribution: closest', or remove 'spill': balanced addresses always use all consumers with credit."
         yield Problem((*path, "spill"), "AM405", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
     yield from _check_brokers(path, subject, address)
@@ -68,15 +68,15 @@ def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> 
     fixes = {
         "broker_address": f"remove it, or declare one address with it: '{as_key(example)}: "
         f"{{type: {address.type}, broker_address: NAME}}'.",
-        "fallback": f"declare each address that is to keep messages by its name, with a queue of its own, beside the "
+        "fallback": f"declare each address that needs a fallback by its name, with a queue of its own, beside the "
         f"pattern: '{as_key(example)}: {{type: anycast, fallback: {example}.waiting}}' and "
-        f"'{as_key(example + '.waiting')}: queue'; or have the messages of all its addresses kept: "
+        f"'{as_key(example + '.waiting')}: queue'; or make the whole pattern a queue: "
         f"'{as_key(pattern)}: queue'.",
     }
     is_fitting = {"broker_address": address.type.is_stored, "fallback": address.type.is_distributed}
     for key, fix in fixes.items():
         if getattr(address, key) and is_fitting[key]:
-            message = f"{subject} {key!r} would fold every address of the pattern into one"
+            message = f"{subject} {key!r} would lead every address of the pattern to one queue"
             yield Problem((*path, key), "AM406", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
 
 
@@ -84,7 +84,13 @@ def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Probl
     if address.broker is not None and address.brokers:
         # The fix names no brokers: a name may be wrong, and a list long.
         fix = "keep 'brokers: [NAME, NAME]' for a queue on several brokers, 'broker: NAME' for one; remove the other."
-        yield Problem((*path, "broker"), "AM406", f"{subject} both 'broker' and 'brokers'", fix=fix, at_key=True)
+        yield Problem(
+            (*path, "broker"),
+            "AM406",
+            f"{subject} expected one of 'broker' and 'brokers', got both",
+            fix=fix,
+            at_key=True,
+        )
     for i, broker in enumerate(address.brokers):
         if broker in address.brokers[:i]:
             fix = f"write 'brokers: [{', '.join(dict.fromkeys(address.brokers))}]'."
@@ -137,7 +143,7 @@ def _check_fallbacks(topology: Topology, declared: Declared) -> Iterator[Problem
 def _no_queue(path: Path, subject: str, name: str, what: str, topology: Topology) -> Problem:
     queues = _plain_queues(topology)
     new = _new_queue(str(path[1]), topology)
-    which = f"name a queue, such as 'fallback: {queues[0]}', or" if queues else "there is no queue that it could name:"
+    which = f"name a queue, such as 'fallback: {queues[0]}', or" if queues else "the topology has no free queue:"
     fix = f"{which} declare one, '{as_key(new)}: queue', and write 'fallback: {new}'."
     return Problem(path, "AM408", f"{subject} the fallback {name!r} is {what}, expected one queue", fix=fix)
 
@@ -163,7 +169,7 @@ def _unknown_fallback(path: Path, subject: str, name: str, topology: Topology, d
     yield Problem(
         path,
         "AM407",
-        f"{subject} the fallback {name!r} is no address of this mesh",
+        f"{subject} the fallback {name!r} is not an address of this mesh",
         hint=hint_for(name, queues, title="queues"),
         fix=f"add the queue, '{as_key(name)}: queue', or correct the name.",
         suggestion=nearest(name, queues),

@@ -34,19 +34,23 @@ def parse_broker_url(url: str) -> BrokerUrl:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise BadValue("malformed URL: what stands in [brackets] is no IPv6 address", "AM302") from None
+        raise BadValue("malformed URL: expected an IPv6 address in the [brackets]", "AM302") from None
     try:
         port = parts.port
     except ValueError:
         port = 0
     if port == 0:
-        raise BadValue("the port is no number from 1 to 65535", "AM302")
+        raise BadValue("malformed URL: expected a port from 1 to 65535", "AM302")
     if parts.scheme not in ("amqp", "amqps"):
         raise BadValue(f"expected amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302")
     if not parts.hostname:
-        raise BadValue("the URL names no host: expected amqp://host:port", "AM302")
+        raise BadValue("the URL has no host: expected amqp://host:port", "AM302")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise BadValue("expected nothing after host and port: see address_prefix and hostname", "AM302")
+        raise BadValue(
+            "expected nothing after host and port: a prefix of addresses goes into address_prefix, a virtual host "
+            "into hostname",
+            "AM302",
+        )
     is_tls = parts.scheme == "amqps"
     user, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
     return BrokerUrl(parts.hostname, port or (AMQPS_PORT if is_tls else AMQP_PORT), is_tls, user, password)

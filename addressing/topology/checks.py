@@ -55,7 +55,7 @@ def _check_connections(topology: Topology, declared: Declared) -> Iterator[Probl
             yield from unknown("router", path, connection.to, declared.routers, f"router {name!r}: connector to")
             pair = frozenset((name, connection.to))
             if len(pair) == 1:
-                yield Problem(path, "AM201", f"router {name!r}: connector to itself")
+                yield Problem(path, "AM201", f"router {name!r}: the router connects to itself")
             elif pair in declarers:
                 message = f"{name!r} and {connection.to!r} are connected already, by router {declarers[pair]!r}"
                 yield Problem(path, "AM202", message)
@@ -154,7 +154,7 @@ def _machine(host: str) -> str:
 def _free_port(port: int, topology: Topology) -> str:
     taken = {bind.port for bind in _binds(topology)}
     free = next((candidate for candidate in range(port + 1, 65_536) if candidate not in taken), None)
-    return f"not used by this mesh: {free}" if free else ""
+    return f"ports that this mesh does not use: {free}" if free else ""
 
 
 def _check_listeners(topology: Topology) -> Iterator[Problem]:
@@ -219,13 +219,13 @@ def _check_kind_of_broker(path: Path, name: str, broker: Broker) -> Iterator[Pro
     foreign, kind = (_EXISTING_ONLY, "embedded") if broker.is_embedded else (_EMBEDDED_ONLY, "existing")
     for key in foreign:
         if key in broker.model_fields_set:
-            yield Problem((*path, key), "AM303", f"{key!r} has no meaning for an {kind} broker", at_key=True)
+            yield Problem((*path, key), "AM303", f"{key!r} is not valid for an {kind} broker", at_key=True)
 
 
 def _check_users(topology: Topology) -> Iterator[Problem]:
     anonymous = topology.users.get(ANONYMOUS)
     if anonymous and anonymous.password is not None:
-        yield Problem(("users", ANONYMOUS, "password"), "AM502", "'anonymous' has no password", at_key=True)
+        yield Problem(("users", ANONYMOUS, "password"), "AM502", "user 'anonymous' cannot have a password", at_key=True)
 
 
 def check_reach(topology: Topology) -> Iterator[Problem]:

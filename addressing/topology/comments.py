@@ -37,7 +37,7 @@ def _found(pattern: re.Pattern[str], number: int, lines: list[str]) -> Iterator[
         word, col = found["found"], found.start("found")
         meant = f"write {word[1:]!r}" if pattern is _WORD else f'quote it, "{word}"'
         message = f"{word!r} begins a comment: YAML does not read it"
-        fix = f"{meant}; if a comment is meant, put a space after '#'."
+        fix = f"{meant}; for a comment, put a space after '#'."
         yield Problem((), "AM009", message, fix=fix, severity="warning", span=Span(number, col, len(word)))
 
 

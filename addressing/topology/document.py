@@ -88,7 +88,7 @@ class _Reader:
         if self._count > _MAX_VALUES:
             raise YAMLError(f"more than {_MAX_VALUES} values, aliases counted each time they are used")
         if id(node) in self._open:
-            self._refuse(path, "an alias inside the value that it names")
+            self._refuse(path, "an alias inside its own anchor's value")
             return None
         if isinstance(node, ScalarNode):
             return self._scalar(path, node)
@@ -169,7 +169,7 @@ class _Reader:
     def _refuse(self, path: Path, what: str, span: Span | None = None) -> None:
         if span is None:
             self._document.refused.add(path)
-        self._document.problems.append(Problem(path, "AM008", f"{what}: not used in topologies", span=span))
+        self._document.problems.append(Problem(path, "AM008", f"{what}: not allowed in a topology", span=span))
 
 
 def _plain(kind: str, text: str) -> Any:

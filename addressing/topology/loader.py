@@ -80,7 +80,7 @@ def read_text(file: pathlib.Path) -> str:
     except FileNotFoundError:
         raise _file_error(file, "AM001", "no such file", hint=_similar_file(file)) from None
     except IsADirectoryError:
-        raise _file_error(file, "AM002", "this is a folder, expected a file", hint=_topologies_in(file)) from None
+        raise _file_error(file, "AM002", "expected a file, got a folder", hint=_topologies_in(file)) from None
     except OSError as error:
         raise _file_error(file, "AM002", f"cannot be read: {error.strerror}") from None
     try:
@@ -192,7 +192,7 @@ def _stem(file: pathlib.Path) -> str:
 
 def _topologies_in(folder: pathlib.Path) -> str:
     names = [str(path) for path in _siblings(folder)]
-    return f"in it: {', '.join(names[:8])}" if names else "it has no .yml files"
+    return f"files there: {', '.join(names[:8])}" if names else "the folder has no .yml files"
 
 
 def _siblings(folder: pathlib.Path) -> Iterator[pathlib.Path]:

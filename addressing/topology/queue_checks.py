@@ -52,7 +52,7 @@ def _check_needs(path: Path, pattern: str, address: Address) -> Iterator[Problem
 def _check_pattern_options(path: Path, pattern: str, address: Address) -> Iterator[Problem]:
     for key in PATTERN_OPTIONS:
         if key in address.model_fields_set and address.type.has_queues and not is_pattern(pattern):
-            message = f"address {pattern!r}: {key!r} is for a pattern, and this is one queue"
+            message = f"address {pattern!r}: {key!r} is valid only for a pattern, and this address is a single queue"
             yield Problem((*path, key), "AM416", message, at_key=True, relies_on=((*path, "type"),))
 
 
@@ -60,7 +60,9 @@ def _check_brokers(path: Path, pattern: str, address: Address, topology: Topolog
     existing = [name for name in _brokers_of(address, topology) if not topology.brokers[name].is_embedded]
     for key in (*QUEUE_OPTIONS, *PATTERN_OPTIONS, "subscription_expiry_s") if existing else ():
         if key in address.model_fields_set:
-            message = f"address {pattern!r}: {key!r} has no meaning at the existing broker {existing[0]!r}"
+            message = (
+                f"address {pattern!r}: {key!r} is not valid for a queue or topic at the existing broker {existing[0]!r}"
+            )
             relies_on: tuple[Path, ...] = ((*path, "broker"), (*path, "brokers"), ("default_broker",), ("brokers",))
             yield Problem((*path, key), "AM413", message, at_key=True, relies_on=relies_on)
 
@@ -92,7 +94,7 @@ def _check_way(
         if declared.addresses is not None:
             queues = [queue for queue in _plain_queues(topology) if queue != path[1]]
             fix = f"declare it, '{_declared(name, wanted, topology)}', or name another queue."
-            yield cannot("is no address of this mesh", fix, known=queues)
+            yield cannot("is not an address of this mesh", fix, known=queues)
         return
     other, place = topology.addresses[target], ("addresses", target)
     if not other.type.has_queues:
@@ -105,7 +107,9 @@ def _check_way(
     # A queue without any broker is reported as such elsewhere.
     if has and missing:
         what = f"is on {_names(has)}, but not on {_names(missing)}, where the address is"
-        fix = f"have {target!r} be there too, 'brokers: [{', '.join([*has, *missing])}]', or name a queue that is."
+        fix = (
+            f"put {target!r} on all of them, 'brokers: [{', '.join([*has, *missing])}]', or name a queue that is there."
+        )
         relies_on = tuple((*part, key) for part in (path, place) for key in ("broker", "brokers"))
         yield cannot(what, fix, *relies_on, ("default_broker",), ("brokers",))
 
@@ -150,7 +154,7 @@ def _walk(pattern: str, trail: list[str], ways: dict[str, dict[str, str | None]]
     for way, target in ways[pattern].items():
         if target in trail:
             legs = " -> ".join([*trail[trail.index(target) :], target])
-            message = f"address {pattern!r}: {way!r} closes a round, {legs}"
+            message = f"address {pattern!r}: {way!r} closes a cycle of queues, {legs}"
             relies_on: tuple[Path, ...] = tuple(("addresses", each) for each in trail)
             yield Problem(("addresses", pattern, way), "AM411", message, relies_on=relies_on)
         elif target is not None:

@@ -92,7 +92,7 @@ def _fix_of_name(path: Path, detail: ErrorDetails) -> str:
     if detail["type"] != "AM107":
         return ""
     suggestion = similar_user_name(detail["input"]) if path[0] == "users" else similar_node_name(detail["input"])
-    return f"write {suggestion!r}, for example, also where something refers to it."
+    return f"write {suggestion!r}, for example, and change references to the old name, too."
 
 
 def _unknown_key(path: Path) -> Problem:
@@ -130,7 +130,7 @@ def _wrong_value(path: Path, detail: ErrorDetails, data: Any) -> Problem:
     if wanted:
         part = PARTS.get(shape_of(path))
         wanted = _SHORTHANDS.get(part, wanted) if part else wanted
-        hint = "put it in quotes to make it text" if wanted == "text" and isinstance(value, int | float) else ""
+        hint = "put the value in quotes to make it text" if wanted == "text" and isinstance(value, int | float) else ""
         return Problem(path, "AM105", f"{_subject(path)}expected {wanted}{found}", hint=hint, fix=f"write {wanted}.")
     fix = f"write {_range(path) or _limit(detail)}."
     return Problem(path, "AM106", f"{_subject(path)}expected {_limit(detail)}{found}", fix=fix)
@@ -140,7 +140,7 @@ def _no_such_word(path: Path, value: str, expected: str) -> Problem:
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
     message = f"{_subject(path)}expected {listing(words)}, got {value!r}"
     suggestion = nearest(value, words)
-    fix = f"write {suggestion!r}, if that is meant, or another of the allowed words." if suggestion else ""
+    fix = f"write {suggestion!r}, or another of the allowed words." if suggestion else ""
     fix = fix or f"write one of: {', '.join(words)}."
     return Problem(path, "AM106", message, hint=hint_for(value, words, title="allowed"), fix=fix, suggestion=suggestion)
 

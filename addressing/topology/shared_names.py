@@ -45,7 +45,7 @@ def _difference(one: Address, other: Address) -> str | None:
 
 def _disagree(pattern: str, name: str, broker: str, other: str, key: str) -> Problem:
     path: Path = ("addresses", pattern)
-    message = f"address {pattern!r}: {name!r} at {broker} is address {other!r} too, which has another {key!r}"
+    message = f"address {pattern!r}: {name!r} at {broker} is also address {other!r}, which has another {key!r}"
     theirs: Path = ("addresses", other)
     relies_on = tuple((*of, part) for of in (path, theirs) for part in (key, "broker", "brokers"))
     return Problem((*path, "broker_address"), "AM415", message, relies_on=(*relies_on, ("default_broker",)))

@@ -28,7 +28,7 @@ def _missed(topic: str, home: str, pattern: str, broker: str) -> Problem:
     return Problem(
         ("addresses", topic),
         "AM414",
-        f"who subscribes to {pattern!r}, on {broker}, does not get what is sent to {topic!r}, on {home}",
+        f"a subscriber of {pattern!r}, on {broker}, does not get the messages of {topic!r}, on {home}",
         fix=f"keep both on one broker, or have consumers subscribe to {topic!r} too.",
         at_key=True,
         severity="warning",

@@ -18,7 +18,8 @@ def check_subscriptions(topology: Topology) -> Iterator[Problem]:
             yield Problem(
                 ("brokers", name),
                 "AM305",
-                f"broker {name!r}: a user with the right to a topic can take, and end, subscriptions of other users",
+                f"broker {name!r}: a user who may receive from a topic can also take from, and end, "
+                "other users' subscriptions to it",
                 at_key=True,
                 severity="warning",
             )

@@ -117,7 +117,7 @@ def test_a_fallback_that_nobody_declared_suggests_a_queue_that_somebody_did() ->
     queues = "addresses:\n  store: {type: queue, broker: b1}\n  rpc: {type: anycast, fallback: stroe}\n"
     (error,) = errors_of(TWO + queues)
     assert str(error).splitlines() == [
-        "mesh.yml:6:34  AM407  address 'rpc': the fallback 'stroe' is no address of this mesh",
+        "mesh.yml:6:34  AM407  address 'rpc': the fallback 'stroe' is not an address of this mesh",
         "    6 |   rpc: {type: anycast, fallback: stroe}",
         "      |                                  ^^^^^ did you mean 'store'?  queues: store",
         "fix: add the queue, 'stroe: queue', or correct the name.      amqpmesh explain AM407",
@@ -147,20 +147,20 @@ DEAD_LETTERS = TWO + "addresses:\n  orders: {type: queue, %s, dead_letter: dead}
             "broker: b1",
             "dead: {type: queue, broker: b2}",
             "is on broker 'b2', but not on broker 'b1', where the address is",
-            "have 'dead' be there too, 'brokers: [b2, b1]', or name a queue that is.",
+            "put 'dead' on all of them, 'brokers: [b2, b1]', or name a queue that is there.",
             "dead: {type: queue, brokers: [b2, b1]}",
         ),
         (
             "brokers: [b1, b2]",
             "'dead.#': {type: queue, broker: b2}\n  dead: {type: queue, broker: b1}",
             "is on broker 'b1', but not on broker 'b2', where the address is",
-            "have 'dead' be there too, 'brokers: [b1, b2]', or name a queue that is.",
+            "put 'dead' on all of them, 'brokers: [b1, b2]', or name a queue that is there.",
             "dead: {type: queue, brokers: [b1, b2]}",
         ),
         (
             "brokers: [b1, b2]",
             "rpc: anycast",
-            "is no address of this mesh",
+            "is not an address of this mesh",
             "declare it, 'dead: {type: queue, brokers: [b1, b2]}', or name another queue.",
             "dead: {type: queue, brokers: [b1, b2]}",
         ),
@@ -254,7 +254,7 @@ def test_a_topic_that_a_subscription_on_another_broker_misses_is_a_warning(tmp_p
     file.write_text(TOPICS_ON_TWO + "  news.sport: topic\n  news.alerts: {type: topic, broker: b2}\n")
     (warning,) = load(file).warnings
     assert (warning.code, warning.line, warning.severity) == ("AM414", 8, "warning")
-    assert "who subscribes to 'news.#', on b1, does not get what is sent to 'news.alerts', on b2" in str(warning)
+    assert "a subscriber of 'news.#', on b1, does not get the messages of 'news.alerts', on b2" in str(warning)
 
 
 def test_topics_of_two_brokers_that_no_filter_has_in_common_are_no_warning(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_what_is_below_a_misspelt_key_is_shown_where_it_stands() -> None:
     [
         (
             HEAD + "addresses: {a: {type: anycast, fallback: a}}",
-            "there is no queue that it could name: declare one, 'a.waiting: queue', and write 'fallback: a.waiting'.",
+            "the topology has no free queue: declare one, 'a.waiting: queue', and write 'fallback: a.waiting'.",
         ),
         (
             HEAD + "addresses: {q: {type: queue, broker: b1}, a.b: {type: anycast, fallback: q.#}}",
@@ -167,12 +167,15 @@ def test_what_is_below_a_misspelt_key_is_shown_where_it_stands() -> None:
             HEAD + "addresses: {a.*: {type: queue, broker: b1, broker_address: x}}",
             "remove it, or declare one address with it: 'a.x: {type: queue, broker_address: NAME}'.",
         ),
-        ("mesh: two words\nrouters: {r1: }", "write 'two-words', for example, also where something refers to it."),
-        ("mesh: m\nrouters: {all: }", "write 'all-1', for example, also where something refers to it."),
-        (HEAD + "users: {'a b@c': }", "write 'a-b@c', for example, also where something refers to it."),
+        (
+            "mesh: two words\nrouters: {r1: }",
+            "write 'two-words', for example, and change references to the old name, too.",
+        ),
+        ("mesh: m\nrouters: {all: }", "write 'all-1', for example, and change references to the old name, too."),
+        (HEAD + "users: {'a b@c': }", "write 'a-b@c', for example, and change references to the old name, too."),
         ("mesh: m\nrouters: {r1: {port: 70000}}", "write a number from 1 to 65535."),
         ("mesh: m\nrouters: {r1: {listeners: [{max_links: 0}]}}", "write a number, 1 or more."),
-        (HEAD + "addresses: {a: topik}", "write 'topic', if that is meant, or another of the allowed words."),
+        (HEAD + "addresses: {a: topik}", "write 'topic', or another of the allowed words."),
         ("mesh: m\nrouters: {}", "add a router: 'routers: {r1: {listeners: [5672]}}'."),
     ],
 )
