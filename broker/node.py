@@ -183,10 +183,10 @@ class BrokerNode:
         return endpoint
 
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
-        raise LocalStateError(f"a broker dials nobody, yet {connector!r} is connected")
+        raise LocalStateError(f"a broker dials no connection, but connector {connector!r} is connected")
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
-        raise LocalStateError(f"a broker dials nobody, yet {connector!r} failed: {reason}")
+        raise LocalStateError(f"a broker dials no connection, but connector {connector!r} failed: {reason}")
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         self._look_at_clock(now)

@@ -17,14 +17,14 @@ def zone_of(text: str) -> ZoneInfo:
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"--tz {text!r} is no time zone: expected one such as Europe/Zurich") from None
+        raise ValueError(f"--tz {text!r} is not a valid time zone: expected one such as Europe/Zurich") from None
 
 
 def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> Span:
     """Times are in ``tz`` unless they name a zone. Raise ValueError for text that is no time, or an empty span."""
     span = Span(_us(since, "--from", tz), _us(until, "--to", tz))
     if span.from_us is not None and span.to_us is not None and span.from_us >= span.to_us:
-        raise ValueError(f"--from {since} is not before --to {until}: nothing lies between them")
+        raise ValueError(f"--from {since} is not before --to {until}: expected an earlier --from")
     return span
 
 
@@ -32,7 +32,7 @@ def window_us_of(seconds: float) -> int:
     """Raise ValueError for a window without length, or of more than a year."""
     # Written so that NaN, neither less nor more, is refused too.
     if not 1 <= seconds * US_PER_S <= LONGEST_S * US_PER_S:
-        raise ValueError(f"--window is {seconds:g} s: must be longer than 0, and 366 days at most")
+        raise ValueError(f"--window is {seconds:g} s: expected more than 0 s, and at most 366 days")
     return round(seconds * US_PER_S)
 
 
@@ -42,5 +42,5 @@ def _us(text: str | None, option: str, tz: ZoneInfo) -> int | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{option} {text!r} is no time: expected one such as 2026-11-24T13:00") from None
+        raise ValueError(f"{option} {text!r} is not a valid time: expected one such as 2026-11-24T13:00") from None
     return round((at if at.tzinfo else at.replace(tzinfo=tz)).timestamp() * US_PER_S)

@@ -128,7 +128,7 @@ def _sources(paths: list[Path], findings: list[str]) -> list[Source]:
         try:
             found.append(source_of(path))
         except Unreadable as error:
-            findings.append(f"{error}; it is left as it is")
+            findings.append(f"{error}; the file was not changed")
     return found
 
 
@@ -136,7 +136,7 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
     try:
         merge(hour, sources)
     except Unreadable as error:
-        findings.append(f"{error}; its hour is left as it is")
+        findings.append(f"{error}; the files of its hour were not changed")
         return False
     except FileNotFoundError:
         # Retention may have deleted the whole hour meanwhile.
@@ -175,7 +175,7 @@ def _alone(directory: Path) -> Iterator[None]:
     handle = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         if not _has_locked(handle):
-            raise BlockingIOError(f"{directory}: another process merges files here, expected one at a time")
+            raise BlockingIOError(f"{directory}: another process merges files here: expected one at a time")
         yield
     finally:
         os.close(handle)

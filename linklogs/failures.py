@@ -13,7 +13,9 @@ FAILURES = (PySparkException, Py4JError, ConnectionError)
 """Errors that any call of Spark may raise; the last when Spark's Java is gone."""
 CUT_SHORT = (EOFError, OSError, pyarrow.ArrowException)
 """Further errors when Spark's Java ends in the middle of an answer; other faults raise them, too."""
-GONE = "Spark's Java ended in the middle of it, as it does without memory: spark.driver.memory says how much it has"
+GONE = (
+    "Spark's Java process ended before the report was done, perhaps out of memory: spark.driver.memory sets its memory"
+)
 
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] .*? reading file (\S+?)\.\s")
 _WORKER = "An exception was thrown from the Python worker"
@@ -40,7 +42,7 @@ def sentence(error: Exception) -> str:
         return GONE
     found = _FILE.search(text + "\n")
     if found is not None:
-        return f"{found[1]} is torn, or no Parquet file: take it away, and the others can be read"
+        return f"{found[1]} is incomplete, or not a Parquet file: move it away to read the other files"
     return f"Spark failed: {said(error)}"
 
 
@@ -53,9 +55,9 @@ def said(error: Exception) -> str:
 def _said(lines: list[str]) -> str:
     """The first line; for an error of Java the next line, with the reason; for an error of a worker the last line."""
     if not lines:
-        return "it does not say why"
+        return "Spark gives no reason"
     if lines[0].startswith(_WORKER) and (raised := [line for line in lines[1:] if _OF_WORKER.match(line)]):
-        return f"a worker in Python ended with {raised[-1]}"
+        return f"a Python worker ended with {raised[-1]}"
     is_call = lines[0].startswith("An error occurred while calling") and len(lines) > 1
     found = _SAYS.match(lines[1].removeprefix(": ") if is_call else lines[0])
     return found[1] if found is not None else lines[0]

@@ -69,17 +69,17 @@ class _Walk:
                 self._hour(entry.path, node)
         if self.hours and len(self.files) == known:
             self.silent.append(
-                f"{directory} has files of {self.hours[0]} to {self.hours[-1]} and none of that time: its node was not "
-                "there, or its clock is off"
+                f"{directory} has files of {self.hours[0]} to {self.hours[-1]} and none of the requested "
+                "time: its node did not run then, or its clock was wrong"
             )
 
     def _hour(self, directory: str, node: str) -> None:
         for entry in self._entries(directory):
             if entry.is_symlink() and not os.path.exists(entry.path):
-                self._leave_out(f"{entry.path} leads to {os.readlink(entry.path)}, which is not there")
+                self._leave_out(f"{entry.path} is a link to {os.readlink(entry.path)}, which does not exist")
                 continue
             if not entry.name.endswith(SUFFIX) or not entry.is_file():
-                self._leave_out(f"{entry.path} is not of a link log: expected a file that ends in {SUFFIX}")
+                self._leave_out(f"{entry.path} is not part of a link log: expected a file that ends in {SUFFIX}")
                 continue
             # Retention in another process may delete old files at any time.
             with suppress(FileNotFoundError):
@@ -98,7 +98,7 @@ class _Walk:
             if _is_text(entry.name):
                 yield entry
             else:
-                self._leave_out(f"{entry.path} has a name that is no text: expected UTF-8")
+                self._leave_out(f"{entry.path} has a name that is not valid text: expected UTF-8")
 
     def _is_directory(self, entry: os.DirEntry[str], prefix: str) -> bool:
         if entry.name.startswith(prefix) and entry.is_dir():
@@ -130,17 +130,17 @@ def is_hour(text: str) -> bool:
 
 
 def not_a_directory(path: str, prefix: str) -> str:
-    return f"{path} is not of a link log: expected a directory {prefix}..."
+    return f"{path} is not part of a link log: expected a directory {prefix}..."
 
 
 def no_hour(path: str) -> str:
-    return f"{path} is not of a link log: expected an hour such as {HOUR}2026-11-24T00"
+    return f"{path} is not part of a link log: expected an hour such as {HOUR}2026-11-24T00"
 
 
 def find(root: str, span: Span) -> Found:
     """Find files by names alone; their content is for the reader to judge. Raise NoLogs if there are none."""
     if not os.path.isdir(root):
-        raise NoLogs(f"{root} is no directory: expected one with link logs, {EXPECTED}")
+        raise NoLogs(f"{root} is not a directory: expected one with link logs, {EXPECTED}")
     walk = _Walk(span)
     walk.root(root)
     if not walk.files:
@@ -167,10 +167,10 @@ def _nothing(root: str, notices: Sequence[str], span: Span) -> str:
     if meant is not None:
         return f"no link logs in {root}: did you mean {meant}?"
     if notices:
-        return f"nothing in {root} can be read; the first reason of {len(notices):,}: {notices[0]}"
+        return f"no link log in {root} can be read; the first of {len(notices):,} reasons: {notices[0]}"
     of_time = "" if span.is_all else " of that time"
     if os.path.isdir(os.path.join(root, "_spool")):
-        return f"no link logs{of_time} in {root} yet: what nodes record becomes a file within a minute, or as they stop"
+        return f"no link logs{of_time} in {root} yet: records become a file within a minute, or when the node stops"
     return f"no link logs{of_time} in {root}: expected {EXPECTED}"
 
 

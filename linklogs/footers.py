@@ -13,7 +13,7 @@ STORED = {"string": ("BYTE_ARRAY", ("STRING",)), "int64": ("INT64", ("NONE", "IN
 """By type of a column: physical and logical type in Parquet."""
 UNSIGNED = "isSigned=false"
 NEEDED = ("kind", "at_us")
-NO_LINK_LOG = "is torn, or no Parquet file"
+NO_LINK_LOG = "is incomplete, or not a Parquet file"
 TYPES = {column.name: column.type for column in COLUMNS}
 
 
@@ -21,12 +21,12 @@ def wrong(metadata: parquet.FileMetaData) -> str | None:
     """Why the file cannot be read as a link log, as text to follow the file's name."""
     version = (metadata.metadata or {}).get(VERSION_KEY.encode())
     if version is None:
-        return f"is no link log: expected {VERSION_KEY} in its metadata"
+        return f"is not a link log: expected {VERSION_KEY} in its metadata"
     if not version.isdigit():
         return f"has version {version.decode(errors='replace')!r} of the link log: expected a number"
     if int(version) > SCHEMA_VERSION:
         said = f"has version {int(version)} of the link log: expected at most {SCHEMA_VERSION}"
-        return f"{said}, a newer amqpmesh reads it"
+        return f"{said}; a newer amqpmesh can read it"
     return _wrong_columns(metadata)
 
 
@@ -35,7 +35,7 @@ def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
     found = dict(zip(schema.names, (schema.column(i) for i in range(len(schema))), strict=True))
     missing = [name for name in NEEDED if name not in found]
     if missing:
-        return f"has no column {missing[0]}: without it nothing of a link log can be told"
+        return f"has no column {missing[0]}, which every link log has"
     for name, column in found.items():
         if name in TYPES and not _is_stored_as(column, TYPES[name]):
             return f"has a column {name} of type {_type_of(column)}: expected {TYPES[name]}"
@@ -44,7 +44,7 @@ def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
 
 def _said_twice(names: Sequence[str]) -> str | None:
     twice = next((name for name in TYPES if names.count(name) > 1), None)
-    return None if twice is None else f"has the column {twice} twice: expected it once"
+    return None if twice is None else f"has column {twice} twice, expected once"
 
 
 def _type_of(column: parquet.ColumnSchema) -> str:

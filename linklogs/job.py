@@ -116,14 +116,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="amqpmesh_report.py", description="Write the tables of a report of link logs."
     )
-    parser.add_argument("logs", metavar="LOGS", help="directory with node=NAME/hour=YYYY-MM-DDTHH in it")
-    parser.add_argument("out", metavar="OUT", help="directory of the tables: those in it are replaced")
-    parser.add_argument("--from", dest="since", metavar="TIME", help="such as 2026-11-24T13:00")
-    parser.add_argument("--to", dest="until", metavar="TIME", help="without what was then and later")
-    parser.add_argument("--tz", default="UTC", metavar="ZONE", help="of both times, UTC by default")
-    parser.add_argument("--address", metavar="PATTERN", help="pattern of addresses")
-    parser.add_argument("--window", type=float, default=10.0, metavar="S", help="seconds, 10 by default")
-    parser.add_argument("--master", help="what spark-submit says, by default")
+    parser.add_argument("logs", metavar="LOGS", help="directory of link logs, with node=NAME/hour=YYYY-MM-DDTHH in it")
+    parser.add_argument("out", metavar="OUT", help="directory for the tables; existing tables are replaced")
+    parser.add_argument(
+        "--from", dest="since", metavar="TIME", help="leave out records before this time, such as 2026-11-24T13:00"
+    )
+    parser.add_argument("--to", dest="until", metavar="TIME", help="leave out records from this time on")
+    parser.add_argument("--tz", default="UTC", metavar="ZONE", help="time zone of --from and --to (default: UTC)")
+    parser.add_argument("--address", metavar="PATTERN", help="report only addresses that match this pattern")
+    parser.add_argument(
+        "--window", type=float, default=10.0, metavar="S", help="length of a time window in seconds (default: 10)"
+    )
+    parser.add_argument("--master", help="master of Spark (default: the master of spark-submit)")
     return parser
 
 

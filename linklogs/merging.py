@@ -60,7 +60,7 @@ class Source:
             with parquet.ParquetFile(self.path, metadata=self.footer, read_dictionary=text) as file:
                 yield file
         except (OSError, pyarrow.ArrowException) as error:
-            raise Unreadable(f"{self.path}: {first_line(error)}, expected whole records") from error
+            raise Unreadable(f"{self.path}: expected complete records, got: {first_line(error)}") from error
 
 
 def source_of(path: Path) -> Source:
@@ -68,10 +68,10 @@ def source_of(path: Path) -> Source:
     try:
         footer = parquet.read_metadata(path)
     except (OSError, pyarrow.ArrowException) as error:
-        raise Unreadable(f"{path}: {first_line(error)}, expected a whole file of Parquet") from error
+        raise Unreadable(f"{path}: expected a complete Parquet file, got: {first_line(error)}") from error
     version = (footer.metadata or {}).get(VERSION_KEY.encode(), b"none").decode(errors="replace")
     if version != str(SCHEMA_VERSION) or not _fits(footer.schema.to_arrow_schema()):
-        raise Unreadable(f"{path}: schema version {version}, expected {SCHEMA_VERSION} and its columns")
+        raise Unreadable(f"{path}: expected schema version {SCHEMA_VERSION} and its columns, got version {version}")
     return Source(path, footer)
 
 

@@ -76,7 +76,7 @@ def batch(columns: Mapping[str, Any], count: int) -> pyarrow.RecordBatch:
     """
     unknown = [name for name in columns if name not in SCHEMA.names]
     if unknown:
-        raise KeyError(f"a record has no column {unknown[0]!r}: recording/columns.py names those there are")
+        raise KeyError(f"unknown column {unknown[0]!r} in a record: recording/columns.py lists all columns")
     # One null array for all columns of a type: filling a new array costs as much as writing it.
     nulls = {kind: pyarrow.nulls(count, kind) for kind in _TYPES.values()}
     arrays = [

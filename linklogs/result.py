@@ -73,7 +73,7 @@ def read_result(directory: Path) -> Result:
     row = rows[0] if len(rows) == 1 else {}
     version = row.get("version")
     if version != VERSION:
-        raise NoTables(f"{directory / NAME} has version {version} of a report: expected {VERSION}")
+        raise NoTables(f"{directory / NAME} has report version {version}: expected {VERSION}")
     return Result(**row)
 
 
@@ -85,5 +85,5 @@ def read_table(directory: Path, name: str) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if not path.exists():
-            reason = f"expected a directory {name} in it"
+            reason = f"the directory {name} is missing"
         raise NoTables(f"{directory} has no tables that spark-submit wrote: {reason}") from None

@@ -177,7 +177,7 @@ def failing() -> Report:
                 "2.4 s",
                 False,
                 "4.8x above",
-                "What was lost was noticed at once, so the time went into finding another way. See that each router "
+                "The loss was noticed at once, so the time went into finding another path. See that each router "
                 "can `connect` to two others, and that there is a consumer at more than one router.",
             ),
             Check(
@@ -205,7 +205,7 @@ def invalid() -> Report:
     return replace(
         report,
         verdict=Verdict.INVALID,
-        reasons=("cut r3-r4 was not shown to bite",),
+        reasons=("cut r3-r4 had no proven effect",),
         faults=(first, replace(toothless, detected_by=None)),
     )
 

@@ -120,53 +120,58 @@ _MOVED = (Kind.DELIVERY, Kind.TRAFFIC)
 _COUNTED = (*_MOVED, Kind.MESSAGE)
 
 COLUMNS: Final = (
-    Column("kind", "string", "what the record tells of"),
-    Column("event", "string", "what happened; null for `delivery`, `traffic`, `drop`"),
-    Column("at_us", "int64", "when; of a `delivery` when it was settled, of a second's `traffic` its end"),
-    Column("run", "int64", "when the node started: numbers of connections, links and queues are of one run"),
-    Column("incoming", "int64", "the link on which it came; 0: none", _MOVED),
-    Column("outgoing", "int64", "the link on which it went; 0: nobody had it", _MOVED),
-    Column("outcome", "string", "what became of it", _MOVED),
-    Column("part", "string", "whole way, or of a multicast which part", _MOVED),
-    Column("count", "int64", "how many: deliveries, messages, copies, drains, records; 1 of a `delivery`",
+    Column("kind", "string", "subject of the record"),
+    Column("event", "string", "event that happened to the subject; null for `delivery`, `traffic`, `drop`"),
+    Column("at_us", "int64", "time of the record: a `delivery`'s settlement, the end of the second of a `traffic` "
+           "record"),
+    Column("run", "int64", "start time of the node; numbers of connections, links and queues are unique within one "
+           "run"),
+    Column("incoming", "int64", "link on which the delivery arrived; 0 for none", _MOVED),
+    Column("outgoing", "int64", "link on which the delivery left; 0 if no taker had it", _MOVED),
+    Column("outcome", "string", "outcome of the delivery", _MOVED),
+    Column("part", "string", "part of the delivery's way through the node: the whole way, or a part of a multicast",
+           _MOVED),
+    Column("count", "int64", "number of deliveries, messages, copies, drains or records; 1 in a `delivery`",
            (*_COUNTED, Kind.CREDIT, Kind.DROP, Kind.NODE)),
-    Column("size_bytes", "int64", "of all of them", _COUNTED),
-    Column("took_us", "int64", "from its start to its settlement, in the queue of a `message`; of several the longest: "
-           "all are of one bucket", _COUNTED),
+    Column("size_bytes", "int64", "size of all deliveries or messages that the record counts", _COUNTED),
+    Column("took_us", "int64", "latency from start to settlement, or a `message`'s time in the queue; the longest of "
+           "several, since all of them are in one latency bucket", _COUNTED),
     Column("connection", "int64", "number of the connection", (Kind.CONNECTION, Kind.LINK)),
     Column("link", "int64", "number of the link", (Kind.LINK, Kind.CREDIT, Kind.DROP)),
     Column("queue", "int64", "number of the queue", (Kind.QUEUE, Kind.MESSAGE)),
-    Column("role", "string", "of a connection: client, router, edge, broker, operator; of a link: producer, consumer, "
-           "circuit, broker, route; of a node: router, edge, broker", (Kind.NODE, Kind.CONNECTION, Kind.LINK)),
-    Column("direction", "string", "of a link, as the node sees it: incoming or outgoing", (Kind.LINK,)),
+    Column("role", "string", "role of a connection: client, router, edge, broker, operator; of a link: producer, "
+           "consumer, circuit, broker, route; of a node: router, edge, broker",
+           (Kind.NODE, Kind.CONNECTION, Kind.LINK)),
+    Column("direction", "string", "direction of the link as the node sees it: incoming or outgoing", (Kind.LINK,)),
     Column("container", "string", "container-id of the peer", (Kind.CONNECTION, Kind.LINK)),
-    Column("user", "string", "who authenticated", (Kind.CONNECTION, Kind.LINK)),
+    Column("user", "string", "authenticated user", (Kind.CONNECTION, Kind.LINK)),
     Column("remote_address", "string", "host and port of the peer", (Kind.CONNECTION, Kind.LINK)),
-    Column("address", "string", "of the link or queue", (Kind.LINK, Kind.QUEUE)),
-    Column("treatment", "string", "closest, balanced, multicast, queue, topic", (Kind.LINK,)),
-    Column("name", "string", "of a link; of a queue that is a subscription, whose", (Kind.LINK, Kind.QUEUE)),
-    Column("ingress", "string", "of a circuit: the router where its messages enter the mesh", (Kind.LINK,)),
-    Column("egress", "string", "of a circuit or path: the router at the other end", (Kind.LINK, Kind.PATH)),
-    Column("path", "string", "routers from here on, with > between them", (Kind.LINK, Kind.PATH)),
-    Column("cost", "int64", "of a neighbor or a path", (Kind.NEIGHBOR, Kind.PATH)),
-    Column("neighbor", "string", "the router at the other end", (Kind.NEIGHBOR,)),
-    Column("credit", "int64", "what the link has; told in its first second, when it stood still for 10 s, and when it "
-           "had none: of one that is at work it changes all the time", (Kind.CREDIT,)),
-    Column("starved_us", "int64", "for how long it had none since the record before", (Kind.CREDIT,)),
-    Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
-           "`takers`; at a broker `full_queue`, `disk`, `memory`); behind `by the peer: ` is a condition of its own",
+    Column("address", "string", "address of the link or queue", (Kind.LINK, Kind.QUEUE)),
+    Column("treatment", "string", "treatment of the address: closest, balanced, multicast, queue, topic", (Kind.LINK,)),
+    Column("name", "string", "name of a link; subscriber of a queue that is a subscription", (Kind.LINK, Kind.QUEUE)),
+    Column("ingress", "string", "ingress of a circuit: router where its messages enter the mesh", (Kind.LINK,)),
+    Column("egress", "string", "egress of a circuit or path: router at the other end", (Kind.LINK, Kind.PATH)),
+    Column("path", "string", "routers of the path from this node on, with > between them", (Kind.LINK, Kind.PATH)),
+    Column("cost", "int64", "cost of the neighbor's connection, or of the path", (Kind.NEIGHBOR, Kind.PATH)),
+    Column("neighbor", "string", "router at the other end of the connection", (Kind.NEIGHBOR,)),
+    Column("credit", "int64", "credit of the link; recorded in the link's first second, after 10 s without a move, "
+           "and after a lack of credit, since the credit of a link at work changes all the time", (Kind.CREDIT,)),
+    Column("starved_us", "int64", "time without credit since the previous record", (Kind.CREDIT,)),
+    Column("cause", "string", "reason for the end (of a node: `stopped`, `failed`), for a drop, or for the lack of "
+           "credit (`no_taker`, `takers`; at a broker `full_queue`, `disk`, `memory`); a condition that the peer "
+           "gave stands behind `by the peer: `",
            (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
-    Column("unsettled_count", "int64", f"of an outgoing link that stood still for {STILL_S} s: deliveries that wait "
-           "for an outcome; 0 of one that moves", (Kind.CREDIT,)),
-    Column("depth_count", "int64", "messages in the queue", (Kind.QUEUE,)),
-    Column("depth_bytes", "int64", "of all messages in the queue", (Kind.QUEUE,)),
-    Column("acquired_count", "int64", "of the messages in the queue, those that consumers have without an outcome",
+    Column("unsettled_count", "int64", "deliveries that wait for an outcome, of an outgoing link without a move for "
+           f"{STILL_S} s; 0 while deliveries move", (Kind.CREDIT,)),
+    Column("depth_count", "int64", "number of messages in the queue", (Kind.QUEUE,)),
+    Column("depth_bytes", "int64", "size of all messages in the queue", (Kind.QUEUE,)),
+    Column("acquired_count", "int64", "number of messages in the queue that consumers have, without an outcome yet",
            (Kind.QUEUE,)),
-    Column("oldest_us", "int64", "how long ago the oldest message came to the broker, also where it was moved since, "
-           "as dead letters are", (Kind.QUEUE,)),
-    Column("clock_us", "int64", "what the wall clock is ahead of the monotonic one", (Kind.NODE,)),
-    Column("topology", "string", "sha256 of the topology file", (Kind.NODE,)),
-    Column("version", "string", "of amqpmesh", (Kind.NODE,)),
+    Column("oldest_us", "int64", "age of the oldest message since it came to the broker, also if it was moved to "
+           "this queue later, as dead letters are", (Kind.QUEUE,)),
+    Column("clock_us", "int64", "time by which the wall clock is ahead of the monotonic clock", (Kind.NODE,)),
+    Column("topology", "string", "SHA-256 of the topology file", (Kind.NODE,)),
+    Column("version", "string", "version of amqpmesh", (Kind.NODE,)),
 )  # fmt: skip
 """All columns, in the order of the files."""
 

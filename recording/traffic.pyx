@@ -24,7 +24,7 @@ cdef class Traffic:
         self.table = <Alike *>calloc(PLACES, sizeof(Alike))
         self.places = <unsigned int *>calloc(MOST, sizeof(unsigned int))
         if self.table is NULL or self.places is NULL:
-            raise MemoryError("no room to count what a second brings")
+            raise MemoryError("out of memory for the counts of a second")
 
     def __dealloc__(self):
         free(self.table)

@@ -140,7 +140,7 @@ class Addresses:
         """
         policy = self._book.resolve(spec.address)
         if policy is None or policy.kind.is_refused:
-            raise AmqpError("amqp:not-found", f"{self._reach.router_id} knows no address {spec.address!r}")
+            raise AmqpError("amqp:not-found", f"router {self._reach.router_id} has no address {spec.address!r}")
         is_copy = policy.kind.is_copied_by_routers
         if router_of(spec.address) and not is_copy and not edge and not self._is_alive(policy):
             raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")

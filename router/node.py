@@ -265,12 +265,12 @@ class RouterNode:
         """
         if self._settings.is_edge or neighbor in self._settings.edges:
             edge = self._settings.router_id if self._settings.is_edge else neighbor
-            raise ValueError(f"{edge} is an edge router: its uplinks are used in the order of the topology")
+            raise ValueError(f"{edge} is an edge router: it uses its uplinks in the order of the topology")
         if neighbor not in self._costs:
             known = ", ".join(sorted(self._costs)) or "nobody"
             raise ValueError(f"{self._settings.router_id} is not connected to {neighbor!r}, but to {known}")
         if not isinstance(cost, int) or isinstance(cost, bool) or not 1 <= cost <= MAX_COST:
-            raise ValueError(f"cost is {cost!r}, expected a whole number from 1 to {MAX_COST}")
+            raise ValueError(f"cost: expected a whole number from 1 to {MAX_COST}, got {cost!r}")
         self._look_at_clock(now)
         before, self._costs[neighbor] = self._costs[neighbor], cost
         for connection in list(self._connections.values()):
@@ -315,11 +315,12 @@ class RouterNode:
             who = endpoint.peer.mesh_name
             if who is not None and who != remote.container_id:
                 raise AmqpError(
-                    "amqp:unauthorized-access", f"router {remote.container_id!r} shows the certificate of {who!r}"
+                    "amqp:unauthorized-access", f"router {remote.container_id!r} has the certificate of {who!r}"
                 )
             if self._settings.is_edge:
                 raise AmqpError(
-                    "amqp:not-allowed", f"{self._settings.router_id} is an edge router: it dials, no router dials it"
+                    "amqp:not-allowed",
+                    f"{self._settings.router_id} is an edge router: routers do not connect to edge routers",
                 )
             self._adopt(NeighborConnection(endpoint, number, self, EDGE if role == EDGE_ROLE else INTERIOR))
             endpoint.open()

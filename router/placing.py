@@ -43,7 +43,7 @@ class Placing:
         if spec.kind is CircuitKind.ROUTE:
             path = self._ways.path_to(spec.broker)
             if path is None:
-                raise path_lost(f"{self._router_id} knows no way to broker {spec.broker}")
+                raise path_lost(f"router {self._router_id} has no path to broker {spec.broker}")
             self.of_router(link, replace(spec, path=path))
         elif isinstance(link, IncomingLink):
             self._addresses.accept_circuit(link, spec, number)
@@ -54,9 +54,9 @@ class Placing:
         terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
         policy = self._book.resolve(spec.address) if spec.address else None
         if spec.address and (policy is None or spec.broker not in policy.brokers):
-            raise AmqpError("amqp:not-found", f"{spec.address!r} is not at broker {spec.broker}")
+            raise AmqpError("amqp:not-found", f"address {spec.address!r} is not at broker {spec.broker}")
         EgressRoute(link, spec, terminus.address, self._ways.side).attach(policy)
 
 
 def _not_by_receiver(spec: CircuitSpec) -> AmqpError:
-    return AmqpError("amqp:not-allowed", f"a {spec.kind.value} circuit is attached by its sender")
+    return AmqpError("amqp:not-allowed", f"only the sender may attach a {spec.kind.value} circuit")

@@ -219,8 +219,8 @@ class _Parts:
             return tls.listener_context(locate(given.cert), key, ca)
         if own is None:
             raise tls.TlsSetupError(
-                f"listener {listener.host}:{listener.port} asks for a certificate of the mesh, "
-                "which has none while node_tls is false: name cert and key"
+                f"listener {listener.host}:{listener.port} needs a certificate of the mesh, and a mesh "
+                "with node_tls false has no certificates: set cert and key"
             )
         return tls.listener_context(own.certificate, own.key, locate(given.ca) if given.ca is not None else own.ca)
 

@@ -63,7 +63,9 @@ def _decoded(section: bytes) -> dict[object, object]:
         return {}
     annotations = decode(section).value
     if not isinstance(annotations, dict):
-        raise CodecFault("message-annotations", f"a {type(annotations).__name__}, expected a map without a key twice")
+        raise CodecFault(
+            "message-annotations", f"expected a map without duplicate keys, got a {type(annotations).__name__}"
+        )
     return annotations
 
 

@@ -336,7 +336,7 @@ class Connection(asyncio.BufferedProtocol):
     def _on_close_timeout(self) -> None:
         if self._phase is Phase.AMQP and self.endpoint is not None:
             why = self.endpoint.ending.reason
-            self._end(f"{why}, and no close frame from the peer within {CLOSE_TIMEOUT_S:g} s")
+            self._end(f"{why}, and the peer sent no close frame within {CLOSE_TIMEOUT_S:g} s")
 
     def _tick_endpoint(self) -> None:
         if self._phase is not Phase.AMQP or self.endpoint is None:

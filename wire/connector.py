@@ -141,7 +141,7 @@ def _terms(spec: ConnectorSpec) -> Terms:
         found = identity.mesh if identity is not None else None
         if found == spec.expected:
             return None
-        who = f"{found.role} {found.name!r} of mesh {found.mesh!r}" if found is not None else "nobody of a mesh"
+        who = f"{found.role} {found.name!r} of mesh {found.mesh!r}" if found is not None else "no node of a mesh"
         wanted = spec.expected
         return f"the certificate is of {who}, expected {wanted.role} {wanted.name!r} of mesh {wanted.mesh!r}"
 

@@ -290,7 +290,9 @@ class Endpoint(EndpointCore):
             return None
         if int(now * 1000) - int(self.heard_at * 1000) >= int(limit_s * 1000):
             self._fail(
-                ConnectionFault("amqp:resource-limit-exceeded", f"idle timeout: nothing was heard for {limit_s:g} s")
+                ConnectionFault(
+                    "amqp:resource-limit-exceeded", f"idle timeout: the peer sent nothing for {limit_s:g} s"
+                )
             )
             return None
         return self.heard_at + limit_s
@@ -302,7 +304,9 @@ class Endpoint(EndpointCore):
             raise ConnectionFault("amqp:connection:forced", "the connection is gone")
         limit = self.session_limit
         if self.remote is not None and len(self._sessions) >= limit:
-            raise ConnectionFault("amqp:resource-limit-exceeded", f"the peer takes {limit} sessions, all are in use")
+            raise ConnectionFault(
+                "amqp:resource-limit-exceeded", f"the peer allows {limit} sessions, and all of them are in use"
+            )
         session = self._own_session(lib.pn_session(self._connection), window_frames)
         lib.pn_session_open(session.pointer)
         self.mark_dirty()
@@ -478,10 +482,14 @@ class Endpoint(EndpointCore):
         self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:
             # A refused link takes memory until the peer answers: a peer that never does loses the connection.
-            self.close(AmqpError("amqp:resource-limit-exceeded", "attaches go on without an answer to their refusals"))
+            self.close(
+                AmqpError(
+                    "amqp:resource-limit-exceeded", "the peer goes on attaching links without detaching refused links"
+                )
+            )
             return
         if len(self._links) > self.settings.max_links:
-            limit = f"{self.settings.max_links} links on this connection at most"
+            limit = f"this connection may have at most {self.settings.max_links} links"
             error = AmqpError("amqp:resource-limit-exceeded", limit)
             link.refuse(error)
             events.append(LinkOverLimit(link, error))

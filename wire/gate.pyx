@@ -181,7 +181,7 @@ cdef class Gate(Rules):
         cdef const unsigned char *body = frame + offset
         cdef const unsigned char *end = frame + size
         if not FRAME_HEADER_BYTES <= offset <= size:
-            return self._blame(FRAMING, f"a frame of {size} bytes says that its body begins at byte {offset}")
+            return self._blame(FRAMING, f"a frame of {size} bytes has data offset {offset}, expected 8 to {size}")
         if frame[5] != 0:
             return self._blame(FRAMING, f"a frame of type {frame[5]}, expected 0 (AMQP)")
         if body == end:

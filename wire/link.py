@@ -237,13 +237,15 @@ class Link(LinkCore):
             self.endpoint.forget(self)
         size, limit = excess
         if size < 0:
-            raise AmqpError("amqp:decode-error", "a field of the attach is malformed: it cannot be encoded again")
+            raise AmqpError(
+                "amqp:decode-error", "a field of the attach is malformed: the attach cannot be encoded again"
+            )
         peer = self.endpoint.peer_name
         if is_answer:
-            raise FrameTooSmall(f"the answer to this attach has {size} bytes, {peer} takes frames of {limit} bytes")
-        raise FrameTooSmall(
-            f"the attach has {size} bytes on the way to {peer}, where frames have {limit} bytes at most"
-        )
+            raise FrameTooSmall(
+                f"the answer to this attach has {size} bytes, and {peer} takes frames of at most {limit} bytes"
+            )
+        raise FrameTooSmall(f"the attach to {peer} has {size} bytes, and {peer} takes frames of at most {limit} bytes")
 
     def fits(self) -> bool:
         """Say whether the attach in its present form fits a frame of the peer."""
@@ -285,7 +287,10 @@ class Link(LinkCore):
         if (excess := frame_size.find_excess(self)) is not None:
             name_bytes = len(self.name.encode())
             self.endpoint.close(
-                FrameTooSmall(f"the name of a link has {name_bytes} bytes, frames of {excess[1]} cannot answer it")
+                FrameTooSmall(
+                    f"the name of a link has {name_bytes} bytes, and its answer does not fit in "
+                    f"frames of {excess[1]} bytes"
+                )
             )
             return False
         lib.pn_link_open(self.pointer)

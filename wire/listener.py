@@ -45,7 +45,7 @@ class Listener:
         self._spec = spec
         self._log = log
         self._terms = _terms(spec)
-        self._refuser = Refuser(container_id, f"{spec.max_connections} connections on this listener at most")
+        self._refuser = Refuser(container_id, f"this listener allows at most {spec.max_connections} connections")
         # Connections with the container id of the peer, None before the peer's OPEN.
         self._connections: dict[Connection, str | None] = {}
         self._refusals: set[Connection] = set()
@@ -108,7 +108,11 @@ class Listener:
             return connection
         self._refused_count += 1
         if len(self._refusals) >= _MAX_REFUSALS:
-            self._log(ConnectionRefused(spec.name, "?", f"over {spec.max_connections} connections, and a crowd waits"))
+            self._log(
+                ConnectionRefused(
+                    spec.name, "?", f"over {spec.max_connections} connections, and too many more wait for a refusal"
+                )
+            )
             return _Dropped()
         origin = Origin(self._terms, spec.name, None, False, min(spec.handshake_timeout_s, _REFUSAL_TIMEOUT_S))
         connection = Connection(self._owner, self, self._refuser, origin)

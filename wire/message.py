@@ -76,18 +76,18 @@ def encode(message: Message) -> bytes:
 def encode_head(message: Message, body_bytes: int) -> bytes:
     """Encode everything before a body of ``body_bytes`` bytes, which becomes a data section. [3.2.6]"""
     head = encode(replace(message, body=b""))
-    assert head.endswith(EMPTY_DATA), "a body of bytes is the last section"
+    assert head.endswith(EMPTY_DATA), "a body of bytes must be the last section"
     return head.removesuffix(EMPTY_DATA) + LONG_DATA + body_bytes.to_bytes(4, "big")
 
 
 def decode(data: bytes) -> Message:
     """Decode a message. Raises MalformedMessage."""
     if not data.startswith(SECTION):
-        raise MalformedMessage(f"{len(data)} bytes that are not an AMQP message: no section at the beginning")
+        raise MalformedMessage(f"the {len(data)} bytes are not an AMQP message: they do not begin with a section")
     try:
         return _decode(data)
     except _UNREADABLE as error:
-        raise MalformedMessage(f"{len(data)} bytes that are not an AMQP message: {error}") from None
+        raise MalformedMessage(f"the {len(data)} bytes are not an AMQP message: {error}") from None
 
 
 _UNREADABLE = (proton.ProtonException, ValueError, OverflowError, TypeError, AttributeError, RecursionError)

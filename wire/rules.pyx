@@ -58,7 +58,8 @@ cdef class Rules(Peers):
             if session.answered_channel not in self.own_windows:
                 return self._blame(
                     "amqp:invalid-field",
-                    f"begin.remote-channel: {session.answered_channel}, which is of no session that waits for an answer",
+                    f"begin.remote-channel: {session.answered_channel}, but no session on that channel waits "
+                    "for an answer",
                 )
         session.next_incoming_id = number_at(fields.at[1])
         session.window_end = number_at(fields.at[2])
@@ -78,7 +79,7 @@ cdef class Rules(Peers):
         if _has_nul(_address_in(fields.at[6])):
             return self._blame_nul("attach.target.address")
         if is_sender and fields.at[9] is NULL:
-            return self._blame("amqp:invalid-field", "attach.initial-delivery-count: a sender has to give it")
+            return self._blame("amqp:invalid-field", "attach.initial-delivery-count is missing: a sender must set it")
         if session is None or handle > MOST_CREDIT:
             return GOOD
         if session.link_at(handle) is not None:
@@ -136,15 +137,15 @@ cdef class Rules(Peers):
         if link is None:
             return GOOD
         if not link.is_sender:
-            return self._blame("amqp:not-allowed", f"transfer.handle: {handle} is of a link on which the peer receives")
+            return self._blame("amqp:not-allowed", f"transfer.handle: {handle} is a link where the peer receives")
         if link.is_stolen:
             return self._blame(
-                "amqp:session:unattached-handle", f"transfer.handle: the link of {handle} was attached again as another"
+                "amqp:session:unattached-handle", f"transfer.handle: another attach has replaced the link of {handle}"
             )
         if not link.is_partial:
             if fields.at[1] is NULL or fields.at[2] is NULL:
                 what = "transfer.delivery-id" if fields.at[1] is NULL else "transfer.delivery-tag"
-                return self._blame("amqp:invalid-field", f"{what}: the first transfer of a delivery has to give it")
+                return self._blame("amqp:invalid-field", f"{what} is missing: a first transfer must set it")
             link.delivery_count += 1
             self._judge(link, fields)
         link.is_partial = (
@@ -159,12 +160,12 @@ cdef class Rules(Peers):
         cdef const unsigned char *state = fields.at[7]
         cdef unsigned char code
         if fields.at[3] is not NULL and number_at(fields.at[3]) != 0:
-            what = f"transfer.message-format: {number_at(fields.at[3])} cannot be kept, expected 0"
+            what = f"transfer.message-format: expected 0, got {number_at(fields.at[3])}"
             link.fault = LinkError("amqp:not-implemented", what)
         elif state is not NULL:
             code = state[9] if state[1] == AS_ULONG else state[2]
             if code == RECEIVED or code == DECLARED:
-                what = f"transfer.state: {_STATES[code]} is not passed on, expected an outcome or none"
+                what = f"transfer.state: expected an outcome or none, got {_STATES[code]}"
                 link.fault = LinkError("amqp:not-implemented", what)
         return 0
 
@@ -207,7 +208,7 @@ cdef class Rules(Peers):
         """Tell the engine first that the old link is detached, since the peer attached the link again. [2.6.1]"""
         self.stolen_count += 1
         if self.stolen_count > MOST_STOLEN:
-            return self._blame("amqp:resource-limit-exceeded", "links are attached again and again without a detach")
+            return self._blame("amqp:resource-limit-exceeded", "the peer attaches links again without a detach")
         old.is_stolen = True
         reason = error(_STOLEN, f"link {old.name!r} was attached again")
         fields = {"handle": old.handle, "closed": False, "error": reason}
@@ -215,10 +216,10 @@ cdef class Rules(Peers):
         return self._replace(detach + frame[:size])
 
     def _blame_nul(self, place):
-        return self._blame("amqp:invalid-field", f"{place}: a zero byte in a name")
+        return self._blame("amqp:invalid-field", f"{place}: the name contains a zero byte")
 
     def _blame_little(self, place, value, least):
-        return self._blame("amqp:invalid-field", f"{place}: {value}, expected {least} at least")
+        return self._blame("amqp:invalid-field", f"{place}: expected at least {least}, got {value}")
 
     cdef int _blame(self, str condition, str sentence) except -1:
         self.fault = ConnectionFault(condition, sentence)

@@ -361,11 +361,11 @@ cdef object fault_in(const Head *head):
 
 cdef str _sentence(const Head *head):
     if head.finding == NO_SECTION:
-        return f"byte {head.culprit} starts no section"
+        return f"no section begins at byte {head.culprit}"
     if head.finding == WRONG_DESCRIPTOR:
         return f"descriptor of type 0x{head.culprit:02x}"
     if head.finding == NO_LIST:
-        return f"a list was expected, not type 0x{head.culprit:02x}"
+        return f"expected a list, got type 0x{head.culprit:02x}"
     if head.finding == TOO_MANY_ITEMS:
         return f"a list of {head.culprit} items in {head.limit} bytes"
     if head.finding == WRONG_SIZE:

@@ -90,7 +90,7 @@ def stale_certificate(connection: ssl.SSLObject | ssl.SSLSocket) -> str | None:
     if "notAfter" in certificate and ssl.cert_time_to_seconds(str(certificate["notAfter"])) < now_s:
         return f"certificate has expired on {certificate['notAfter']}"
     if "notBefore" in certificate and ssl.cert_time_to_seconds(str(certificate["notBefore"])) > now_s:
-        return f"certificate is not yet valid, but from {certificate['notBefore']} on"
+        return f"certificate is not yet valid: it is valid from {certificate['notBefore']} on"
     return None
 
 
@@ -172,7 +172,7 @@ def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> 
         # A password prompt on a terminal nobody watches would hang the node: an encrypted key is an error.
         context.load_cert_chain(certificate, key, password=b"")
     except (ssl.SSLError, OSError) as error:
-        raise TlsSetupError(f"{certificate} and {key} are not a certificate and its key: {error}") from None
+        raise TlsSetupError(f"{certificate} and {key} are not a valid certificate and its key: {error}") from None
 
 
 def _load_ca(context: ssl.SSLContext, ca: Path) -> None:
@@ -180,7 +180,7 @@ def _load_ca(context: ssl.SSLContext, ca: Path) -> None:
     try:
         context.load_verify_locations(cafile=ca)
     except (ssl.SSLError, OSError) as error:
-        raise TlsSetupError(f"{ca} is not a file of CA certificates: {error}") from None
+        raise TlsSetupError(f"{ca} is not a valid file of CA certificates: {error}") from None
 
 
 def _check_readable(path: Path) -> None:

@@ -142,8 +142,8 @@ class Attachments:
         assert held is not None
         error = LinkError(
             "amqp:link:message-size-exceeded",
-            f"all that waits at {held.address!r} is too large for this link: the first message has {size:,} bytes, and "
-            f"max-message-size is {most:,}",
+            f"all waiting messages of {held.address!r} are too large for this link: the first message "
+            f"has {size:,} bytes, and max-message-size is {most:,}",
         )
         self._log(ConsumerTooSmall(held.address, claim.peer, claim.user, _container_id(link), link.name, size, most))
         self._end_link(link, now, error)
@@ -172,10 +172,12 @@ class Attachments:
 
     def _admit(self, link: Link, claim: Claim) -> None:
         if not link.endpoint.peer.is_mesh:
-            raise LinkError("amqp:unauthorized-access", "only nodes and operators of the mesh attach to its brokers")
+            raise LinkError(
+                "amqp:unauthorized-access", "only nodes and operators of the mesh may attach to its brokers"
+            )
         old = self._by_name.get(_name(link))
         if old is not None and claim.user is not None and old.claim.user != claim.user:
-            raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is attached, and is another user's")
+            raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is in use by another user")
 
     def _steal(self, link: Link, now: float) -> None:
         """End the earlier link of this name, after the new link has passed all checks."""
@@ -192,7 +194,7 @@ class Attachments:
     def _attach_producer(self, link: IncomingLink, claim: Claim, now: float) -> None:
         wanted = link.remote_target
         if wanted.type is TerminusType.COORDINATOR:
-            raise LinkError("amqp:not-implemented", "this broker has no transactions")
+            raise LinkError("amqp:not-implemented", "this broker does not support transactions")
         held: HeldQueue | None = None
         if wanted.is_dynamic:
             place = self._make_place(wanted)
@@ -247,7 +249,7 @@ class Attachments:
 
     def _consume(self, link: OutgoingLink, place: Place, wanted: Terminus, claim: Claim, now: float) -> None:
         if is_pattern(place.address):
-            raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is no topic")
+            raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is not a topic")
         held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
         self._steal(link, now)

@@ -185,7 +185,7 @@ cdef class Receiving(Producer):
                 # Unread deliveries stay in the session's window, which closes.
                 return self._note_credit()
             if not self.credit_count:
-                what = f"{self.link.excess} deliveries beyond the credit"
+                what = f"the peer sent {self.link.excess} deliveries beyond its credit"
                 self.fail(self.link, LinkError("amqp:link:transfer-limit-exceeded", what), self.stock.now)
                 return 0
             self._read(delivery)
@@ -266,12 +266,13 @@ cdef class Receiving(Producer):
         """
         cdef Head head
         if not data:
-            raise AmqpError("amqp:decode-error", "an empty delivery is no message")
+            raise AmqpError("amqp:decode-error", "an empty delivery is not a message")
         if scan_head(<const unsigned char *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), &head) != WHOLE:
             if head.finding == CUT and not has_more:
-                raise AmqpError("amqp:decode-error", f"the message of {len(data)} bytes ends within its head")
+                what = f"the message of {len(data)} bytes ends within its header sections"
+                raise AmqpError("amqp:decode-error", what)
             if head.finding == CUT and len(data) > MOST_HEAD_BYTES:
-                what = f"more than {MOST_HEAD_BYTES} bytes before the body of the message: a queue keeps no longer head"
+                what = f"too many bytes before the body of the message: expected at most {MOST_HEAD_BYTES}"
                 raise AmqpError("amqp:link:message-size-exceeded", what)
             raise fault_in(&head)
         if head.has_ttl and head.ttl_ms:
@@ -293,7 +294,7 @@ cdef class Receiving(Producer):
             if self.refusal is not None:
                 raise self.refusal
             if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
-                raise AmqpError("amqp:not-implemented", "this broker has no transactions")
+                raise AmqpError("amqp:not-implemented", "this broker does not support transactions")
             if not self.large_id:
                 body = self._body()
                 self._scan(body, False)
@@ -339,7 +340,7 @@ cdef class Receiving(Producer):
             return self.queues
         address = self.to if self.address is None else self.address
         if address is None:
-            raise AmqpError("amqp:not-found", "neither the link nor the message says where it goes")
+            raise AmqpError("amqp:not-found", "expected an address in the link's target or the message's `to`")
         return self.targets(address)
 
     cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1:

@@ -77,7 +77,7 @@ class Administration:
     def show(self, address: str, subscriber: str | None = None, messages: int = SHOWN) -> Parts:
         """Show one queue, or the subscriptions that concern a topic, with their first messages."""
         if not 0 <= messages <= MOST_SHOWN:
-            raise AdministrationError(f"{messages} messages: 0 to {MOST_SHOWN} are shown")
+            raise AdministrationError(f"expected 0 to {MOST_SHOWN} messages to show, got {messages}")
         found = self._queue_or_subscriptions(address)
         if subscriber is not None:
             found = [held for held in found if held.subscriber == subscriber]
@@ -91,20 +91,20 @@ class Administration:
         """Make a durable queue of the topology before the first use would."""
         kept = self._kept(address)
         if self._stock.existing_queue(kept) is not None:
-            raise AdministrationError(f"queue {kept!r} is there already")
+            raise AdministrationError(f"queue {kept!r} already exists")
         self._stock.queue(kept)
         yield Part({"address": kept})
 
     def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
         held = self._one(address, subscriber)
         if not held.is_durable:
-            raise AdministrationError(f"{_name(held)} goes with those who use it: it cannot be deleted")
+            raise AdministrationError(f"{_name(held)} ends with its clients: it cannot be deleted")
         if force:
             # In steps: a single deletion of everything would hold up all users of this broker.
             yield from self._purge(held, is_last=False)
             _refuse_deleted(held)
         elif kept := _what_keeps(held):
-            raise AdministrationError(f"{_name(held)} has {kept}: it is deleted with them by force only")
+            raise AdministrationError(f"{_name(held)} still has {kept}: expected 'force' to delete it with them")
         snapshot = held.queue.snapshot()
         left = snapshot.available_count + snapshot.acquired_count + snapshot.unreadable_count
         self._stock.delete(held)
@@ -121,7 +121,7 @@ class Administration:
         _refuse_count(count)
         goal = self._target(target)
         if goal is held:
-            raise AdministrationError(f"{source!r} is source and target")
+            raise AdministrationError(f"{source!r} is both source and target")
         yield from self._move(held, count, goal, Goals(lambda entry: goal))
 
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
@@ -130,12 +130,12 @@ class Administration:
         _refuse_count(count)
         goal = None if to is None else self._target(to)
         if goal is held:
-            raise AdministrationError(f"{address!r} is source and target")
+            raise AdministrationError(f"{address!r} is both source and target")
         goals = Goals(lambda entry: goal or self._origin_queue(entry, held))
         for part in self._move(held, count, goal, goals, is_back=True):
             if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:
                 raise AdministrationError(
-                    f"the messages in {address!r} come from no queue that is here: say which one they go to"
+                    f"the messages in {address!r} come from no queue of this broker: name the queue that they go to"
                 )
             yield part
 
@@ -210,12 +210,12 @@ class Administration:
         if subscriber is not None or not subscribers:
             raise self._unknown(address, subscriber)
         named = ", ".join(subscribers[:NAMED]) + (f" and {len(subscribers) - NAMED} more" * (len(subscribers) > NAMED))
-        raise AdministrationError(f"{address!r} is a topic: say whose subscription is meant, of {named}")
+        raise AdministrationError(f"{address!r} is a topic: name one of its subscriptions, of {named}")
 
     def _source(self, address: str, subscriber: str | None) -> HeldQueue:
         held = self._one(address, subscriber)
         if not held.is_durable:
-            raise AdministrationError(f"{_name(held)} is in memory only: what is in it cannot be moved")
+            raise AdministrationError(f"{_name(held)} is in memory only: its messages cannot be moved")
         return held
 
     def _target(self, address: str) -> HeldQueue:
@@ -224,7 +224,7 @@ class Administration:
         if held is None:
             return self._stock.queue(self._kept(address))
         if not held.is_durable:
-            raise AdministrationError(f"{_name(held)} is in memory only: nothing can be moved there")
+            raise AdministrationError(f"{_name(held)} is in memory only: no message can be moved there")
         return held
 
     def _origin_queue(self, entry: Entry, held: HeldQueue) -> HeldQueue | None:
@@ -242,13 +242,15 @@ class Administration:
         """The address in normal form, if the topology keeps a durable queue there."""
         place = self._addresses.resolve(address)
         if is_pattern(address):
-            raise AdministrationError(f"{address!r} has wildcards: name one queue")
+            raise AdministrationError(f"{address!r} has wildcards: expected the name of one queue")
         if place is None:
-            raise AdministrationError(f"the topology keeps no queue {address!r} on this broker")
+            raise AdministrationError(f"the topology has no queue {address!r} on this broker")
         if place.holding is Holding.TOPIC:
-            raise AdministrationError(f"{address!r} is a topic: its subscriptions are made by those who subscribe")
+            raise AdministrationError(
+                f"{address!r} is a topic, expected a queue: subscribers make the subscriptions of a topic"
+            )
         if place.holding is not Holding.QUEUE:
-            raise AdministrationError(f"{address!r} is a {place.holding.value}, and goes with those who use it")
+            raise AdministrationError(f"{address!r} is a {place.holding.value}, and ends with its clients")
         return place.address
 
     def _unknown(self, address: str, subscriber: str | None) -> AdministrationError:
@@ -256,10 +258,10 @@ class Administration:
             return AdministrationError(f"no subscription of {subscriber!r} to {address!r} on this broker")
         place = self._addresses.resolve(address)
         if place is not None and place.holding is Holding.TOPIC:
-            return AdministrationError(f"nobody subscribes to {address!r} in a way that lasts")
+            return AdministrationError(f"no durable subscription to {address!r} on this broker")
         if place is None or is_pattern(address):
             return AdministrationError(f"no queue or subscription {address!r} on this broker")
-        return NotMadeYet(f"there is no queue {address!r} yet: it is made when it is first used, or by create")
+        return NotMadeYet(f"there is no queue {address!r} yet: its first use makes it, or `create`")
 
     def _details(self, held: HeldQueue, *, count: int) -> dict[str, Any]:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
@@ -332,9 +334,9 @@ def _what_keeps(held: HeldQueue) -> str:
 
 def _refuse_count(count: int | None) -> None:
     if count is not None and count < 1:
-        raise AdministrationError(f"a count of {count}, expected 1 or more")
+        raise AdministrationError(f"expected a count of 1 or more, got {count}")
 
 
 def _refuse_deleted(held: HeldQueue) -> None:
     if held.is_deleted:
-        raise AdministrationError(f"{_name(held)} was deleted meanwhile")
+        raise AdministrationError(f"{_name(held)} was deleted in the meantime")

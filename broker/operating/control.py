@@ -48,7 +48,7 @@ ARGUMENTS: dict[str, dict[str, type]] = {
 }
 """Arguments of each operation, with their types; ``NEEDED`` are mandatory."""
 NEEDED = ("address", "source", "target")
-_IN_WORDS = {str: "a text", int: "a whole number", bool: "true or false"}
+_IN_WORDS = {str: "a string", int: "a whole number", bool: "true or false"}
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +89,7 @@ class Control:
             except AmqpError as excess:
                 link.refuse(excess)
             return
-        error = LinkError("amqp:unauthorized-access", f"only operators of the mesh send to {CONTROL_ADDRESS}")
+        error = LinkError("amqp:unauthorized-access", f"only operators of the mesh may send to {CONTROL_ADDRESS}")
         remote = link.endpoint.remote
         container_id = remote.container_id if remote is not None else ""
         self._log(LinkRefused(peer.remote_address, None, container_id, link.name, error.condition, error.description))
@@ -106,7 +106,7 @@ class Control:
             return rejected(NOT_UNDERSTOOD, str(error))
         reply_to = None if message.reply_to is None else self._stock.existing_queue(normalize(message.reply_to))
         if reply_to is None or not reply_to.is_temporary:
-            return rejected("amqp:not-found", f"reply-to {message.reply_to!r} is no dynamic source at this broker")
+            return rejected("amqp:not-found", f"reply-to {message.reply_to!r} is not a dynamic source at this broker")
         self._await_turn(Job(op, self._verbs[op](**arguments), reply_to, message.message_id))
         return ACCEPTED
 
@@ -174,7 +174,10 @@ class ControlLink:
                 self._request += piece
             if len(self._request) > REQUEST_BYTES:
                 self._link.close(
-                    AmqpError("amqp:link:message-size-exceeded", f"a request of more than {REQUEST_BYTES} bytes")
+                    AmqpError(
+                        "amqp:link:message-size-exceeded",
+                        f"the request is too large: expected at most {REQUEST_BYTES} bytes",
+                    )
                 )
                 return
             if deliveries.is_partial(delivery):
@@ -195,16 +198,18 @@ def parse(body: Any) -> tuple[str, dict[str, Any]]:
         request = json.loads(body)
         op = request.pop("op")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise AdministrationError('expected a text of JSON such as {"op": "list"}') from None
+        raise AdministrationError('expected a string of JSON such as {"op": "list"}') from None
     if not isinstance(op, str) or op not in ARGUMENTS:
-        raise AdministrationError(f"unknown op {op!r}: known are {', '.join(ARGUMENTS)}")
+        raise AdministrationError(f"unknown op {op!r}: expected one of {', '.join(ARGUMENTS)}")
     arguments = {name: value for name, value in request.items() if value is not None}
     for name, value in arguments.items():
         kind = ARGUMENTS[op].get(name)
         if kind is None:
-            raise AdministrationError(f"{op} has no {name!r}, but {', '.join(ARGUMENTS[op]) or 'nothing more to say'}")
+            raise AdministrationError(
+                f"unknown argument {name!r} of {op}: expected {', '.join(ARGUMENTS[op]) or 'no arguments'}"
+            )
         if type(value) is not kind:
-            raise AdministrationError(f"{name} of {op} is {value!r}, expected {_IN_WORDS[kind]}")
+            raise AdministrationError(f"{name} of {op}: expected {_IN_WORDS[kind]}, got {value!r}")
     for name in NEEDED:
         if name in ARGUMENTS[op] and name not in arguments:
             raise AdministrationError(f"{op} needs {name!r}")

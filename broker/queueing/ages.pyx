@@ -18,7 +18,7 @@ cdef class Ages:
         self.ids = <long long *>calloc(MOST, sizeof(long long))
         self.times_us = <unsigned long long *>calloc(MOST, sizeof(long long))
         if self.ids is NULL or self.times_us is NULL:
-            raise MemoryError("no room to note when messages come")
+            raise MemoryError("out of memory for the arrival times of messages")
 
     def __dealloc__(self):
         free(self.ids)

@@ -95,14 +95,14 @@ class MadeQueues:
         if user is not None and of_user >= policy.max_queues_per_user:
             raise LinkError(
                 "amqp:resource-limit-exceeded",
-                f"user {user!r} has made {of_user:,} queues under {policy.pattern!r} on this broker, which are all "
-                f"that a user may make (max_queues_per_user): queue {address!r} is not made",
+                f"user {user!r} has {of_user:,} queues under {policy.pattern!r} on this broker, the most "
+                f"that a user may have (max_queues_per_user): cannot make queue {address!r}",
             )
         if of_all >= policy.max_queues:
             raise LinkError(
                 "amqp:resource-limit-exceeded",
-                f"there are {of_all:,} queues under {policy.pattern!r} on this broker, which are all that are allowed "
-                f"(max_queues): queue {address!r} is not made",
+                f"there are {of_all:,} queues under {policy.pattern!r} on this broker, the most that are "
+                f"allowed (max_queues): cannot make queue {address!r}",
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:

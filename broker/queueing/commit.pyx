@@ -95,7 +95,7 @@ cdef class Commits:
         cdef list kept = self.under_way
         cdef Promise promise
         if kept is None:
-            raise LocalStateError("no batch is under way")
+            raise LocalStateError("expected a batch that was begun, got none")
         self.under_way = None
         self.unsynced_bytes -= self.bytes_under_way
         self.bytes_under_way = 0

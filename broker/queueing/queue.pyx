@@ -418,7 +418,7 @@ cdef class Queue:
 
     def _refuse_twice(self, long consumer_id):
         if consumer_id in self.consumers or consumer_id in self.browsers:
-            raise LocalStateError(f"consumer {consumer_id} is attached already")
+            raise LocalStateError(f"consumer {consumer_id} is already attached")
 
     cdef int _archive_there(self, Entry entry, object departure, list actions) except -1:
         """Archive an entry in place: the line drops the entry at the front, or in `_sweep`."""

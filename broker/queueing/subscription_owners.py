@@ -58,7 +58,7 @@ class Owners:
         if not self._permissions.may_receive(user, name):
             raise LinkError(
                 "amqp:unauthorized-access",
-                f"user {user!r} may not receive from {name!r}, where {_subscription(held)} is",
+                f"user {user!r} may not receive from {name!r}, the topic of {_subscription(held)}",
             )
 
     def take(self, held: HeldQueue, user: str | None) -> None:

@@ -83,7 +83,7 @@ class Subscriptions:
             raise LinkError(
                 "amqp:resource-locked",
                 f"subscription {held.key.text} on {held.address!r} has {held.taker_count} active consumers: "
-                "end it when they are gone",
+                "end it once they have left",
             )
         return held
 
@@ -114,9 +114,9 @@ class Subscriptions:
         for key in others:
             other = self._stock.subscription(key)
             if other is not None:
-                state = f"has {other.taker_count} active consumers" if other.taker_count else "is kept for them"
+                state = f"has {other.taker_count} active consumers" if other.taker_count else "exists without consumers"
                 raise LinkError(
                     "amqp:resource-locked",
-                    f"a durable subscription {key.text} on {other.address!r} {state}: one that is shared and one that "
-                    "is not cannot have the same name; unsubscribe first",
+                    f"a durable subscription {key.text} on {other.address!r} {state}: a shared and an "
+                    "unshared subscription cannot have the same name; unsubscribe first",
                 )

@@ -117,7 +117,8 @@ class AnchoredLog:
             self._number += 1
             aside = put_aside(statements, TABLE, LOG_NUMBER, PUT_LOG_NUMBER, [(1, stamp_of(self._number))])
             return [
-                f"table {TABLE} was damaged, and is kept as {aside}: whether the files are of one time is not known"
+                f"table {TABLE} was damaged, and was renamed to {aside}: it is unknown whether the "
+                "files are from the same time"
             ]
         return []
 

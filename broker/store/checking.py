@@ -63,7 +63,7 @@ class _Check:
         with self._blaming("its pages"):
             self._look_at_pages()
         for table in aside_of(self._store.database):
-            self._report.find(f"store.db: {table} was found damaged when a broker started, and put aside")
+            self._report.find(f"store.db: {table} was found damaged when a broker started, and was put aside")
         with self._blaming("its queues"):
             self._are_some_lost = check_queues(self._store, self._report)
         with self._blaming("its seen marks"):
@@ -101,15 +101,17 @@ class _Check:
                 self._on_homeless(holdings)
                 continue
             if segment.segment_id < next_id:
-                self._report.find(f"segment {segment.segment_id}: begins before the one before it ends, at {next_id}")
+                self._report.find(
+                    f"segment {segment.segment_id}: begins before the previous segment ends, at {next_id}"
+                )
             next_id = segment.segment_id + self._look_at(segment, holdings)
         for queue_id, count in sorted(self._lost.items()):
             what = "message is" if count == 1 else f"{count} messages are"
-            self._report.find(f"queue {queue_id} is lost, and its {what} out of reach")
+            self._report.find(f"queue {queue_id} is lost, and its {what} unreachable")
         for queue_id, message_id in sorted(self._causes):
-            self._report.find(f"queue {queue_id}: it has no message {message_id}, but says what brought that there")
+            self._report.find(f"queue {queue_id}: it has no message {message_id}, but a dead-letter cause for it")
         for queue_id, message_id in sorted(self._annotations):
-            self._report.find(f"queue {queue_id}: it has no message {message_id}, but annotations for that")
+            self._report.find(f"queue {queue_id}: it has no message {message_id}, but annotations for it")
 
     def _readable_segments(self) -> Iterator[SegmentRow]:
         ids = self._store.segment_ids()
@@ -129,7 +131,7 @@ class _Check:
     def _on_homeless(self, holdings: list[HoldingRow]) -> None:
         for queue_id, segment_id in [(holding.queue_id, holding.segment_id) for holding in holdings]:
             if queue_id in self._report.queues or self._are_some_lost:
-                self._report.find(f"queue {queue_id}: segment {segment_id}, which it has messages in, is lost")
+                self._report.find(f"queue {queue_id}: segment {segment_id} is lost, with messages of this queue")
             else:
                 self._report.leftovers += 1
 
@@ -140,18 +142,18 @@ class _Check:
         count, rest = divmod(len(segment.message_index), slot_bytes)
         if rest or not 0 < count <= SEGMENT_MESSAGES:
             report.find(
-                f"{where}: an index of {len(segment.message_index)} bytes, {slot_bytes} for each message expected"
+                f"{where}: its index has {len(segment.message_index)} bytes, expected {slot_bytes} for each message"
             )
             return count
         if not is_index(segment.segment_id, segment.message_index):
-            report.find(f"{where}: its index is not what was written")
+            report.find(f"{where}: its index does not match its checksum")
         slots = read_index(segment.message_index)
         bounds = bounds_of(segment.message_index)
         if segment.damage is None and bounds[-1] != len(segment.bodies):
-            report.find(f"{where}: {len(segment.bodies)} bytes of bodies, {bounds[-1]} by its index")
+            report.find(f"{where}: its bodies have {len(segment.bodies)} bytes, expected {bounds[-1]} by its index")
             return count
         if has_strange_priority(segment.message_index):
-            report.find(f"{where}: its index says priorities that there are not")
+            report.find(f"{where}: its index has invalid priorities")
         sums = checksums_in(segment.message_index)
         needed = self._needed(where, slots, holdings)
         report.segments += 1
@@ -186,11 +188,11 @@ class _Check:
             if len(holding.counts) != COUNT_BYTES * len(slots):
                 self._report.find(
                     f"queue {holding.queue_id}: {len(holding.counts)} bytes of counts in {where}, "
-                    f"{COUNT_BYTES * len(slots)} expected"
+                    f"expected {COUNT_BYTES * len(slots)}"
                 )
                 continue
             if not is_holding(holding.queue_id, holding.segment_id, holding.counts, holding.checksum):
-                self._report.find(f"queue {holding.queue_id}: its counts in {where} are not what was written")
+                self._report.find(f"queue {holding.queue_id}: its counts in {where} do not match their checksum")
             for slot, count in enumerate(counts_in(holding.counts)):
                 if count:
                     needed.add(slot)
@@ -206,12 +208,12 @@ class _Check:
 
     def _look_at_body(self, message_id: int, body: bytes, checksum: int | None) -> None:
         if checksum is not None and crc32(body) != checksum:
-            self._report.find(f"message {message_id}: its {len(body)} bytes are not those that were written")
+            self._report.find(f"message {message_id}: its {len(body)} bytes do not match their checksum")
             return
         try:
             scan(body)
         except (AmqpError, Incomplete) as error:
-            self._report.find(f"message {message_id}: {len(body)} bytes that are no AMQP message: {error}")
+            self._report.find(f"message {message_id}: its {len(body)} bytes are not an AMQP message: {error}")
 
     def _look_at_files(self) -> None:
         for message_id, written in self._large.items():

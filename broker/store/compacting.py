@@ -24,7 +24,7 @@ def compact(directory: Path) -> tuple[int, int]:
     """Compact; return the bytes of the tables before and after. Raises StoreError, also for a damaged store."""
     report = check(directory)
     if not report.is_sound:
-        raise StoreError(f"{directory} is damaged, and stays as it is: {report.findings[0]}")
+        raise StoreError(f"{directory} is damaged, and was not changed: {report.findings[0]}")
     path = directory / DATABASE
     lock = DirectoryLock(directory)
     anchored = AnchoredLog(directory, judge(directory))

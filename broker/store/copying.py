@@ -28,7 +28,7 @@ from broker.store.segment_tables import SegmentTables
 def back_up(directory: Path, copy: Path) -> CheckReport:
     """Copy the store in ``directory``, used or not, to the new directory ``copy``; return a report on the copy."""
     if copy.exists():
-        raise StoreError(f"{copy} is there already: a backup never goes over another")
+        raise StoreError(f"{copy} already exists: a backup never replaces another")
     return _copy_to(copy, directory)
 
 
@@ -36,7 +36,7 @@ def restore(copy: Path, directory: Path) -> CheckReport:
     """Restore the backup in ``copy`` to ``directory``, which must be new or empty."""
     directory = directory.resolve()
     if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
-        raise StoreError(f"{directory} is there already: expected a directory that is new or empty")
+        raise StoreError(f"{directory} already exists: expected a new or empty directory")
     report = check(copy)
     if not report.is_sound:
         raise StoreError(f"{copy} is damaged: {report.findings[0]}")
@@ -73,7 +73,7 @@ def made(partial: Path) -> Iterator[None]:
         partial.mkdir(mode=0o700, parents=True)
         (partial / LARGE).mkdir(mode=0o700)
     except FileExistsError:
-        raise StoreError(f"{partial} is there already, of a copy that was cut short, or that somebody makes") from None
+        raise StoreError(f"{partial} already exists: another copy was cut short, or is being made") from None
     try:
         yield
     except BaseException:
@@ -93,7 +93,7 @@ def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> s
                 copyfile(store.large_path(segment_id + slot), copy / LARGE / str(segment_id + slot))
             except FileNotFoundError as error:
                 if store.has_now(segment_id, slot):
-                    raise StoreError(f"{store.directory} is damaged: {error.filename} is not there") from None
+                    raise StoreError(f"{store.directory} is damaged: {error.filename} is missing") from None
                 gone.add(segment_id + slot)
     return gone
 

@@ -18,7 +18,7 @@ def counts_in(counts: bytes) -> tuple[int, ...]:
     Raises ValueError for an impossible length.
     """
     if len(counts) % COUNT_BYTES:
-        raise ValueError(f"{len(counts)} bytes of counts, {COUNT_BYTES} for each message expected")
+        raise ValueError(f"the counts have {len(counts)} bytes, expected {COUNT_BYTES} for each message")
     return struct.unpack(f"<{len(counts) // COUNT_BYTES}H", counts)
 
 

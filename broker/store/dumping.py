@@ -43,8 +43,8 @@ def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[St
     rows = list(store.queues())
     wanted = [row for row in rows if address in (None, row.address)]
     if address is not None and not wanted:
-        has = hint_for(address, dict.fromkeys(row.address for row in rows), title="it has")
-        raise StoreError(f"there is no queue or topic filter {address!r} in {store.directory}: {has}")
+        has = hint_for(address, dict.fromkeys(row.address for row in rows), title="the store has")
+        raise StoreError(f"no queue or topic filter {address!r} in {store.directory}: {has}")
     for row in wanted:
         yield from _messages_of(store, row, causes)
 

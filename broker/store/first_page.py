@@ -123,7 +123,10 @@ class FirstPage:
         if not (self._directory / REPLACED).exists():
             self._write(REPLACED, page)
         self._put(without_count(without_free_list(copy.page)))
-        return [f"the first page of {_DATABASE} was damaged: its copy took its place, and it is kept as {REPLACED}"]
+        return [
+            f"the first page of {_DATABASE} was damaged: its copy replaced it, and the damaged page "
+            f"is kept as {REPLACED}"
+        ]
 
     def _is_damaged(self, page: bytes, roots: Roots | None, copy: Copy) -> bool:
         """False if the page may belong to another store, or to other tables: somebody may have put the page there."""
@@ -159,10 +162,10 @@ class FirstPage:
         count = self._page_count()
         if not is_free_list(self._page, count, number(page, FREE_FIRST), number(page, FREE_COUNT)):
             page = without_free_list(page)
-            found.append("the list of free pages was damaged: `amqpmesh store compact` gives their room back")
+            found.append("the list of free pages was damaged: `amqpmesh store compact` frees their space")
         if is_counted(page) and number(page, PAGE_COUNT) != count:
             page = without_count(page)
-            found.append(f"{_DATABASE} has {count} pages, and its first page says another number")
+            found.append(f"{_DATABASE} has {count} pages, but its first page says another number")
         if found:
             self._put(page)
         self._lengthen(page, count)

@@ -44,7 +44,7 @@ class IndexReader:
             yield StoredSegment(segment_id, message_index, holdings)
         if self._away:
             more = self._left_out - MOST_SENTENCES
-            self._damages.append(f"{more} segments more cannot be read, {self._away} messages stay away")
+            self._damages.append(f"{more} more segments cannot be read: their {self._away} messages are not delivered")
 
     def index_of(self, segment_id: int) -> bytes:
         """The index of a segment. Raises DamagedIndex: then only messages of this segment are lost."""
@@ -55,13 +55,13 @@ class IndexReader:
                 raise
             raise DamagedIndex(str(error)) from error
         if index is None:
-            raise DamagedIndex("it is not there")
+            raise DamagedIndex("it is missing")
         if not isinstance(index, bytes) or len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
             raise DamagedIndex("its index is damaged")
         if not is_index(segment_id, index):
-            raise DamagedIndex("its index is not what was written")
+            raise DamagedIndex("its index does not match its checksum")
         if has_strange_priority(index):
-            raise DamagedIndex("its index says priorities that there are not")
+            raise DamagedIndex("its index has invalid priorities")
         return index
 
     def _leave_out(self, segment_id: int, damage: DamagedIndex) -> None:
@@ -70,10 +70,12 @@ class IndexReader:
         if self._left_out > MOST_SENTENCES:
             self._away += count
         else:
-            self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {damage}")
+            self._damages.append(
+                f"segment {segment_id} cannot be read, its {count} messages are not delivered: {damage}"
+            )
 
     def _find_missing(self, segment_id: int, message_index: bytes) -> None:
         for slot, size_bytes in large_in(message_index):
             message_id = segment_id + slot
             if self._segments.is_needed(message_id) and not self._large.has_size(message_id, size_bytes):
-                self._damages.append(f"message {message_id} is not whole in {self._large.directory}")
+                self._damages.append(f"message {message_id} is incomplete in {self._large.directory}")

@@ -33,7 +33,7 @@ class StoreDamaged(StoreError):
 
     def __init__(self, directory: Path, findings: list[str], *, is_of_sqlite: bool = False) -> None:
         """``is_of_sqlite``: SQLite found the damage, when the database was opened."""
-        super().__init__(f"the store in {directory} is damaged, and stays as it is: {'; '.join(findings)}")
+        super().__init__(f"the store in {directory} is damaged, and was not changed: {'; '.join(findings)}")
         self.directory = directory
         self.findings = findings
         self.is_of_sqlite = is_of_sqlite
@@ -101,14 +101,14 @@ class _Judge:
         anchor = self._judgement.anchor
         if anchor is not None:
             if anchor.claim is not Claim.NOTHING:
-                yield f"{missing}, though {NAME} says that it was there"
+                yield f"{missing}, although {NAME} says that it existed"
             return
         large = self._directory / "large"
         count = sum(1 for _ in large.iterdir()) if large.is_dir() else 0
         beside = [f"{count:,} large bodies"] if count else []
         beside += [name for name in (LOG, COPY) if (self._directory / name).exists()] if not beside else []
         if beside and not (self._database.exists() and not count):
-            yield f"{missing}, though there is {' and '.join(beside)}"
+            yield f"{missing}, although there is {' and '.join(beside)}"
 
     def _of_the_log_itself(self) -> Iterator[str]:
         log = self._log
@@ -116,8 +116,8 @@ class _Judge:
             where = f"frame {log.whole_count + 1:,} of {len(log.frames):,}" if log.is_header_whole else "its header"
             count = log.lost_transactions
             yield (
-                f"{LOG} is damaged at {where}: {count:,} commit{'s' if count != 1 else ''} and more lie behind that, "
-                f"which SQLite would take for the end"
+                f"{LOG} is damaged at {where}: {count:,} commit{'s' if count != 1 else ''} and more follow, "
+                "which SQLite would ignore"
             )
 
     def _format(self) -> int:
@@ -181,18 +181,17 @@ class _Claims:
         if self.anchor.claim is Claim.LOG:
             frames = self.anchor.frames
             return _Damage(
-                f"{what}, and with it what was committed since it was last brought into {DATABASE}: "
-                f"{frames:,} frames at least"
+                f"{what}, and with it all commits that were not yet in {DATABASE}: at least {frames:,} frames"
             )
         return self._database_within(self.anchor.number, self.anchor.number)
 
     def _same_log(self, log: Log) -> _Damage | None:
         wanted = self.anchor.frames
         if log.whole_count < wanted:
-            what = "ends after" if log.whole_count == len(log.frames) else "is damaged behind"
-            return _Damage(f"{LOG} {what} frame {log.whole_count:,}: {wanted:,} were synced at least")
+            what = "ends after" if log.whole_count == len(log.frames) else "is damaged after"
+            return _Damage(f"{LOG} {what} frame {log.whole_count:,}: at least {wanted:,} were synced")
         if wanted and log.checksum_at(wanted) != self.anchor.checksum:
-            return _Damage(f"{LOG} is not the one that was written", is_of_another_time=True)
+            return _Damage(f"{LOG} is not the log that the broker wrote", is_of_another_time=True)
         # Closing a store gives the log another number, which SQLite may move into the database at once.
         back = int(self.anchor.claim is Claim.LOG_OR_ALL)
         return self._database_within(self.anchor.number - 1 - back, self.anchor.number + 1 - back)
@@ -202,11 +201,11 @@ class _Claims:
         times = (_count(log.salts) - _count(self.anchor.salts)) % (1 << 32)
         number = self.anchor.number + times
         if not 0 < times < 1 << 31 or self.in_log not in (None, number, number + 1):
-            return _Damage(f"{LOG} is an older one", is_of_another_time=True)
+            return _Damage(f"{LOG} is an older log", is_of_another_time=True)
         if self.in_log is None:
             # The second transaction of each log is its number.
             if log.transaction_count > 1:
-                return _Damage(f"{LOG} is another one", is_of_another_time=True)
+                return _Damage(f"{LOG} is another log", is_of_another_time=True)
             return self._database_within(number - 1, number - 1)
         return self._database_within(number - 1, self.in_log)
 
@@ -214,7 +213,7 @@ class _Claims:
         """Check the log of a broker that died while starting, before `anchor` claimed the log."""
         number = self.anchor.number
         if self.in_log != number + 1:
-            return _Damage(f"{LOG} is of another time than {DATABASE}", is_of_another_time=True)
+            return _Damage(f"{LOG} and {DATABASE} are from different times", is_of_another_time=True)
         return self._database_within(number, number + 1)
 
     def _database_within(self, lowest: int, highest: int) -> _Damage | None:
@@ -223,11 +222,11 @@ class _Claims:
             return None
         if found < lowest:
             return _Damage(
-                f"{DATABASE} is an older one: it has log {found:,}, and {NAME} says {self.anchor.number:,}",
+                f"{DATABASE} is an older file: it has log {found:,}, and {NAME} says {self.anchor.number:,}",
                 is_of_another_time=True,
             )
         return _Damage(
-            f"{NAME} is older than {DATABASE}: it says log {self.anchor.number:,}, and that has {found:,}",
+            f"{NAME} is older than {DATABASE}: {NAME} says log {self.anchor.number:,}, and {DATABASE} has {found:,}",
             is_of_another_time=self.log is not None,
         )
 

@@ -38,11 +38,11 @@ def damage_of(path: Path, written: Written) -> str | None:
                 checksum = crc32(piece, checksum)
                 size += len(piece)
     except OSError as error:
-        what = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
-        return f"{what}, {written.size_bytes:,} expected"
+        what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        return f"{what}, expected {written.size_bytes:,} bytes"
     if size != written.size_bytes:
-        return f"has {size:,} bytes, {written.size_bytes:,} expected"
-    return None if written.checksum in (0, checksum) else f"has {size:,} bytes that are not those that were written"
+        return f"has {size:,} bytes, expected {written.size_bytes:,}"
+    return None if written.checksum in (0, checksum) else f"has {size:,} bytes that do not match their checksum"
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class LargeReader:
         if stream.offset < stream.written.size_bytes:
             self._keep(wanted.reader, stream)
         elif stream.written.checksum not in (0, stream.checksum):
-            raise DamagedBody("its bytes are not those that were written")
+            raise DamagedBody("its bytes do not match their checksum")
         return found
 
     def _stream_of(self, wanted: BodyRange) -> _Stream:

@@ -66,7 +66,7 @@ def _user(handle: int) -> str:
         return f"process {_holder(handle)}"
     if not _holder(handle):
         return "a process whose file `lock` was deleted"
-    return "an `amqpmesh store` that reads it"
+    return "an `amqpmesh store` command"
 
 
 def _holder(handle: int) -> str:

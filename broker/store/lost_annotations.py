@@ -28,7 +28,7 @@ def section_of(row: tuple[Any, ...]) -> bytes:
     """The section of a row. Raises ValueError for a damaged row."""
     _, _, section, checksum = row
     if not isinstance(section, bytes) or crc32(section) != checksum:
-        raise ValueError("the section is not what was written")
+        raise ValueError("the section does not match its checksum")
     return section
 
 
@@ -49,7 +49,9 @@ def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
     if found.gap is not None:
         rows = [annotation_values(key, section) for key, section in annotations.items()]
         aside = put_aside(statements, "annotation", ANNOTATION, PUT_ANNOTATION, rows)
-        sentences.append(f"table annotation was damaged, and is kept as {aside}: {len(rows)} of its rows are left")
+        sentences.append(
+            f"table annotation was damaged, and was renamed to {aside}: {len(rows)} of its rows could be read"
+        )
     elif spoiled:
         with statements.transaction():
             for queue_id, message_ids in spoiled.items():

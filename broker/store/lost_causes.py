@@ -44,7 +44,7 @@ def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
         except ValueError as error:
             causes[queue_id, message_id] = LOST_CAUSE
             spoiled.append((queue_id, message_id, LOST_CAUSE))
-            sentences.append(f"queue {queue_id}: what brought message {message_id} there cannot be read: {error}")
+            sentences.append(f"queue {queue_id}: the dead-letter cause of message {message_id} cannot be read: {error}")
     if found.gap is not None:
         sentences.append(_put_aside(statements, causes, found.gap))
     elif spoiled:
@@ -60,8 +60,8 @@ def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
         causes[key] = LOST_CAUSE
     rows = [cause_values((*key, cause)) for key, cause in causes.items()]
     aside = put_aside(statements, "cause", CAUSE, PUT_CAUSE, rows)
-    undying = f"{len(causes) - left} messages that may have been dead letters do not expire any more"
-    return f"table cause was damaged, and is kept as {aside}: {left} of its rows are left; {undying}"
+    undying = f"{len(causes) - left} messages that may have been dead letters no longer expire"
+    return f"table cause was damaged, and was renamed to {aside}: {left} of its rows could be read; {undying}"
 
 
 def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[int, int]]:

@@ -39,7 +39,10 @@ def salvage_queues(statements: Statements) -> list[str]:
     if found.gap is None and len(queues) == len(rows):
         return []
     aside = put_aside(statements, "queue", QUEUE, PUT_QUEUE, [queue_values(queue) for queue in queues])
-    return [f"table queue was damaged, and is kept as {aside}: {len(queues)} of its queues and subscriptions are left"]
+    return [
+        f"table queue was damaged, and was renamed to {aside}: {len(queues)} of its queues and "
+        "subscriptions could be read"
+    ]
 
 
 def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:

@@ -137,7 +137,7 @@ def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore
             refuse_others(directory, database)
             store = ReadStore(directory, database, is_used=holder is not None, missing=missing)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            mended = ": a broker that starts here tries to mend it" if (directory / COPY).exists() else ""
+            mended = ": a broker tries to repair the file when it starts" if (directory / COPY).exists() else ""
             raise StoreError(f"cannot read {directory / DATABASE}: {error}{mended}") from error
         yield store
 
@@ -170,7 +170,7 @@ def refuse_others(directory: Path, database: sqlite3.Connection) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise StoreError(f"{directory / DATABASE} is a database, but not a broker's")
+        raise StoreError(f"{directory / DATABASE} is a database, but not the store of a broker")
     if version != FORMAT_VERSION:
-        older = "a broker takes it over when it starts" if version < FORMAT_VERSION else "use the newer amqpmesh"
+        older = "a broker upgrades the store when it starts" if version < FORMAT_VERSION else "use the newer amqpmesh"
         raise StoreError(f"{directory} has format {version}; this amqpmesh reads format {FORMAT_VERSION}: {older}")

@@ -99,8 +99,8 @@ class Recovery:
         if has_lost_queues(self._connection):
             self._held = _ALL_HELD
         for queue_id, count in self._lost.items():
-            what = f"its {count} messages stay" if count != 1 else "its message stays"
-            self._damages.append(f"queue {queue_id} is lost, and {what} in the file, out of reach")
+            what = f"its {count} messages are" if count != 1 else "its message is"
+            self._damages.append(f"queue {queue_id} is lost, and {what} unreachable in the file")
 
     def _load_segments(self) -> None:
         """Load segments and holdings. The holdings tell a segment's length, even if the segment is damaged."""
@@ -114,12 +114,12 @@ class Recovery:
         ):
             try:
                 if not is_holding(queue_id, segment_id, counts, checksum):
-                    raise KeyError(f"holding {queue_id}, {segment_id} is not what was written")
+                    raise KeyError(f"holding {queue_id}, {segment_id} does not match its checksum")
                 self.segments.load_holding(queue_id, segment_id, counts)
             except KeyError:
                 self._is_some_damaged = True
-                what = f"what queue {queue_id} has of segment {segment_id}"
-                self._damages.append(f"{what} cannot be read, its messages stay away")
+                what = f"the messages of queue {queue_id} in segment {segment_id}"
+                self._damages.append(f"{what} cannot be read, and are not delivered")
 
     def _marked(self) -> list[tuple[int, int, bytes]]:
         """Holdings with messages that may have been seen, with their counts raised."""

@@ -25,7 +25,7 @@ def check_queues(store: ReadStore, report: CheckReport) -> bool:
         report.queues[row.queue_id] = QueueTotals(row)
         name = (row.kind, row.address, row.container_id, row.link_name)
         if name in names:
-            report.find(f"queue {row.queue_id}: there is another {row.kind.value} {row.address!r} like it")
+            report.find(f"queue {row.queue_id}: another row has the same {row.kind.value} {row.address!r}")
         names.add(name)
     return found.gap is not None or len(report.queues) < len(found.rows) or has_lost_queues(store.database)
 
@@ -47,7 +47,7 @@ def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
         try:
             cause_of((queue_id, message_id, *rest))
         except ValueError as error:
-            report.find(f"queue {queue_id}: what brought message {message_id} there cannot be read: {error}")
+            report.find(f"queue {queue_id}: the dead-letter cause of message {message_id} cannot be read: {error}")
     return causes
 
 
@@ -60,5 +60,5 @@ def check_annotations(store: ReadStore, report: CheckReport) -> set[tuple[int, i
         try:
             section_of(row)
         except ValueError as error:
-            report.find(f"queue {row[0]}: what consumers added to message {row[1]} cannot be read: {error}")
+            report.find(f"queue {row[0]}: the annotations of message {row[1]} cannot be read: {error}")
     return {(queue_id, message_id) for queue_id, message_id, *_ in found.rows}

@@ -40,11 +40,11 @@ def cause_of(row: tuple[Any, ...]) -> Cause:
 
 def _text(value: object) -> str:
     if not isinstance(value, bytes):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"expected text, got {value!r}")
     return value.decode()
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"expected a number, got {value!r}")
     return value

@@ -49,14 +49,14 @@ def _salvage_holdings(statements: Statements) -> str:
     rows = list(_readable(connection, "holding", ("queue_id", "segment_id", "counts", "checksum"), keys))
     aside = put_aside(statements, "holding", HOLDING, PUT_HOLDING, rows)
     lost = len(set(_segment_ids(connection)) - {segment_id for _, segment_id, *_ in rows})
-    return f"table holding was damaged, and is kept as {aside}: of {lost} segments all messages stay away"
+    return f"table holding was damaged, and was renamed to {aside}: the messages of {lost} segments are not delivered"
 
 
 def _salvage_marks(statements: Statements) -> str:
     ids = [row.queue_id for row in stored_queues(statements.connection)]
     rows: list[Row] = [(*key, ALL_SEEN) for key in product(ids, PRIORITIES)]
     aside = put_aside(statements, "mark", MARK, PUT_MARK, rows)
-    return f"table mark was damaged, and is kept as {aside}: every message counts as one that may have been seen"
+    return f"table mark was damaged, and was renamed to {aside}: every message counts as possibly delivered before"
 
 
 def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:

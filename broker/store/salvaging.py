@@ -38,14 +38,14 @@ class Salvage:
 def salvage(directory: Path, copy: Path) -> Salvage:
     """Make ``copy``, a new directory, from readable parts of the store in ``directory``. Raises StoreError."""
     if copy.exists():
-        raise StoreError(f"{copy} is there already: expected the name of a new directory")
+        raise StoreError(f"{copy} already exists: expected the name of a new directory")
     if not directory.is_dir():
         raise StoreError(f"there is no store in {directory}: expected the data directory of a broker")
     lock = DirectoryLock(directory)
     try:
         judgement = judge(directory)
         if judgement.is_new:
-            raise StoreError(f"there is no store in {directory}: nothing was ever in it")
+            raise StoreError(f"the store in {directory} was never used: it has no messages")
         return _salvage(directory, copy, judgement)
     finally:
         lock.release()
@@ -84,7 +84,7 @@ def _put_pages(directory: Path, partial: Path, judgement: Judgement) -> list[str
     if judgement.log is None:
         return []
     if not judgement.is_log_used:
-        return [f"nothing of {LOG} is used, since it is of another time than {DATABASE}"]
+        return [f"nothing of {LOG} is used, since {LOG} and {DATABASE} are from different times"]
     return _replay(judgement.log, database)
 
 
@@ -110,8 +110,8 @@ def _replay(log: Log, database: Path) -> list[str]:
         return []
     away = sum(at is None for at in last.values())
     return [
-        f"{spoiled:,} of {end:,} frames of {LOG} are not what was written; for all but {away:,} of their pages a later "
-        "frame has what came to be there"
+        f"{spoiled:,} of {end:,} frames of {LOG} do not match their checksum; for all but {away:,} of "
+        "their pages a later frame has newer content"
     ]
 
 
@@ -137,7 +137,7 @@ def _opened(partial: Path) -> list[str]:
     try:
         store = SqliteStore(partial)
     except StoreDamaged as damage:
-        raise StoreError(f"nothing leads to the messages any more: {damage.findings[0]}: restore a backup") from None
+        raise StoreError(f"the messages can no longer be found: {damage.findings[0]}: restore a backup") from None
     try:
         inventory = store.load()
         for _ in inventory.segments:
@@ -153,4 +153,4 @@ def _left_behind(directory: Path, partial: Path) -> list[str]:
     count = sum(path.name not in known for path in large.iterdir()) if large.is_dir() else 0
     if not count:
         return []
-    return [f"{count:,} large bodies stay in {large} only: no row says that their messages are in a queue"]
+    return [f"{count:,} large bodies remain in {large} only: no row says which queue their messages are in"]

@@ -34,13 +34,13 @@ class SegmentReader:
             self._load(message_id)
         slot = message_id - self._first
         if slot >= len(self._bounds) - 1:
-            raise DamagedBody("it is in no segment")
+            raise DamagedBody("no segment has the message")
         begin, end = self._bounds[slot : slot + 2]
         if end > len(self._bodies):
-            raise DamagedBody(f"a page of its segment, with it or before it, cannot be read: {self._damage}")
+            raise DamagedBody(f"a page of its segment, at the message or before it, cannot be read: {self._damage}")
         body = self._bodies[begin:end]
         if self._checksums is not None and crc32(body) != self._checksums[slot]:
-            raise DamagedBody("its bytes are not those that were written")
+            raise DamagedBody("its bytes do not match their checksum")
         return body
 
     def large(self, message_id: int) -> Written:
@@ -49,12 +49,12 @@ class SegmentReader:
         row = self._known_tables().find("segment_id, message_index", where, message_id)
         first, message_index = row if row is not None else (message_id, None)
         if not isinstance(message_index, bytes):
-            raise DamagedBody("it is in no segment")
+            raise DamagedBody("no segment has the message")
         if not is_index(first, message_index):
-            raise DamagedBody("the index of its segment is not what was written")
+            raise DamagedBody("the index of its segment does not match its checksum")
         slots, slot = read_index(message_index), message_id - first
         if slot >= len(slots):
-            raise DamagedBody("it is in no segment")
+            raise DamagedBody("no segment has the message")
         checksums = checksums_in(message_index)
         return Written(slots[slot][0], 0 if checksums is None else checksums[slot])
 
@@ -67,14 +67,14 @@ class SegmentReader:
         self._bounds = [0]
         row = self._known_tables().segment_with(message_id)
         if row is None:
-            raise DamagedBody("it is in no segment")
+            raise DamagedBody("no segment has the message")
         first, message_index, bodies = row.segment_id, row.message_index, row.bodies
         if not (isinstance(message_index, bytes) and isinstance(bodies, bytes)):
             raise DamagedBody("its segment is damaged")
         if not is_index(first, message_index):
-            raise DamagedBody("the index of its segment is not what was written")
+            raise DamagedBody("the index of its segment does not match its checksum")
         bounds = bounds_of(message_index)
         if row.damage is None and bounds[-1] != len(bodies):
-            raise DamagedBody(f"its segment has {len(bodies)} bytes of bodies, {bounds[-1]} by its index")
+            raise DamagedBody(f"its segment has {len(bodies)} bytes of bodies, expected {bounds[-1]} by its index")
         self._first, self._bounds, self._bodies, self._damage = first, bounds, bodies, row.damage
         self._checksums = checksums_in(message_index)

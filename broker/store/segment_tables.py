@@ -149,7 +149,7 @@ def salvage_segments(statements: Statements) -> list[str]:
     if _can_append(statements.connection):
         return []
     aside = put_aside(statements, "segment", SEGMENT, PUT_SEGMENT, [])
-    return [f"table segment was damaged, and is kept as {aside}: new messages go into another"]
+    return [f"table segment was damaged, and was renamed to {aside}: new messages go into a new table"]
 
 
 def _can_append(connection: sqlite3.Connection) -> bool:

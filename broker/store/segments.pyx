@@ -226,7 +226,7 @@ cdef class Segments:
         cdef Holding holding = segment.holding_of(queue_id)
         cdef int slot
         if len(counts) != segment.slots * <Py_ssize_t>sizeof(Count):
-            raise KeyError(f"holding {queue_id}, {first}: {len(counts)} bytes for {segment.slots} messages")
+            raise KeyError(f"holding {queue_id}, {first}: {len(counts)} bytes of counts for {segment.slots} messages")
         if holding.counts is NULL:
             holding._allocate()
         holding.left = 0
@@ -344,7 +344,7 @@ cdef class Segments:
             return segment
         place = bisect_right(self.firsts, message_id)
         if place == 0:
-            raise KeyError(f"message {message_id} is in no segment")
+            raise KeyError(f"no segment has message {message_id}")
         self.latest = self.by_first[self.firsts[place - 1]]
         return self.latest
 
@@ -353,7 +353,7 @@ cdef class Segments:
         cdef Holding holding = segment.holding_of(queue_id)
         cdef int slot = <int>(message_id - segment.first)
         if not 0 <= slot < segment.slots:
-            raise KeyError(f"message {message_id} is in no segment")
+            raise KeyError(f"no segment has message {message_id}")
         holding.set(slot, <Count>min(count, MOST_COUNT + 1))
         if not holding.is_changed:
             holding.is_changed = True

@@ -92,7 +92,7 @@ class SqliteStore:
                 self._reserve.lend_to(self._anchored.before_recovery)
                 self._damages = self._reserve.lend_to(partial(self._first_page.mend, self._connect))
                 if not judgement.is_anchor_whole:
-                    self._damages.append("half of the file anchor was damaged: it may have been older than it was")
+                    self._damages.append("half of the file anchor was damaged: the other half may be older")
                 self._is_log_left = log_bytes(directory) > 0
                 self._writer = self._reserve.lend_to(self._open)
                 self._reader = self._connect()
@@ -239,11 +239,11 @@ class SqliteStore:
         (table_count,) = writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version > FORMAT_VERSION and application == APPLICATION_ID:
             raise StoreError(
-                f"{self._directory} has format {version}; this amqpmesh knows format {FORMAT_VERSION} and would "
-                "spoil it: use the newer one"
+                f"{self._directory} has format {version}; this amqpmesh knows format {FORMAT_VERSION} and "
+                "would damage the store: use the newer amqpmesh"
             )
         if table_count and application != APPLICATION_ID:
-            raise StoreError(f"{self._directory / 'store.db'} is a database, but not a broker's")
+            raise StoreError(f"{self._directory / 'store.db'} is a database, but not the store of a broker")
         if self._is_log_left:
             # A remaining log must not be mistaken for part of a new log one day.
             raise StoreError(f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}")
@@ -361,6 +361,6 @@ def _room(directory: Path) -> tuple[int, int]:
 def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
-        raise StoreError(f"this file system allows no write-ahead log (journal mode is {mode})")
+        raise StoreError(f"this file system does not support a write-ahead log (journal mode is {mode})")
     # The first read makes the index of the log.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -161,7 +161,8 @@ class Intake:
         self._clock_us = found.clock_us
         if found.ring > counts.written:
             raise RingDamaged(
-                f"{ring.path}: {counts.written} slots written, expected at least the {found.ring} that were taken"
+                f"{ring.path}: {counts.written} slots were written, expected at least the {found.ring} "
+                "slots that the writer has taken"
             )
         if found.ring > counts.taken:
             ring.advance(found.ring)
@@ -213,7 +214,7 @@ class Intake:
         if spans and spans[0][0] == 0 and spans[0][1] > len(slots):
             end = spans[0][1]
             if end > ring.capacity:
-                raise RingDamaged(f"{ring.path}: text of {end} slots, expected at most {ring.capacity}")
+                raise RingDamaged(f"{ring.path}: a text takes {end} slots, expected at most {ring.capacity}")
             return (ring.read(begin, end), spans[:1]) if begin + end <= written else (slots[:0], [])
         return first_of(slots, spans, whole(slots, spans))
 

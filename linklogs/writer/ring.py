@@ -147,10 +147,10 @@ def _header(path: Path, handle: int) -> tuple[int, Owner]:
             raise RingNotReady(path)
         raise RingDamaged(f"{path}: begins with {head[: len(MAGIC)]!r}, expected {MAGIC!r}")
     if len(head) < HEADER_BYTES:
-        raise RingDamaged(f"{path}: {len(head)} bytes, expected a header of {HEADER_BYTES}")
+        raise RingDamaged(f"{path}: expected a header of {HEADER_BYTES} bytes, got {len(head)}")
     capacity, run = (struct.unpack_from("<Q", head, at)[0] for at in (CAPACITY_AT, RUN_AT))
     if not 0 < capacity < 1 << 40 or not 0 < run < 1 << 63:
-        raise RingDamaged(f"{path}: {capacity} slots of a node that started at {run} us, expected some of both")
+        raise RingDamaged(f"{path}: expected a capacity and a start time above 0, got {capacity} slots and {run} us")
     return capacity, _owner(path, run, head[NODE_AT:].rstrip(b"\0"))
 
 
@@ -162,7 +162,7 @@ def _owner(path: Path, run: int, data: bytes) -> Owner:
     except (ValueError, KeyError, TypeError, AttributeError):
         said, node = None, ""
     if not node:
-        raise RingDamaged(f"{path}: its header says {data[:60]!r}, expected a JSON object that names a node")
+        raise RingDamaged(f"{path}: expected a header with a JSON object that names a node, got {data[:60]!r}")
     return Owner(node, run, mesh, {name: str(said[name]) for name in _NODE_COLUMNS if said.get(name) is not None})
 
 

@@ -51,7 +51,7 @@ class Sealed:
     def _store_one(self, path: Path) -> None:
         try:
             if not path.exists():
-                raise spool.SpoolDamaged(f"{path}: it is gone, expected a spool")
+                raise spool.SpoolDamaged(f"{path}: expected a spool, the file is missing")
             stored = self._store(path)
         except spool.SpoolDamaged as error:
             self._put_aside(path, error)

@@ -216,4 +216,6 @@ def _decode_head(path: Path, data: bytes) -> tuple[Head, int]:
             fields = json.loads(text)
             owner = Owner(**fields.pop("owner"))
             return Head(owner=owner, **fields), _HEAD.size + length + -length % SLOT_BYTES
-    raise SpoolDamaged(f"{path}: its head of {len(data)} bytes is not whole, expected {_HEAD_MAGIC!r} and its crc32")
+    raise SpoolDamaged(
+        f"{path}: the header of {len(data)} bytes is incomplete or damaged, expected {_HEAD_MAGIC!r} and its crc32"
+    )

@@ -43,7 +43,7 @@ def _store(path: Path, content: spool.Content, out: Path, redactor: Redactor, pa
     try:
         data = encode(content, redact, began_us)
     except (pyarrow.ArrowException, ValueError) as error:
-        raise spool.SpoolDamaged(f"{path}: {error}, expected records that fit the schema") from error
+        raise spool.SpoolDamaged(f"{path}: expected records that fit the schema: {error}") from error
     make_directories(directory)
     with replacing(target, path.with_suffix(spool.DRAFT)) as file:
         file.write(data)

@@ -135,7 +135,7 @@ class Writer:
         run = spool.run_name(owner)
         if run in self._intakes:
             ring.close()
-            raise RingDamaged(f"{ring.path}: it is of run {run}, expected only one ring of a run")
+            raise RingDamaged(f"{ring.path}: expected a single ring of run {run}, got a second")
         self._intakes[run] = Intake(self._means, ring, self._left.get(run, ()), now)
         self._left.pop(run, None)
         self._rings[ring.path] = run
@@ -186,5 +186,7 @@ def _lock(path: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise WriterInUse(f"{path.parent.parent}: another writer is at work here, expected one") from None
+        raise WriterInUse(
+            f"{path.parent.parent}: expected a single writer, but another writer uses the directory"
+        ) from None
     return handle

@@ -65,7 +65,7 @@ class Work:
 WORKS = (
     Work("pair", "1 to 1"),
     Work("pairs", f"{PAIRS} pairs on {PAIRS} queues", pairs=PAIRS),
-    Work("await", "1 to 1, each accept waited for", in_flight=1),
+    Work("await", "1 to 1, waiting for each accept", in_flight=1),
     Work("backlog", "1 to 1", is_apart=True, in_flight=0),
     Work("pair", "1 to 1", is_durable=False),
     *(Work("topic", f"topic to {count}, per copy", consumers=count, is_durable=False) for count in (1, 10, 100)),

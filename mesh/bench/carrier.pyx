@@ -102,7 +102,7 @@ cdef class Carrier:
     def add(self, Link link not None, u32 peer_channel):
         """Add a link. The first link goes first in every round."""
         if peer_channel >= MAX_CHANNELS:
-            raise ValueError(f"channel {peer_channel}, at most {MAX_CHANNELS - 1} are kept")
+            raise ValueError(f"expected a channel of at most {MAX_CHANNELS - 1}, got {peer_channel}")
         self.links.append(link)
         self.by_channel[peer_channel] = link
         link.carrier = self
@@ -198,7 +198,7 @@ cdef class Carrier:
             self.inbox_to += got
             return 1
         if got == 0:
-            raise PeerGone("connection lost: the peer closed it without a word")
+            raise PeerGone("connection lost: the peer closed it without an error")
         if errno == EAGAIN or errno == EINTR:
             return 0
         raise PeerGone(f"connection lost: {os.strerror(errno)}")

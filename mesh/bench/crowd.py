@@ -239,7 +239,7 @@ class LinkHolder:
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:
-            raise Unreachable("connection lost: the peer closed it without a word")
+            raise Unreachable("connection lost: the peer closed it without an error")
         self._inbox += data
         found, size = frames.codes(self._inbox)
         for code, _, at in found:
@@ -263,7 +263,7 @@ class LinkHolder:
 def check_sessions(count: int, peer: PeerOpen) -> None:
     if count > peer.channel_max + 1:
         raise CommandFailed(
-            f"{count} sessions are needed on a connection, and the peer allows {peer.channel_max + 1}",
+            f"a connection needs {count} sessions, and the peer allows {peer.channel_max + 1}",
             fix="use more --connections, or more links --per-session.",
         )
 

@@ -135,7 +135,7 @@ def encrypt(connection: socket.socket, place: Place) -> socket.socket:
     try:
         return context.wrap_socket(connection)
     except OSError as error:
-        raise Unreachable(f"{place.name}: no TLS: {describe_os_error(error)}") from None
+        raise Unreachable(f"{place.name}: TLS handshake failed: {describe_os_error(error)}") from None
 
 
 def _converse(connection: socket.socket, handshake: Handshake) -> None:
@@ -162,7 +162,7 @@ def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
         try:
             connection, _ = listening.accept()
         except TimeoutError:
-            raise TimedOut(f"no generator came within {HANDSHAKE_TIMEOUT_S:g} s") from None
+            raise TimedOut(f"no generator connected within {HANDSHAKE_TIMEOUT_S:g} s") from None
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         hello = Welcome(link_count)
         while not hello.is_over:

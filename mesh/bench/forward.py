@@ -186,7 +186,7 @@ def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
     """Describe the faults of runs. Lost messages are a figure, and a fault only if they were not pre-settled."""
     lost = sum(run.lost for run in runs)
     if lost and mode != PRESETTLED:
-        hint = "; does the address give every consumer each message?" if "multicast" in work else ""
+        hint = "; is the address a multicast or topic?" if "multicast" in work else ""
         yield f"{work}, {mode}: {lost} messages did not arrive{hint}"
     for what in sorted({what for run in runs for what in run.wrongs}):
         yield f"{work}, {mode}: {sum(run.wrongs.get(what, 0) for run in runs)} messages {what}"

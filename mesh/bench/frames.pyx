@@ -53,7 +53,7 @@ cdef int read_uint(const u8 **at, const u8 *end, u32 *value) except -1:
         value[0] = 0
         return here[0] == 0x43
     else:
-        return malformed(f"a field of type 0x{here[0]:02x} where a uint belongs")
+        return malformed(f"expected a uint, got a field of type 0x{here[0]:02x}")
     if end - here < size:
         return malformed("a frame ends in the middle of a number")
     value[0] = read32(here + 1) if size == 5 else here[1]
@@ -72,7 +72,7 @@ cdef int read_bool(const u8 **at, const u8 *end) except -1:
         at[0] = here + 2
         return here[1] != 0
     if here[0] != 0x40 and here[0] != 0x41 and here[0] != 0x42:
-        return malformed(f"a field of type 0x{here[0]:02x} where a boolean belongs")
+        return malformed(f"expected a boolean, got a field of type 0x{here[0]:02x}")
     at[0] = here + 1
     return here[0] == 0x41
 
@@ -89,7 +89,7 @@ cdef int skip_value(const u8 **at, const u8 *end, int depth) except -1:
     room = end - here
     if kind == 0:
         if depth == 0:
-            return malformed("values described too deeply")
+            return malformed("descriptors are nested too deeply")
         at[0] = here
         skip_value(at, end, depth - 1)
         return skip_value(at, end, depth - 1)
@@ -122,7 +122,7 @@ cdef int read_code(const u8 **at, const u8 *end) except -1:
     if end - here >= 10 and here[0] == 0 and here[1] == 0x80:
         at[0] = here + 10
         return <int>(read64(here + 2) & 0x7FFFFFFF)
-    return malformed("no numeric descriptor where one belongs")
+    return malformed("expected a numeric descriptor")
 
 
 cdef int open_list(const u8 **at, const u8 *end, u32 *count, const u8 **list_end) except -1:
@@ -140,7 +140,7 @@ cdef int open_list(const u8 **at, const u8 *end, u32 *count, const u8 **list_end
         head, size, count[0] = 5, read32(here + 1), read32(here + 5)
         at[0] = here + 9
     else:
-        return malformed("no list where one belongs")
+        return malformed("expected a list")
     if size > room - head or here + head + size < at[0]:
         return malformed("a list that is longer than its frame")
     list_end[0] = here + head + size
@@ -156,11 +156,11 @@ cdef int take_frame(const u8 *start, const u8 *end, u32 max_bytes, Frame *frame)
         return 0
     size = read32(start)
     if size < 8 or size > max_bytes:
-        return malformed(f"a frame of {size} bytes, expected 8 to {max_bytes}")
+        return malformed(f"expected a frame of 8 to {max_bytes} bytes, got {size}")
     if start[4] < 2 or <u32>start[4] * 4 > size:
         return malformed(f"data offset {start[4]} in a frame of {size} bytes")
     if start[5] != 0:
-        return malformed(f"a frame of type {start[5]}, expected 0 (AMQP)")
+        return malformed(f"expected a frame of type 0 (AMQP), got {start[5]}")
     if room < size:
         return 0
     frame.start = start

@@ -45,7 +45,7 @@ class Side:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise CommandFailed(f"the process that was to {self._role} {describe_exit(self._process.wait())}")
+            raise CommandFailed(f"the process of role {self._role} {describe_exit(self._process.wait())}")
         told: dict[str, Any] = json.loads(line)
         if "failed" in told:
             raise failure(told["failed"])

@@ -46,7 +46,7 @@ cdef class Producer(Link):
         """``frame_bytes``: the largest frame of the peer. ``bytes_per_s`` limits only messages of several frames."""
         super().__init__(channel, what, remote_window, 0)
         if body_bytes < STAMP_BYTES:
-            raise ValueError(f"a body of {body_bytes} bytes, expected at least {STAMP_BYTES}")
+            raise ValueError(f"expected a body of at least {STAMP_BYTES} bytes, got {body_bytes}")
         self.run, self.count, self.body_bytes = run, count, body_bytes
         self.is_presettled = is_presettled
         self.bytes_per_s = bytes_per_s

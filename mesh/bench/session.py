@@ -38,9 +38,11 @@ def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
 def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> Target:
     """Make the target for a router or broker that already runs. Raise UsageError."""
     if url.host is None or not url.address:
-        raise click.UsageError("the URL needs host and address: amqp://[user[:password]@]host[:port]/address")
+        raise click.UsageError("expected a URL with host and address: amqp://[user[:password]@]host[:port]/address")
     if url.is_tls:
-        raise click.UsageError("amqps://...: clients are measured in plain text; give an amqp:// listener")
+        raise click.UsageError(
+            "unknown scheme amqps: benchmarks use plain text, expected the URL of an amqp:// listener"
+        )
     place = Place(url.host, url.port or DEFAULT_PORTS["amqp"], url.user, password_of(url))
     meter = Meter([check_pid(pid) for pid in pids]) if pids else None
     return Target(place, place, meter, 1, Addresses(url.address, topic or url.address))

@@ -90,15 +90,15 @@ def host_name(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host.encode("idna").decode("ascii"))
     except (UnicodeError, ValueError):
-        raise CertsError(f"{host!r} is neither an IP address nor a host name") from None
+        raise CertsError(f"{host!r} is not a valid IP address or host name") from None
 
 
 def check_name(name: str) -> None:
     """Check a name that becomes a file name and the common name of a certificate. Raises CertsError."""
     if not name or len(name) > _MAX_NAME_LENGTH:
-        raise CertsError(f"a name has 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}")
+        raise CertsError(f"expected a name of 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}")
     if name.startswith(".") or any(c in "/\\\0" or not c.isprintable() for c in name):
-        raise CertsError(f"the name {name!r} cannot be the name of a file")
+        raise CertsError(f"{name!r} is not a valid name of a file")
 
 
 def _builder(

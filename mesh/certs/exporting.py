@@ -23,7 +23,7 @@ def export_pkcs12(certificate: Certificate, password: str) -> bytes:
     """Return certificate, key and CA as a PKCS #12 key store, for Java and Windows. Raises CertsError."""
     pair = load(certificate.path)
     if pair is None:
-        raise CertsError(f"{certificate.path} is gone")
+        raise CertsError(f"{certificate.path} no longer exists")
     if not password:
         raise CertsError("a key store needs a password")
     ca = x509.load_pem_x509_certificate(certificate.ca_path.read_bytes())

@@ -136,7 +136,7 @@ def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
     path = folder / CA_FILE
     authority = _load_authority(folder)
     if authority is not None and authority.mesh != mesh_uri(mesh):
-        raise CertsError(f"{path} is the CA of another mesh than {mesh!r}")
+        raise CertsError(f"{path} is the CA of another mesh, expected the CA of {mesh!r}")
     if authority is not None and (
         authority.key is None or authority.certificate.not_valid_after_utc - now > RENEW_CA_BEFORE
     ):
@@ -144,7 +144,7 @@ def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
     key = authority.key if authority is not None else load_key(key_path_of(path))
     if key is None and (stray := next(_leaves(folder), None)) is not None:
         raise CertsError(
-            f"{path} is missing, although {stray} is there: copy ca.pem from the machine that keeps the authority of "
+            f"{path} is missing, although {stray} exists: copy ca.pem from the machine that keeps the authority of "
             f"mesh {mesh}. To begin with a new authority, remove {folder}"
         )
     made = make_authority(mesh, now, key)

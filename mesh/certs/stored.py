@@ -122,7 +122,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _damaged(path: Path, key_path: Path) -> CertsError:
-    return CertsError(f"{path} or {key_path} is damaged: remove both to have new ones made")
+    return CertsError(f"{path} or {key_path} is damaged: remove both files, and amqpmesh makes new ones")
 
 
 def describe(path: Path, ca_path: Path, certificate: x509.Certificate) -> Certificate:

@@ -39,7 +39,8 @@ class HeldBody:
         self._size_bytes += len(piece)
         if self._size_bytes > MAX_HELD_BYTES:
             raise BodyNotKept(
-                f"a body of more than {MAX_HELD_BYTES >> 20} MiB is not printed; its message was not settled",
+                f"the body is too large to print: expected at most {MAX_HELD_BYTES >> 20} MiB; its "
+                "message was not settled",
                 fix="-o DIRECTORY writes bodies of any size to files.",
             )
 

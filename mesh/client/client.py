@@ -134,7 +134,7 @@ class Client:
     def _ready_session(self) -> Session:
         if self.error is not None:
             raise self.error
-        assert self._endpoint is not None, "wait_open comes first"
+        assert self._endpoint is not None, "expected wait_open to be called first"
         self._session = self._session or self._endpoint.begin()
         return self._session
 
@@ -164,7 +164,7 @@ class Client:
         return self._endpoint
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
-        raise NotImplementedError("a client listens nowhere")
+        raise NotImplementedError("a client has no listeners")
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
         self._fail(Unreachable(reason))

@@ -48,7 +48,7 @@ def fix_of(server: Server, reason: str) -> str | None:
         return "if that is a listener with TLS, write amqps:// in place of amqp://."
     if reason.endswith("waited for sasl-mechanisms"):
         where = "" if is_tls else " to a listener with TLS, by amqps://,"
-        return f"where users log in by certificate only, show one{where} with --cert FILE."
+        return f"where users log in by certificate only, give a client certificate{where} with --cert FILE."
     if reason.startswith("not TLS") and is_tls:
         return "if that is a listener without TLS, write amqp:// in place of amqps://."
     return None

@@ -23,7 +23,7 @@ REFUSALS_TO_MEND = {
     "amqp:unauthorized-access": "log in as a user whose send or receive patterns match the address.",
 }
 # The condition is amqp:not-found here, too, although the topology does declare the address.
-UNAVAILABLE_TO_MEND = "the topology declares it `unavailable`, for nobody to use: give it another type there."
+UNAVAILABLE_TO_MEND = "the topology declares the address `unavailable`: give the address another type."
 
 
 class LinkRefused(MeshError):

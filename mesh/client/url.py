@@ -48,7 +48,7 @@ def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
         if "@" not in address:
             raise
         # A '/' in the password was taken for the end of the host. The message must not show part of the password.
-        raise ValueError("an '@' stands behind the '/' that ends the host: write a '/' in a password as %2F") from None
+        raise ValueError("unexpected '@' after the '/' that ends the host: write a '/' in a password as %2F") from None
     return AmqpUrl(
         _unquote(address, "address"),
         scheme,
@@ -80,7 +80,7 @@ def _split_port(where: str) -> tuple[str, int | None]:
     if not colon:
         return host, None
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"{port!r} is not a port: expected a number from 1 to 65535")
+        raise ValueError(f"{port!r} is not a valid port: expected a number from 1 to 65535")
     return host, int(port)
 
 

@@ -32,7 +32,7 @@ class BodySize(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         size = int(SIZE.convert(value, param, ctx))
         if not STAMP_BYTES <= size < 2**32:
-            self.fail(f"{value}: a body has {STAMP_BYTES} bytes at least, and less than 4 GiB", param, ctx)
+            self.fail(f"{value}: expected a body of at least {STAMP_BYTES} bytes, and less than 4 GiB", param, ctx)
         return size
 
 
@@ -51,11 +51,15 @@ def target_options(command: Command) -> Command:
                 "pids",
                 multiple=True,
                 type=click.IntRange(1),
-                help="Process of that router or broker, for CPU and memory; repeat for several.",
+                help="Process id of that router or broker, to measure its CPU and memory. Repeatable.",
             ),
-            click.option("--tls", "is_tls", is_flag=True, help="Mutual TLS between routers in line."),
+            click.option("--tls", "is_tls", is_flag=True, help="Use mutual TLS between the routers."),
             click.option(
-                "--timeout", "stall_s", type=DURATION, default="10s", help="Give up when nothing moves for that long."
+                "--timeout",
+                "stall_s",
+                type=DURATION,
+                default="10s",
+                help="Give up when no message moves for this time.",
             ),
         )
     ):
@@ -74,15 +78,32 @@ def command() -> None:
 
 
 @command.command("forward", context_settings={"show_default": True})
-@click.option("-c", "--messages", type=click.IntRange(1), default=300_000, help="Messages, or copies, in each run.")
-@click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="How they are settled; repeatable.")
-@click.option("-s", "--body", "bodies", multiple=True, type=BodySize(), help="Bytes of a body, as 10k; repeatable.")
-@click.option("--routers", multiple=True, type=click.IntRange(1, 3), help="Routers in line; repeatable.")
-@click.option("-y", "--consumers", type=click.IntRange(1), help="Multicast to so many, instead of one to one.")
-@click.option("--window", type=click.IntRange(1), default=1000, help="Credit that a receiver keeps up.")
-@click.option("-n", "--repeat", type=click.IntRange(1), default=5, help="Runs of each row, after one to warm up.")
-@click.option("--durable", "is_durable", is_flag=True, help="Ask brokers to store the messages.")
-@click.option("--records", "has_records", is_flag=True, help="Have the routers record every delivery.")
+@click.option(
+    "-c", "--messages", type=click.IntRange(1), default=300_000, help="Number of messages, or of copies, in each run."
+)
+@click.option(
+    "--mode", "modes", multiple=True, type=click.Choice(MODES), help="Settlement of the messages. Repeatable."
+)
+@click.option(
+    "-s", "--body", "bodies", multiple=True, type=BodySize(), help="Size of a message body, such as 10k. Repeatable."
+)
+@click.option("--routers", multiple=True, type=click.IntRange(1, 3), help="Number of routers in line. Repeatable.")
+@click.option(
+    "-y",
+    "--consumers",
+    type=click.IntRange(1),
+    help="Send a multicast to N consumers, in place of one producer to one consumer.",
+)
+@click.option("--window", type=click.IntRange(1), default=1000, help="Credit of each receiver.")
+@click.option(
+    "-n",
+    "--repeat",
+    type=click.IntRange(1),
+    default=5,
+    help="Number of measured runs of each row, after one run to warm up.",
+)
+@click.option("--durable", "is_durable", is_flag=True, help="Send durable messages, which brokers store.")
+@click.option("--records", "has_records", is_flag=True, help="Let the routers record every delivery.")
 @target_options
 @output_options
 def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
@@ -138,19 +159,25 @@ def works_of(options: dict[str, Any], *, is_url: bool) -> list[Work]:
 
 
 @command.command("latency", context_settings={"show_default": True})
-@click.option("-r", "--rate", type=RATE, default="10000/s", help="Messages sent, as 500/s.")
-@click.option("-d", "--seconds", type=DURATION, default="10s", help="How long, as 30s.")
-@click.option("-s", "--body", type=BodySize(), default="100", help="Bytes of a body.")
-@click.option("--routers", multiple=True, type=click.IntRange(1, 3), default=(1,), help="Routers in line; repeatable.")
-@click.option("--streams", type=click.IntRange(0), default=0, help="Large messages beside, all at once.")
-@click.option("--stream-bytes", type=BodySize(), default="1g", help="Bytes of each of them.")
+@click.option("-r", "--rate", type=RATE, default="10000/s", help="Rate of messages, such as 500/s.")
+@click.option("-d", "--seconds", type=DURATION, default="10s", help="Duration of a run, such as 30s.")
+@click.option("-s", "--body", type=BodySize(), default="100", help="Size of a message body.")
+@click.option(
+    "--routers", multiple=True, type=click.IntRange(1, 3), default=(1,), help="Number of routers in line. Repeatable."
+)
+@click.option(
+    "--streams", type=click.IntRange(0), default=0, help="Number of large messages that are sent at the same time."
+)
+@click.option("--stream-bytes", type=BodySize(), default="1g", help="Size of each large message.")
 @click.option(
     "--stream-rate",
     type=SIZE,
-    help="Bytes a second of all of them, as 200m. [default: as fast as they go]",
+    help="Rate of all large messages together in bytes a second, such as 200m. [default: no limit]",
     metavar="SIZE",
 )
-@click.option("-n", "--repeat", type=click.IntRange(1), default=1, help="Runs of each row; figures are medians.")
+@click.option(
+    "-n", "--repeat", type=click.IntRange(1), default=1, help="Number of runs of each row; figures are medians."
+)
 @target_options
 @output_options
 def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
@@ -197,17 +224,30 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 
 @command.command("broker", context_settings={"show_default": True})
 @click.argument("url", type=Url(), required=False)
-@click.option("--pid", "pids", multiple=True, type=click.IntRange(1), help="Process of the broker; repeat for several.")
+@click.option("--pid", "pids", multiple=True, type=click.IntRange(1), help="Process id of the broker. Repeatable.")
 @click.option(
-    "-w", "--work", "kinds", multiple=True, type=click.Choice(BROKER_WORKS), help="Repeatable. [default: all]"
+    "-w",
+    "--work",
+    "kinds",
+    multiple=True,
+    type=click.Choice(BROKER_WORKS),
+    help="Work to measure. Repeatable. [default: all]",
 )
-@click.option("--topic", metavar="ADDRESS", help="Of the broker at URL: gives every consumer each message.")
-@click.option("-c", "--messages", type=click.IntRange(1), default=300_000, help="Messages, or copies, in each run.")
-@click.option("-s", "--body", type=BodySize(), default="1k", help="Bytes of a body, as 10k.")
-@click.option("--in-flight", type=click.IntRange(1), default=250, help="Sent and not accepted, of each producer.")
-@click.option("--window", type=click.IntRange(1), default=1000, help="Credit that a receiver keeps up.")
-@click.option("-n", "--repeat", type=click.IntRange(1), default=5, help="Runs of each row, after one to warm up.")
-@click.option("--timeout", "stall_s", type=DURATION, default="10s", help="Give up when nothing moves for that long.")
+@click.option("--topic", metavar="ADDRESS", help="Address at URL that gives every consumer each message.")
+@click.option(
+    "-c", "--messages", type=click.IntRange(1), default=300_000, help="Number of messages, or of copies, in each run."
+)
+@click.option("-s", "--body", type=BodySize(), default="1k", help="Size of a message body, such as 10k.")
+@click.option("--in-flight", type=click.IntRange(1), default=250, help="Most unsettled messages of each producer.")
+@click.option("--window", type=click.IntRange(1), default=1000, help="Credit of each receiver.")
+@click.option(
+    "-n",
+    "--repeat",
+    type=click.IntRange(1),
+    default=5,
+    help="Number of measured runs of each row, after one run to warm up.",
+)
+@click.option("--timeout", "stall_s", type=DURATION, default="10s", help="Give up when no message moves for this time.")
 @output_options
 def broker_command(
     out: Output, url: AmqpUrl | None, pids: tuple[int, ...], kinds: tuple[str, ...], topic: str | None, **options: Any
@@ -254,18 +294,20 @@ def broker_command(
 def kinds_of(kinds: Sequence[str], url: AmqpUrl | None, pids: Sequence[int], topic: str | None) -> Sequence[str]:
     """Raise UsageError for options that mean nothing together."""
     if url is None and (pids or topic):
-        raise click.UsageError("--pid and --topic go with a URL: a broker of its own is known")
+        raise click.UsageError("--pid and --topic are only for a broker at URL")
     if url is not None and not topic:
         if "topic" in kinds:
-            raise click.UsageError("--work topic at a URL needs --topic ADDRESS")
+            raise click.UsageError("--work topic needs --topic ADDRESS if a URL is given")
         return kinds or [kind for kind in BROKER_WORKS if kind != "topic"]
     return kinds or BROKER_WORKS
 
 
 @command.command("links", context_settings={"show_default": True})
-@click.option("-c", "--links", type=click.IntRange(2), default=100_000, help="How many links.")
-@click.option("--per-session", type=click.IntRange(1, 65536), default=64, help="Links in each session.")
-@click.option("--connections", type=click.IntRange(1), default=10, help="Connections to spread them over.")
+@click.option("-c", "--links", type=click.IntRange(2), default=100_000, help="Number of links.")
+@click.option("--per-session", type=click.IntRange(1, 65536), default=64, help="Number of links in each session.")
+@click.option(
+    "--connections", type=click.IntRange(1), default=10, help="Number of connections to spread the links over."
+)
 @target_options
 @output_options
 def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
@@ -293,7 +335,7 @@ def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **opt
 
 
 @command.command("connections", context_settings={"show_default": True})
-@click.option("-c", "--connections", type=click.IntRange(1), default=10_000, help="How many connections.")
+@click.option("-c", "--connections", type=click.IntRange(1), default=10_000, help="Number of connections.")
 @target_options
 @output_options
 def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
@@ -320,9 +362,9 @@ def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...],
 def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], has_routers: object) -> None:
     """Raise UsageError for options that mean nothing together."""
     if url is None and pids:
-        raise click.UsageError("--pid goes with --url: routers of its own are known")
+        raise click.UsageError("--pid is only for a router at --url")
     if url is not None and (options["is_tls"] or options.get("has_records") or has_routers):
-        raise click.UsageError("--routers, --tls and --records are for routers of its own: they do not go with --url")
+        raise click.UsageError("--routers, --tls and --records are not allowed with --url")
 
 
 def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
@@ -330,13 +372,13 @@ def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
         raise click.UsageError("--seconds must be longer than 0")
     if options["rate"] > MOST_PER_S:
         asked = f"{options['rate']:,.0f}/s"
-        raise click.UsageError(f"--rate {asked} is more than one process sends evenly: {MOST_PER_S:,}/s at most")
+        raise click.UsageError(f"--rate {asked} is too high: expected at most {MOST_PER_S:,}/s")
     if options["rate"] * options["seconds"] < 1:
-        raise click.UsageError("nothing would be sent: --rate times --seconds must be one message at least")
+        raise click.UsageError("no message would be sent: --rate times --seconds must be at least 1")
     if options["stream_rate"] == 0:
-        raise click.UsageError("--stream-rate must be more than 0; without it the streams go as fast as they can")
+        raise click.UsageError("--stream-rate must be more than 0; without the option the streams have no limit")
     if of_streams and not options["streams"]:
-        raise click.UsageError(f"{' and '.join(of_streams)} without --streams N: there are no streams")
+        raise click.UsageError(f"expected --streams N with {' and '.join(of_streams)}")
 
 
 def typed(*names: str) -> list[str]:

@@ -17,15 +17,22 @@ if TYPE_CHECKING:
     from mesh.operations.broker_control import Site
 
 broker_option = click.option(
-    "--broker", "only", metavar="NAME", help="At this broker only. [default: those that the topology gives the address]"
+    "--broker",
+    "only",
+    metavar="NAME",
+    help="Act at this broker only. [default: the brokers of the address in the topology]",
 )
 subscriber_option = click.option(
-    "--subscriber", metavar="NAME", help="Whose durable subscription is meant, as `broker list` writes it."
+    "--subscriber", metavar="NAME", help="Name of the durable subscription, as `broker list` shows it."
 )
 count_option = click.option(
-    "-c", "--count", type=click.IntRange(1), metavar="N", help="The first N only. [default: all that wait now]"
+    "-c",
+    "--count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Take only the first N messages. [default: all messages that wait now]",
 )
-yes_option = click.option("-y", "--yes", "is_yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("-y", "--yes", "is_yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 @click.group("broker")
@@ -37,7 +44,9 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--broker", "only", metavar="NAME", help="Of this broker only. [default: all embedded ones]")
+@click.option(
+    "--broker", "only", metavar="NAME", help="Show queues of this broker only. [default: all embedded brokers]"
+)
 @topology_option
 @output_options
 def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
@@ -83,7 +92,7 @@ def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
     default=10,
     show_default=True,
     metavar="N",
-    help="The first N messages of each.",
+    help="Show the first N messages of each queue or subscription.",
 )
 @broker_option
 @topology_option
@@ -150,7 +159,9 @@ def create_one(address: str, only: str | None, topology_path: Path | None, out: 
 @click.argument("address")
 @subscriber_option
 @click.option(
-    "--force", is_flag=True, help="Also with messages in it, which are lost, and with links, which are closed."
+    "--force",
+    is_flag=True,
+    help="Delete also a queue that has messages or links: the messages are lost, the links are closed.",
 )
 @yes_option
 @broker_option
@@ -274,7 +285,12 @@ def move_some(
 
 @command.command("redrive")
 @click.argument("queue")
-@click.option("--to", "target", metavar="ADDRESS", help="All to this queue. [default: each to where it comes from]")
+@click.option(
+    "--to",
+    "target",
+    metavar="ADDRESS",
+    help="Move all messages to this queue. [default: each to the queue that it comes from]",
+)
 @count_option
 @broker_option
 @topology_option
@@ -319,9 +335,9 @@ def confirm(question: str, is_yes: bool) -> None:
     if is_yes:
         return
     if not is_attended():
-        raise click.UsageError("nobody is there to be asked: --yes says that it is meant")
+        raise click.UsageError("cannot ask for confirmation without a terminal: confirm with --yes")
     if not click.confirm(question, err=True):
-        raise CommandFailed("nothing was done")
+        raise CommandFailed("not confirmed: nothing was changed")
 
 
 def is_attended() -> bool:
@@ -331,4 +347,4 @@ def is_attended() -> bool:
 def refuse_shared_count(address: str, sites: Sequence[Site], count: int | None) -> None:
     if count is not None and len(sites) > 1:
         names = ", ".join(site.broker for site in sites)
-        raise click.UsageError(f"{address} is spread over {names}: -c is of one of them, so name it by --broker")
+        raise click.UsageError(f"{address} is spread over {names}: -c needs --broker with one of them")

@@ -80,7 +80,11 @@ def make_missing(topology_path: Path | None, out: Output) -> None:
 
 @command.command("issue")
 @click.argument("name")
-@click.option("--operator", is_flag=True, help="For somebody who may manage the mesh; else for a client.")
+@click.option(
+    "--operator",
+    is_flag=True,
+    help="Issue an operator's certificate, which may manage the mesh, in place of a client's.",
+)
 @topology_option
 @output_options
 def issue_one(name: str, operator: bool, topology_path: Path | None, out: Output) -> None:
@@ -115,15 +119,24 @@ def renew_some(name: str | None, topology_path: Path | None, out: Output) -> Non
 @command.command("export")
 @click.argument("name")
 @click.option(
-    "--format", "form", type=click.Choice(["pem", "p12"]), default="pem", show_default=True, help="PEM or PKCS#12."
+    "--format",
+    "form",
+    type=click.Choice(["pem", "p12"]),
+    default="pem",
+    show_default=True,
+    help="Format of the file: PEM or PKCS#12.",
 )
 @click.option(
-    "-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write it there. [default: stdout]"
+    "-o",
+    "--output",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the export to FILE. [default: stdout]",
 )
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="p12: first line is its password. Without: AMQPMESH_PASSWORD, or asked for on a terminal.",
+    help="For p12: file whose first line is the password. [default: AMQPMESH_PASSWORD, else asked for on a terminal]",
 )
 @topology_option
 @output_options
@@ -178,7 +191,7 @@ def find(name: str, pki: Path) -> Certificate:
             fix="`amqpmesh certs make`, or the first `up`, makes the authority, and a certificate for each node.",
         )
     names = ", ".join(sorted({"ca", *(one.name for one in known if one.identity is not None)}))
-    raise CommandFailed(f"there is no certificate of '{name}': known are {names}")
+    raise CommandFailed(f"no certificate of '{name}': expected one of {names}")
 
 
 def tell(certificates: Sequence[Certificate], out: Output) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE|DIR]")
 @topology_option
-@click.option("-q", "--quiet", is_flag=True, help="No drawing; the exit code tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no drawing; the exit code says whether the file is valid.")
 @output_options
 def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Output) -> None:
     """Validate a topology file and draw it. All errors are shown at once; nothing is started.

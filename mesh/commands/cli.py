@@ -27,20 +27,23 @@ COMMANDS = {
     "up": ("up", "Start every node of a topology and keep it running."),
     "down": ("down", "Stop what `up` started."),
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
-    "cost": ("cost", "Change what the way between two routers of a running mesh costs."),
+    "cost": ("cost", "Change the cost of the connection between two routers of a running mesh."),
     "node": ("node", "Run one node of a topology in this process."),
     "send": ("send", "Send messages to an address."),
     "receive": ("receive", "Receive messages from an address."),
     "user": ("user", "Add users to a topology."),
-    "simulate": ("simulate", "Let a topology, or a random one, fail in virtual time and see what becomes of messages."),
-    "bench": ("bench", "Measure what messages, links and connections cost a router or broker."),
+    "simulate": (
+        "simulate",
+        "Let routers, brokers and links of a mesh fail in virtual time, and count lost and late messages.",
+    ),
+    "bench": ("bench", "Measure rate, latency, CPU and memory of a router or broker."),
     "drill": ("drill", "Rehearse failures: traffic, faults from a file, a verdict and a report."),
-    "report": ("report", "Read link logs with Spark and say what to do about the mesh: findings, charts and tables."),
-    "broker": ("broker", "Look after the queues and subscriptions of embedded brokers."),
+    "report": ("report", "Report on link logs with Spark: findings, charts and tables."),
+    "broker": ("broker", "Manage the queues and subscriptions of embedded brokers."),
     "store": ("store", "Check, dump, compact, back up and restore the store of a broker."),
-    "linklogs": ("linklogs", "Look after link logs: what nodes record of their traffic."),
+    "linklogs": ("linklogs", "Manage link logs, the records of nodes about their traffic."),
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),
-    "doctor": ("doctor", "Tell what this machine lacks to run a mesh."),
+    "doctor": ("doctor", "Check whether this machine can run a mesh, and say what is missing."),
     "schema": ("schema", "Print the JSON Schema of topology files, for editors."),
     "explain": ("explain", "Explain an error code, such as AM103."),
     "completion": ("completion", "Print the completion script of a shell."),
@@ -182,7 +185,9 @@ def show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool) 
 
 
 @click.command(cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Print it.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version, help="Print the version."
+)
 def cli() -> None: ...
 
 

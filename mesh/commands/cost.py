@@ -32,6 +32,9 @@ def command(router: str, neighbor: str, cost: int, topology_path: Path | None, o
     from mesh.terminal.topology_file import load_topology
 
     before = set_cost(load_topology(topology_path), router, neighbor, cost)
-    out.say(f"{router} - {neighbor}: cost {cost}, was {before}; to keep it, write it into the file")
+    out.say(
+        f"{router} - {neighbor}: cost {cost}, was {before}; to keep the new cost after a restart, "
+        "write it into the topology file"
+    )
     if out.is_json:
         out.document({"routers": [router, neighbor], "cost": cost, "before": before})

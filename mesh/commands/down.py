@@ -73,6 +73,6 @@ def what_else_runs(own: WorkDir) -> str:
     if not others:
         return "nothing runs here"
     files = [(other.root.name, started_from(other) or "its topology file") for other in others]
-    return f"nothing of {own.root.name} runs here, but " + "; ".join(
+    return f"no node of {own.root.name} runs here, but " + "; ".join(
         f"{name} does: `amqpmesh down -t {file}` stops it" for name, file in files
     )

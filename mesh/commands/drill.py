@@ -21,16 +21,26 @@ LASTS_S = 10.0
 
 @click.command("drill")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--seed", type=int, help="Of random faults, jitter and loss (default: that of the file).")
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the report.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the page.")
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the JUnit XML.")
-@click.option("--link-logs", is_flag=True, help="Also report what the nodes recorded, by Spark; the page leads there.")
-@click.option("--against", metavar="URLS", help="Drill the mesh that runs there: amqp://HOST[:PORT],...")
-@click.option("--fault", metavar="COMMAND", help="With --against: breaks something.")
-@click.option("--heal", metavar="COMMAND", help="With --against: heals it, however the drill ends.")
-@click.option("--proof", metavar="COMMAND", help="With --against: exits with 0 while it is broken.")
-@click.option("--for", "lasts_s", type=DURATION, help="With --against: how long it lasts. [default: 10s]")
+@click.option("--seed", type=int, help="Seed of random faults, jitter and loss (default: the seed of the file).")
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the report.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="File for the HTML page.")
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="File for the JUnit XML.")
+@click.option(
+    "--link-logs",
+    is_flag=True,
+    help="Also make a report of the nodes' link logs with Spark; the page has a link to that report.",
+)
+@click.option("--against", metavar="URLS", help="Drill a running mesh, at these listeners: amqp://HOST[:PORT],...")
+@click.option("--fault", metavar="COMMAND", help="With --against: shell command that injects the fault.")
+@click.option(
+    "--heal",
+    metavar="COMMAND",
+    help="With --against: shell command that heals the fault; it runs however the drill ends.",
+)
+@click.option(
+    "--proof", metavar="COMMAND", help="With --against: shell command that exits with 0 while the fault is in effect."
+)
+@click.option("--for", "lasts_s", type=DURATION, help="With --against: duration of the fault. [default: 10s]")
 @connection_options
 @output_options
 def command(file: Path, seed: int | None, out: Output, **options: Any) -> int:
@@ -61,12 +71,14 @@ def _against(options: dict[str, Any]) -> Against | None:
     if options["against"] is None:
         given = [option for name, option in NEEDS_AGAINST.items() if options[name] is not None]
         if given:
-            raise click.UsageError(f"{given[0]} is for --against: on a copy the faults are those of FILE")
+            raise click.UsageError(f"{given[0]} is only for --against: without it, FILE has the faults")
         return None
     if options["link_logs"]:
-        raise click.UsageError("--link-logs is for a drill on a copy: with --against, nodes record elsewhere")
+        raise click.UsageError(
+            "--link-logs is not allowed with --against: the nodes of a running mesh record elsewhere"
+        )
     if options["fault"] is None:
-        raise click.UsageError("--against needs --fault COMMAND: what shall break there?")
+        raise click.UsageError("--against needs --fault COMMAND, which injects the fault")
     urls = [url.strip() for url in options["against"].split(",")]
     if not all(urls):
         raise click.UsageError(f"--against {options['against']!r} has an empty URL")

@@ -40,7 +40,7 @@ def explain_code(code: str, out: Output) -> None:
 
     known = CODES.get(code)
     if known is None:
-        raise CommandFailed(f"no error has the code {code}", fix="`amqpmesh explain` lists all codes.")
+        raise CommandFailed(f"unknown error code {code}", fix="`amqpmesh explain` lists all codes.")
     if out.is_json:
         explained = {"code": known.code, "title": known.title, "explanation": known.explanation, "fix": known.fix}
         out.document(explained)

@@ -20,7 +20,9 @@ def command() -> None:
 
 @command.command("write")
 @topology_option
-@click.option("--as-read", type=click.Path(path_type=Path), hidden=True, help="A copy of the file, from `up`.")
+@click.option(
+    "--as-read", type=click.Path(path_type=Path), hidden=True, help="Copy of the topology file, made by `up`."
+)
 @output_options
 def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Write what the nodes of a mesh record on this host to files, until SIGTERM or Ctrl-C.
@@ -75,7 +77,9 @@ def pack(directory: Path, out: Output) -> None:
 
 @command.command("hash", context_settings={"show_default": True})
 @topology_option
-@click.option("--column", type=click.Choice(PERSONAL_COLUMNS), default="address", help="What the values are.")
+@click.option(
+    "--column", type=click.Choice(PERSONAL_COLUMNS), default="address", help="Column that the values belong to."
+)
 @click.argument("values", metavar="VALUE...", nargs=-1, required=True)
 @output_options
 def hash_them(topology_path: Path | None, column: str, values: tuple[str, ...], out: Output) -> None:
@@ -103,18 +107,30 @@ def hash_them(topology_path: Path | None, column: str, values: tuple[str, ...], 
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="New directory.",
+    help="New directory for the files.",
 )
-@click.option("--profile", "profile_path", metavar="FILE", type=click.Path(path_type=Path), help="Traffic, as YAML.")
-@click.option("--records", type=COUNT, help="About so many at level full, such as 10m. [default: by the rate]")
-@click.option("--duration", "duration_s", type=DURATION, help="Of what they tell. [default: the profile's, or 1h]")
-@click.option("--level", type=click.Choice(("full", "summary")), default="full", help="What nodes record of traffic.")
-@click.option("--seed", type=click.IntRange(0), default=1, help="All that is random follows from it.")
+@click.option(
+    "--profile",
+    "profile_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="YAML file that describes the traffic.",
+)
+@click.option(
+    "--records", type=COUNT, help="Approximate number of records at level full, such as 10m. [default: by the rate]"
+)
+@click.option(
+    "--duration", "duration_s", type=DURATION, help="Time that the records cover. [default: the profile's, or 1h]"
+)
+@click.option(
+    "--level", type=click.Choice(("full", "summary")), default="full", help="Level of the records of traffic."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, help="Seed of all random choices.")
 @click.option(
     "--start",
     type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")),
     default="2026-01-05",
-    help="When it begins, in UTC.",
+    help="Time of the first record, in UTC.",
 )
 @output_options
 def generate(

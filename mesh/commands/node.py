@@ -14,7 +14,9 @@ from mesh.terminal.output import Output
 @click.command("node")
 @click.argument("name")
 @topology_option
-@click.option("--as-read", type=click.Path(path_type=Path), hidden=True, help="A copy of the file, from `up`.")
+@click.option(
+    "--as-read", type=click.Path(path_type=Path), hidden=True, help="Copy of the topology file, made by `up`."
+)
 @output_options
 def command(name: str, topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Run router or broker NAME in this process, until SIGTERM or Ctrl-C.

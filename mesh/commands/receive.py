@@ -37,30 +37,34 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
     cls=AliasedOption,
     type=click.IntRange(1),
     metavar="N",
-    help="Stop after N messages. [default: go on]",
+    help="Stop after N messages. [default: no limit]",
 )
-@click.option("-W", "--timeout", "timeout_s", type=DURATION, help="Stop when nothing comes for that long.")
-@click.option("-e", "--exit-when-empty", "is_until_empty", is_flag=True, help="Stop when there is nothing more now.")
+@click.option("-W", "--timeout", "timeout_s", type=DURATION, help="Stop when no message arrives for this time.")
+@click.option(
+    "-e", "--exit-when-empty", "is_until_empty", is_flag=True, help="Stop when the queue has no more messages."
+)
 @click.option("--browse", "is_browsing", is_flag=True, help="Look at the messages of a queue and leave them there.")
-@click.option("--selector", metavar="SQL92", help="Only messages for which this holds.")
+@click.option("--selector", metavar="SQL92", help="Receive only messages that match this selector.")
 @click.option(
     "--durable",
     "subscription",
     metavar="NAME",
-    help="Take from the durable subscription NAME of a topic. It collects on when this ends, for the next time.",
+    help="Receive from the durable subscription NAME of a topic. The subscription remains when the command ends.",
 )
 @click.option(
     "--client-id",
     metavar="ID",
-    help="The container-id: whose subscription NAME is. [default: amqpmesh with --durable, else a new one]",
+    help="Container-id, which owns the subscription NAME. [default: amqpmesh with --durable, else a new one]",
 )
-@click.option("--unsubscribe", is_flag=True, help="End the subscription of --durable and what it has; receive nothing.")
-@click.option("--credit", type=click.IntRange(1, 100_000), default=100, help="Messages on their way at once.")
+@click.option(
+    "--unsubscribe", is_flag=True, help="Delete the subscription of --durable with its messages, and receive nothing."
+)
+@click.option("--credit", type=click.IntRange(1, 100_000), default=100, help="Most messages in flight.")
 @click.option(
     "--outcome",
     type=click.Choice(["accept", "release", "reject", "modify"]),
     default="accept",
-    help="What becomes of each message; released ones go back.",
+    help="Outcome of each message; a released message returns to its queue.",
 )
 @click.option(
     "-F",
@@ -75,13 +79,13 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
     "--output",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Bodies as files 000001, 000002 ... in DIR, behind those that are there.",
+    help="Write bodies to files 000001, 000002 ... in DIR; numbers continue after existing files.",
 )
 @click.option(
     "--ready-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the address to FILE, or a FIFO, once messages can come: scripts wait for it before they send.",
+    help="Write the address to FILE, or a FIFO, once the receiver is attached: scripts wait for this before they send.",
 )
 @connection_options
 @output_options
@@ -118,10 +122,10 @@ def command(out: Output, unsubscribe: bool, **options: Any) -> int:
 def check_subscription(order: ReceiveOrder, address: str, *, unsubscribe: bool) -> None:
     if order.subscription is None:
         if unsubscribe:
-            raise click.UsageError("--unsubscribe ends a durable subscription: name it with --durable NAME")
+            raise click.UsageError("--unsubscribe needs --durable NAME, the subscription to delete")
     elif not order.subscription:
-        raise click.UsageError("--durable needs a name, by which the subscription is found again")
+        raise click.UsageError("--durable needs a name for the subscription")
     elif not address:
-        raise click.UsageError("--durable needs an address: one that is made up ends with its receiver")
+        raise click.UsageError("--durable needs an address: a dynamic address ends with its receiver")
     elif order.is_browsing:
-        raise click.UsageError("--browse looks at a queue, and --durable takes from a topic: use one of them")
+        raise click.UsageError("--browse is for queues, and --durable is for topics: use one of them")

@@ -28,24 +28,26 @@ OF_LOGS = {
 @click.command("report")
 @click.argument("logs", metavar="[LOGS]", required=False)
 @click.option("-o", "--out", "directory", required=True, type=click.Path(path_type=Path, file_okay=False),
-              help="Folder of the report: made if it is not there.")  # fmt: skip
-@click.option("--from", "since", metavar="TIME", help="Leave out what was before, such as 2026-11-24T13:00.")
-@click.option("--to", "until", metavar="TIME", help="Leave out what was then and later.")
-@click.option("-a", "--address", metavar="PATTERN", help="Only of addresses that match, such as 'orders.*'.")
-@click.option("--tz", default="UTC", metavar="ZONE", help="Of times that are given and shown. [default: UTC]")
-@click.option("--window", type=DURATION, default="10s", help="Length of the steps in time. [default: 10s]")
-@click.option("--master", default="local[*]", help="Where Spark runs. [default: local[*], this machine]")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+              help="Folder for the report, created if it does not exist.")  # fmt: skip
+@click.option("--from", "since", metavar="TIME", help="Leave out records before this time, such as 2026-11-24T13:00.")
+@click.option("--to", "until", metavar="TIME", help="Leave out records from this time on.")
+@click.option(
+    "-a", "--address", metavar="PATTERN", help="Report only addresses that match this pattern, such as 'orders.*'."
+)
+@click.option("--tz", default="UTC", metavar="ZONE", help="Time zone of given and shown times. [default: UTC]")
+@click.option("--window", type=DURATION, default="10s", help="Length of a time window. [default: 10s]")
+@click.option("--master", default="local[*]", help="Master of Spark. [default: local[*], this machine]")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark. Repeatable.")
 @click.option("-t", "--topology", envvar="AMQPMESH_TOPOLOGY", show_envvar=True, metavar="FILE|DIR",
               type=click.Path(path_type=Path),
-              help="Tell detours against the cheapest paths of this. [default: those that routers told]")  # fmt: skip
+              help="Topology that gives the cheapest paths, to find detours. [default: recorded paths]")  # fmt: skip
 @click.option(
     "--nickname",
     is_flag=True,
-    help="Short names for long ones, on the page and here; the table of nicknames has whose they are.",
+    help="Show short names in place of long ones; the table of nicknames lists both.",
 )
 @click.option("--tables", metavar="DIR", type=click.Path(path_type=Path),
-              help="Instead of LOGS: what a job under spark-submit wrote. Needs no Spark.")  # fmt: skip
+              help="Report on the tables of a job under spark-submit, in place of LOGS. Needs no Spark.")  # fmt: skip
 @output_options
 def command(out: Output, **options: Any) -> int:
     """Read link logs with Spark and say what to do about the mesh: findings, charts and tables.
@@ -82,7 +84,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
 
     for name, option in OF_LOGS.items():
         if is_typed(name):
-            raise click.UsageError(f"{option} is for LOGS: what the tables are of was said when they were made")
+            raise click.UsageError(f"{option} is only for LOGS: it is fixed once the tables are made")
     with _meant():
         tz = zone_of(options["tz"])
     return run(options["tables"], options["directory"], tz, out, has_nicknames=options["nickname"])

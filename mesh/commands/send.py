@@ -17,12 +17,31 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
 
 @click.command("send", context_settings={"show_default": True})
 @address_arguments
-@click.option("-m", "--message", "text", cls=OnceOption, metavar="TEXT", help="The message. (The count is -c.)")
 @click.option(
-    "-f", "--file", cls=OnceOption, type=click.File("rb"), metavar="FILE", help="A file as the message; - is stdin."
+    "-m",
+    "--message",
+    "text",
+    cls=OnceOption,
+    metavar="TEXT",
+    help="Text of the message. (-c is the number of messages.)",
 )
-@click.option("-l", "--lines", is_flag=True, help="Each line of stdin is a message.")
-@click.option("-s", "--size", "--body-size", cls=AliasedOption, type=SIZE, help="A message of that many bytes, as 1k.")
+@click.option(
+    "-f",
+    "--file",
+    cls=OnceOption,
+    type=click.File("rb"),
+    metavar="FILE",
+    help="File that is sent as the message; - is stdin.",
+)
+@click.option("-l", "--lines", is_flag=True, help="Send each line of stdin as a message.")
+@click.option(
+    "-s",
+    "--size",
+    "--body-size",
+    cls=AliasedOption,
+    type=SIZE,
+    help="Send a message with a body of this size, such as 1k.",
+)
 @click.option(
     "-c",
     "--count",
@@ -34,29 +53,39 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
     metavar="N",
     help="Send N messages. [default: 1, or as many as -l and -d give]",
 )
-@click.option("-r", "--rate", type=RATE, help="No more than so many, as 500/s.")
-@click.option("-d", "--duration", "duration_s", type=DURATION, help="Send for that long, as 30s.")
+@click.option("-r", "--rate", type=RATE, help="Highest rate, such as 500/s.")
+@click.option("-d", "--duration", "duration_s", type=DURATION, help="Send for this time, such as 30s.")
 @click.option(
-    "-p", "--property", "properties", multiple=True, metavar="K=V", help="Application property; K:=V for JSON."
+    "-p",
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="K=V",
+    help="Application property; K:=V for a JSON value. Repeatable.",
 )
-@click.option("--subject", metavar="TEXT", help="What the message is about.")
-@click.option("--ttl", "ttl_s", type=DURATION, help="The message may be dropped after that long.")
+@click.option("--subject", metavar="TEXT", help="Subject of the message.")
+@click.option("--ttl", "ttl_s", type=DURATION, help="Time to live: the message expires after this time.")
 @click.option(
     "--priority",
     type=click.IntRange(0, 255),
     default=4,
-    help="In the header, 0 to 9: higher goes first in a queue, and where a router holds it.",
+    help="Priority of the message, 0 to 9: queues and routers send higher priorities first.",
 )
 @click.option(
     "--durable",
     is_flag=True,
-    help="Existing brokers shall keep it over a restart. Queues of embedded brokers store every message anyway.",
+    help="Send durable messages, which existing brokers keep over a restart. Embedded brokers store every message "
+    "anyway.",
 )
-@click.option("--content-type", metavar="TYPE", help="Of the body, such as application/json.")
-@click.option("--key", metavar="GROUP", help="Messages of one group stay in order (group-id).")
-@click.option("--presettled", is_flag=True, help="Do not wait for outcomes; there are none.")
-@click.option("--timeout", "timeout_s", type=DURATION, default="10s", help="Give up when nothing moves for that long.")
-@click.option("--expect", type=click.Choice(OUTCOMES), default="accepted", help="Exit 1 when an outcome differs.")
+@click.option("--content-type", metavar="TYPE", help="Content type of the body, such as application/json.")
+@click.option("--key", metavar="GROUP", help="Group of the message (group-id); messages of one group stay in order.")
+@click.option("--presettled", is_flag=True, help="Send settled messages, which have no outcome.")
+@click.option(
+    "--timeout", "timeout_s", type=DURATION, default="10s", help="Give up when no message moves for this time."
+)
+@click.option(
+    "--expect", type=click.Choice(OUTCOMES), default="accepted", help="Exit with 1 when an outcome differs from this."
+)
 @connection_options
 @output_options
 def command(out: Output, file: Any, text: str | None, lines: bool, size: int | None, **options: Any) -> int:
@@ -78,7 +107,7 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
 
     bodies = choose_bodies(text, file, lines, size, options)
     if text is not None and text.isdigit() and options["count"] is None:
-        out.say(f"note: {text} is sent as the message; the number of messages is -c {text}")
+        out.say(f"note: the text {text} is sent as the message; the option -c {text} sends {text} messages")
     request = make_request(options)
     order = sending.SendOrder(
         bodies=bodies,
@@ -101,7 +130,7 @@ def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, op
     given = [name for name, value in (("-m", text), ("-f", file), ("-s", size)) if value is not None]
     given += ["-l"] if lines else []
     if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} each give the message: only one can")
+        raise click.UsageError(f"{' and '.join(given)} each give the message: expected only one of them")
     if lines:
         return sending.stdin_lines()
     if text is not None:
@@ -109,7 +138,7 @@ def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, op
     if file is not None:
         return sending.endless(sized("-f", lambda: read_body(file)))
     if size is None and options["count"] is None and options["duration_s"] is None:
-        raise click.UsageError("no message: give it by -m TEXT, -f FILE, -l (lines of stdin) or -s SIZE")
+        raise click.UsageError("expected a message: -m TEXT, -f FILE, -l (lines of stdin) or -s SIZE")
     return sending.endless(sized("-s", lambda: filler(100 if size is None else size)))
 
 

@@ -26,27 +26,39 @@ class FaultKinds(click.ParamType[tuple[str, ...]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         kinds = tuple(part.strip() for part in str(value).split(",")) if value != "none" else ()
         if unknown := [kind for kind in kinds if kind not in KINDS]:
-            self.fail(f"{unknown[0]!r} is no fault: expected some of {','.join(KINDS)}, or none", param, ctx)
+            self.fail(f"{unknown[0]!r} is not a valid fault: expected some of {','.join(KINDS)}, or none", param, ctx)
         return kinds
 
 
 @click.command("simulate", context_settings={"show_default": True})
 @topology_option
-@click.option("--routers", type=click.IntRange(2, 2000), help="A random mesh of so many, instead of a topology.")
-@click.option("--degree", type=click.IntRange(1, 100), help="Connections of each router of a random mesh. [default: 4]")
-@click.option("--seed", type=click.IntRange(0), default=1, help="All that is random follows from it.")
-@click.option("--duration", "duration_s", type=DURATION, default="60s", help="Virtual time with traffic and faults.")
+@click.option(
+    "--routers", type=click.IntRange(2, 2000), help="Simulate a random mesh of N routers, in place of a topology."
+)
+@click.option(
+    "--degree", type=click.IntRange(1, 100), help="Number of connections of each router in a random mesh. [default: 4]"
+)
+@click.option("--seed", type=click.IntRange(0), default=1, help="Seed of all random choices.")
+@click.option("--duration", "duration_s", type=DURATION, default="60s", help="Virtual time of traffic and faults.")
 @click.option(
     "--every",
     "period_s",
     type=DURATION,
-    help="One fault in so long, mended in the last eighth of it. [default: 8s, or what silence takes]",
+    help="Period of the faults: one fault each, healed in the last eighth. [default: 8s, or longer if silence takes "
+    "longer]",
 )
-@click.option("--faults", type=FaultKinds(), default=",".join(KINDS), metavar="KINDS", help="Which, or none.")
-@click.option("--addresses", type=click.IntRange(0), default=8, help="So many get traffic, of all types.")
-@click.option("--consumers", type=click.IntRange(1), default=2, help="Of each address; with one producer.")
-@click.option("--rate", "rate_per_s", type=RATE, default="10/s", help="Of each producer.")
-@click.option("--measure", "is_measured", is_flag=True, help="With --json: also what it took of this machine.")
+@click.option("--faults", type=FaultKinds(), default=",".join(KINDS), metavar="KINDS", help="Kinds of faults, or none.")
+@click.option("--addresses", type=click.IntRange(0), default=8, help="Number of addresses with traffic, of all types.")
+@click.option(
+    "--consumers",
+    type=click.IntRange(1),
+    default=2,
+    help="Number of consumers of each address; each address has one producer.",
+)
+@click.option("--rate", "rate_per_s", type=RATE, default="10/s", help="Rate of each producer.")
+@click.option(
+    "--measure", "is_measured", is_flag=True, help="With --json: also the time, CPU and memory of the simulation."
+)
 @output_options
 def command(
     out: Output,
@@ -87,15 +99,15 @@ def command(
     from mesh.simulation.simulation import Order
 
     if routers is not None and topology_path is not None and is_typed():
-        raise click.UsageError("--routers makes a topology: there is none to be read with -t")
+        raise click.UsageError("--routers makes a random topology: -t is not allowed with it")
     if routers is None and degree is not None:
-        raise click.UsageError("--degree is of a random mesh: it needs --routers")
+        raise click.UsageError("--degree is for a random mesh: it needs --routers")
     topology = random_mesh(routers, degree, options["seed"]) if routers is not None else topology_at(topology_path)
     # A silent connection is dropped after hello_max_age_s, and a period must leave time to see the effects.
     least_s = 2 * topology.hello_max_age_s + 1 if "silence" in faults else 0.1
     period_s = max(8.0, least_s) if period_s is None else period_s
     if period_s < least_s:
-        raise click.UsageError(f"--every {period_s:g}s is too short for these faults: at least {least_s:g}s")
+        raise click.UsageError(f"--every {period_s:g}s is too short for these faults: expected at least {least_s:g}s")
     if faults and options["duration_s"] < period_s:
         raise click.UsageError(
             f"--duration {options['duration_s']:g}s is over before the first fault, in {period_s:g}s: nothing would be "

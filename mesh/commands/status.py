@@ -12,9 +12,9 @@ from mesh.terminal.output import Output
 
 @click.command("status")
 @topology_option
-@click.option("-c", "--connections", is_flag=True, help="Also every connection.")
-@click.option("-a", "--addresses", is_flag=True, help="Also every address in use, at each router.")
-@click.option("-q", "--queues", is_flag=True, help="Also every queue and subscription of the embedded brokers.")
+@click.option("-c", "--connections", is_flag=True, help="Show also every connection.")
+@click.option("-a", "--addresses", is_flag=True, help="Show also every address in use, at each router.")
+@click.option("-q", "--queues", is_flag=True, help="Show also every queue and subscription of the embedded brokers.")
 @output_options
 def command(topology_path: Path | None, connections: bool, addresses: bool, queues: bool, out: Output) -> int:
     """Show the nodes of a running mesh. With --json: the whole snapshot of each.

@@ -49,7 +49,7 @@ def check_all(directory: Path, out: Output) -> None:
 
 @command.command("dump")
 @directory_argument
-@click.option("-a", "--address", metavar="ADDRESS", help="Of this queue or topic filter only.")
+@click.option("-a", "--address", metavar="ADDRESS", help="Print only messages of this queue or topic filter.")
 @output_options
 def dump_all(directory: Path, address: str | None, out: Output) -> None:
     """Print the messages of a store that no broker uses, one JSON document a line, as `receive --json` does.

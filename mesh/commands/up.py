@@ -13,9 +13,15 @@ from mesh.terminal.units import DURATION
 
 @click.command("up", context_settings={"show_default": True})
 @topology_option
-@click.option("-d", "--detach", is_flag=True, help="Return once the mesh is ready; it runs on. Stop it with `down`.")
-@click.option("--no-wait", is_flag=True, help="Do not wait until it is proven ready, and forgive early deaths.")
-@click.option("--timeout", "timeout_s", type=DURATION, default="60s", help="Fail when it is not ready after that long.")
+@click.option(
+    "-d", "--detach", is_flag=True, help="Return once the mesh is ready, and leave it running. Stop it with `down`."
+)
+@click.option(
+    "--no-wait", is_flag=True, help="Do not wait until the mesh is ready; a node that dies early is started again."
+)
+@click.option(
+    "--timeout", "timeout_s", type=DURATION, default="60s", help="Fail if the mesh is not ready after this time."
+)
 @click.option("--report-fd", type=int, hidden=True)
 @output_options
 def command(

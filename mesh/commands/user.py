@@ -17,15 +17,22 @@ def command() -> None:
 
 @command.command("add")
 @click.argument("name")
-@click.option("--send", multiple=True, metavar="PATTERN", help="May send to these addresses; may be given again.")
-@click.option("--receive", multiple=True, metavar="PATTERN", help="May receive from these addresses.")
+@click.option(
+    "--send", multiple=True, metavar="PATTERN", help="Pattern of addresses that the user may send to. Repeatable."
+)
+@click.option(
+    "--receive",
+    multiple=True,
+    metavar="PATTERN",
+    help="Pattern of addresses that the user may receive from. Repeatable.",
+)
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="First line: the password. Without: AMQPMESH_PASSWORD, or asked for on a terminal.",
+    help="File whose first line is the password. [default: AMQPMESH_PASSWORD, else asked for on a terminal]",
 )
-@click.option("--no-password", is_flag=True, help="The user logs in by certificate only.")
-@click.option("--print", "is_printed", is_flag=True, help="Print the secret; leave the file as it is.")
+@click.option("--no-password", is_flag=True, help="Add a user who logs in by certificate only.")
+@click.option("--print", "is_printed", is_flag=True, help="Print the secret, and do not change the file.")
 @topology_option
 @output_options
 def add(
@@ -53,7 +60,7 @@ def add(
     if out.is_json:
         out.document({"user": name, "file": str(path), "added": is_new})
     else:
-        out.say(f"{'added' if is_new else 'changed'} user {name} in {path}; a running mesh learns it by down and up")
+        out.say(f"{'added' if is_new else 'changed'} user {name} in {path}; a running mesh needs down and up to use it")
 
 
 def print_secret(name: str, secret: str | None, out: Output) -> None:

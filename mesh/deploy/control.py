@@ -2,7 +2,7 @@
 
 {"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
 {"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
-{"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': known are snapshot"}
+{"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ControlServer:
         except (ValueError, KeyError, TypeError):
             return {"ok": False, "error": 'expected one line of JSON such as {"op": "snapshot"}'}
         if op not in self._handlers:
-            return {"ok": False, "error": f"unknown op {op!r}: known are {', '.join(sorted(self._handlers))}"}
+            return {"ok": False, "error": f"unknown op {op!r}: expected one of {', '.join(sorted(self._handlers))}"}
         try:
             return {"ok": True, op: self._handlers[op](request)}
         except ValueError as error:

@@ -29,7 +29,7 @@ def write(topology: Topology) -> None:
     HarmlessSignals().call(ignored.append, stop.set)
     with PidFile(workdir.pid_file(WRITER)) as pid_file:
         if not pid_file.acquire():
-            raise CommandFailed(f"link logs of mesh {topology.mesh} are written on this host already")
+            raise CommandFailed(f"another writer already writes the link logs of mesh {topology.mesh} on this host")
         # Imported only now, when the process is sure to be the writer: the libraries take half a second.
         from linklogs.writer.run import run
         from linklogs.writer.writer import WriterInUse

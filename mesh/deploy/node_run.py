@@ -62,7 +62,7 @@ def run(topology: Topology, name: str, out: Output) -> None:
     signals = HarmlessSignals()
     with PidFile(workdir.pid_file(name)) as pid_file:
         if not pid_file.acquire():
-            raise CommandFailed(f"node {name} runs already, as process {node_pid(workdir, name)}")
+            raise CommandFailed(f"node {name} already runs, as process {node_pid(workdir, name)}")
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(NodeRun(topology, name, out, signals).run())
 
@@ -83,10 +83,12 @@ def check_name(topology: Topology, name: str) -> None:
         return
     for kind in NODE_KINDS.values():
         if name in kind.declared(topology):
-            raise click.UsageError(f"{kind.name} '{name}' is an existing one: it is not ours to run")
+            raise click.UsageError(
+                f"{kind.name} '{name}' is an existing {kind.name}, expected a node that amqpmesh runs: {', '.join(known)}"
+            )
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    raise click.UsageError(f"no node '{name}' in mesh {topology.mesh}: {hint}known: {', '.join(known)}")
+    raise click.UsageError(f"unknown node '{name}' in mesh {topology.mesh}: {hint}expected one of {', '.join(known)}")
 
 
 class NodeRun:

@@ -82,7 +82,8 @@ def _files(topology: Topology, role: Role, name: str) -> NodeCertificate:
 def _not_copied(topology: Topology, name: str, missing: list[Path]) -> CommandFailed:
     option = option_for(topology.file)
     return CommandFailed(
-        f"{name} has no certificate here: missing are {', '.join(map(str, missing))}",
-        fix=f"copy them from the machine that keeps the authority of mesh {topology.mesh}: `amqpmesh certs make` there "
-        f"makes those that it lacks. If this is that machine: `amqpmesh certs make{option}`, or `amqpmesh up{option}`.",
+        f"node {name} has no certificate here: expected files {', '.join(map(str, missing))}",
+        fix=f"copy them from the machine that keeps the authority of mesh {topology.mesh}: `amqpmesh "
+        f"certs make` there makes missing certificates. If this is that machine: `amqpmesh certs make{option}`, "
+        f"or `amqpmesh up{option}`.",
     )

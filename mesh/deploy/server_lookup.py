@@ -73,7 +73,7 @@ def fix_not_running(request: Request, topology: Topology) -> str:
 
 def fix_without_mesh(topology: Topology | None) -> str:
     if topology is not None:
-        return f"no router of {topology.mesh} has such a listener; name a server, as in //HOST:PORT/ADDRESS."
+        return f"no router of {topology.mesh} has such a listener; name a server, such as //HOST:PORT/ADDRESS."
     return (
         "there is no topology here; name one with -t FILE and start it with "
         "`amqpmesh up --detach -t FILE`, or name a server, as in //HOST:PORT/ADDRESS."
@@ -117,7 +117,7 @@ def login(request: Request, host: str) -> SaslClientSettings:
     user = request.user or request.url.user
     password = password_of(request, user)
     if password is not None and user is None:
-        raise click.UsageError("there is a password but no user: give it as -u NAME or in the URL")
+        raise click.UsageError("expected a user for the password: give the user as -u NAME or in the URL")
     return SaslClientSettings(user, password, request.cert is not None, request.mechanisms, host)
 
 
@@ -125,8 +125,8 @@ def note_on_login(sasl: SaslClientSettings) -> str | None:
     if sasl.user is None or sasl.password is not None or sasl.has_certificate:
         return None
     return (
-        f"note: {sasl.user} has no password here, and comes as nobody: give it by --password-file, in "
-        "AMQPMESH_PASSWORD or in the URL"
+        f"note: {sasl.user} has no password here, so the client logs in as anonymous: give the "
+        "password by --password-file, in AMQPMESH_PASSWORD or in the URL"
     )
 
 

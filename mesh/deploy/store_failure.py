@@ -13,7 +13,7 @@ def damaged_store(damage: StoreDamaged, prefix: str = "") -> CommandFailed:
     ``prefix`` stands before the message, such as ``b1: ``.
     """
     return CommandFailed(
-        f"{prefix}{damage}. `amqpmesh store salvage {damage.directory} NEW` saves what can be read into a new "
-        "directory, and counts it",
+        f"{prefix}{damage}. `amqpmesh store salvage {damage.directory} NEW` saves all readable messages "
+        "into a new directory, and counts them",
         exit_code=ExitCode.STORE_DAMAGED,
     )

@@ -145,7 +145,10 @@ class Supervisor:
     def _fix_of(self, cause: str) -> str | None:
         if os.strerror(errno.EADDRINUSE).lower() not in cause.lower():
             return None
-        return f"`amqpmesh doctor -t {self._topology_file}` shows which ports are taken, and how to find out by whom."
+        return (
+            f"`amqpmesh doctor -t {self._topology_file}` shows which ports are in use, and how to find "
+            "the processes that use them."
+        )
 
     async def _run_once(self, name: str) -> int:
         """Start the process, watch the node come up, and return the exit code of the process."""

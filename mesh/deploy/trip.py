@@ -47,9 +47,11 @@ async def travel(trip: Trip, origin: Client, goal: Client) -> None:
         receiver.settle(received, ACCEPTED)
         told = await outcome
         if told is None or told.kind is not Kind.ACCEPTED:
-            raise CommandFailed(f"its outcome was {told.kind.name.lower() if told is not None else 'none'}")
+            raise CommandFailed(
+                f"expected outcome accepted, got {told.kind.name.lower() if told is not None else 'none'}"
+            )
         if decode(received.data).body != token:
-            raise CommandFailed("what arrived is not what was sent")
+            raise CommandFailed("the probe that arrived differs from the probe that was sent")
     finally:
         sender.close()
         receiver.close()

@@ -68,14 +68,14 @@ def already_runs(workdir: WorkDir, file: Path, out: Output) -> int:
         shown = "\n".join(f"    {line}" for line in changes[:CHANGES_SHOWN])
         more = f"\n    ... and {len(changes) - CHANGES_SHOWN} more lines" if len(changes) > CHANGES_SHOWN else ""
         raise CommandFailed(
-            f"it runs already (process {pid}), with a topology that differs from {file}:\n{shown}{more}",
+            f"the mesh already runs (process {pid}), with a topology that differs from {file}:\n{shown}{more}",
             fix="`amqpmesh down`, then `amqpmesh up`.",
         )
     status = ask_status(workdir)
     if out.is_json:
         out.document({**status.to_map(), "supervisor_pid": pid, "already_running": True})
     else:
-        out.say(f"{status.mesh} runs already (process {pid}), {status.phase}")
+        out.say(f"{status.mesh} already runs (process {pid}), {status.phase}")
     return ExitCode.OK
 
 
@@ -85,7 +85,7 @@ def ask_status(workdir: WorkDir) -> MeshStatus:
     except OSError as error:
         raise CommandFailed(
             f"the supervisor of {workdir.root.name} does not answer: {error}",
-            fix="`amqpmesh down` stops it, whatever became of its files; then `amqpmesh up`.",
+            fix="`amqpmesh down` stops the mesh, even if its files were deleted; then run `amqpmesh up`.",
         ) from None
 
 

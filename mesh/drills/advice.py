@@ -63,256 +63,261 @@ RULES = (
         TIMES,
         SILENT,
         STORED,
-        "Nothing was closed, so only silence gave it away. With `hello_interval_s: 0.1` a router that says nothing is "
-        "dead to its neighbors after 0.3 s in place of 3; a broker is given up after 16 s, whatever the topology says.",
+        "No connection was closed, so routers noticed the fault by silence only. With `hello_interval_s: 0.1` "
+        "neighbors give up a silent router after 0.3 s in place of 3; a silent broker is given up after 16 s in any "
+        "case.",
     ),
     Rule(
         TIMES,
         SILENT,
         None,
-        "Nothing was closed, so only silence gave it away, after 3 s unless the topology says otherwise: with "
-        "`hello_interval_s: 0.1` a router that says nothing is dead to its neighbors after 0.3 s.",
+        "No connection was closed, so routers noticed the fault by silence only, after 3 s by default: with "
+        "`hello_interval_s: 0.1` neighbors give up a silent router after 0.3 s.",
     ),
     Rule(
         TIMES,
         SLOW,
         None,
-        "A slow connection is no dead one: traffic stays on it as long as it is the cheapest way. Where there is "
-        "another, `amqpmesh cost` moves traffic while the mesh runs, and a higher `cost` keeps it there.",
+        "A slow connection still works: traffic stays on it as long as it is on the cheapest path. If there is "
+        "another path, `amqpmesh cost` moves traffic there while the mesh runs, and a higher `cost` in the topology "
+        "keeps it there.",
     ),
     Rule(
         TIMES,
         frozenset({"flap"}),
         None,
-        "Traffic moves back to a connection once that has been up for 2 s, and off it each time it drops. A higher "
-        "`cost` keeps traffic off one that comes and goes.",
+        "Traffic moves back to a connection that has been up for 2 s, and leaves it each time it drops. A higher "
+        "`cost` keeps traffic off an unstable connection.",
     ),
     Rule(
         TIMES,
         frozenset({"disk_full"}),
         STORED,
-        "A broker that cannot write ends, and is started again after 0.5 to 30 s. Give the disk of its `data` more "
-        "room; a queue that names several `brokers` goes on at the others.",
+        "A broker that cannot write to its disk ends, and is started again after 0.5 to 30 s. Give the disk of its "
+        "`data` more space; a queue on several `brokers` continues at the other brokers.",
     ),
     Rule(
         TIMES | {"reconnects"},
         frozenset({"expire_certificate"}),
         None,
         "Connections that break after a certificate has expired do not come back. `amqpmesh certs renew` makes new "
-        "ones, which nodes take at their next start; `amqpmesh certs show` tells how long they last.",
+        "certificates, which nodes use from their next start on; `amqpmesh certs show` lists when each expires.",
     ),
     Rule(
         frozenset({"detection"}),
         None,
         None,
-        "A connection that is closed is noticed at once, so look for what kept the node that should have noticed: its "
-        "log around that time, and whether the machine had a core to spare.",
+        "Routers notice a closed connection at once, so find out why this node was late: see its log around that "
+        "time, and whether the machine had a free core.",
     ),
     Rule(
         TIMES,
         None,
         frozenset({QUEUE}),
-        "If the way to the broker was lost: see that it has several `routers`, and that there is more than one path to "
-        "them. If the broker was: a queue that names several `brokers` goes on at the others, and an anycast with this "
-        "queue as `fallback` needs it only while nobody consumes.",
+        "If the way to the broker was lost: give the broker several `routers`, and more than one path to them. If "
+        "the broker was lost: a queue on several `brokers` continues at the other brokers, and an anycast with this "
+        "queue as `fallback` needs the queue only while it has no consumer.",
     ),
     Rule(
         TIMES,
         None,
         frozenset({TOPIC}),
-        "If the way to the broker was lost: see that it has several `routers`, and that there is more than one path to "
-        "them. If the broker was, its subscriptions wait until it is back: a broker with replicas of its own, attached "
-        "by `url`, is back sooner.",
+        "If the way to the broker was lost: see that it has several `routers`, and that there is more than one path "
+        "to them. If the broker was lost, its subscriptions wait until it is back: a replicated broker, attached by "
+        "`url`, is back sooner.",
     ),
     Rule(
         TIMES,
         CLOSED,
         DIRECT,
-        "What was lost was noticed at once, so the time went into finding another way. See that each router can "
+        "The loss was noticed at once, so the time went into finding another path. See that each router can "
         "`connect` to two others, and that there is a consumer at more than one router.",
     ),
     Rule(
         TIMES,
         None,
         None,
-        "`amqpmesh status` tells what each node sees; the logs of the nodes around that time tell when each noticed. "
-        "See that there is a second path, and a consumer at more than one router.",
+        "`amqpmesh status` shows the connections of each node; the logs of the nodes around that time show when each "
+        "noticed the fault. Provide a second path, and consumers at more than one router.",
     ),
     # Fates of messages: lost, duplicated, reordered.
     Rule(
         ARRIVALS,
         None,
         frozenset({MULTICAST}),
-        "Nobody keeps copies of a multicast: those on a branch that broke are missing behind it. Where every consumer "
-        "must have every message, use `type: topic` and durable subscriptions.",
+        "No node stores messages of a multicast: copies on a broken branch are lost for the consumers behind it. "
+        "Where every consumer must get every message, use `type: topic` and durable subscriptions.",
     ),
     Rule(
         ARRIVALS,
         None,
         frozenset({ANYCAST}),
-        "Accepted means that a consumer settled it. One that settles before it is done, or a producer that sends "
-        "pre-settled, loses what is under way; if neither does, this should not be: please report it with this page.",
+        "Accepted means that a consumer settled it. A consumer that settles too early, or a producer that sends "
+        "pre-settled messages, loses messages in flight; otherwise this is a bug: please report it with this page.",
     ),
     Rule(
         ARRIVALS,
         frozenset({"disk_full"}),
         STORED,
-        "Accepted means on disk, also when the disk fills up. See whether consumers had the time to take all that was "
-        "kept before the drill ended; if they had, this should not be: please report it with this page.",
+        "An accepted message is on disk, also when the disk fills up. See whether consumers had the time to take all "
+        "stored messages before the drill ended; if they had, this is a bug: please report it with this page.",
     ),
     Rule(
         ARRIVALS,
         None,
         frozenset({TOPIC}),
-        "A topic keeps messages for durable subscriptions only, and those of a drill's receivers are not: what is "
-        "published while the path of one is made anew is not for it. Allow for some, or drill a queue.",
+        "A topic keeps messages for durable subscriptions only, and a drill's receivers have none: they miss "
+        "messages that are published while their path is made anew. Allow for some lost messages, or drill a queue.",
     ),
     Rule(
         ARRIVALS,
         None,
         None,
-        "Accepted means on the broker's disk. See that consumers had the time to take all that was kept before the "
-        "drill ended, and that the folder `data` outlived the broker.",
+        "An accepted message is on the broker's disk. See that consumers had the time to take all stored messages "
+        "before the drill ended, and that the folder `data` outlived the broker.",
     ),
     Rule(
         frozenset({"duplicated"}),
         None,
         frozenset({ANYCAST}),
-        "What was in doubt was sent again, by `retransmit` or by its producer. What `retransmit` sends has a "
-        "delivery-count of 1 or more, so consumers can look whether they know it; without it the producer decides.",
+        "Messages in doubt were sent again, by `retransmit` or by their producer. Messages of `retransmit` have a "
+        "delivery-count of 1 or more, so consumers can check whether they know them; without `retransmit` the "
+        "producer decides.",
     ),
     Rule(
         frozenset({"duplicated"}),
         None,
         STORED,
-        "A broker sends again what a consumer had not settled when its link was lost, with a delivery-count of 1 or "
-        "more. Consumers that grant less credit see fewer of them.",
+        "A broker redelivers messages that a consumer had not settled when its link was lost, with a delivery-count "
+        "of 1 or more. Consumers that grant less credit see fewer redeliveries.",
     ),
     Rule(
         frozenset({"duplicated"}),
         None,
         None,
-        "The mesh never sends a multicast twice, but a producer that hears MODIFIED may, and some consumers had it by "
-        "then. Consumers can tell by the message's id.",
+        "The mesh never sends a multicast message twice, but a producer may do so after outcome MODIFIED, and some "
+        "consumers already have the message then. Consumers can recognize it by its message-id.",
     ),
     Rule(
         frozenset({"reordered"}),
         None,
         frozenset({QUEUE}),
-        "Order is kept at each broker: a queue that must keep it names one `broker`, not several. What a consumer had "
-        "and did not settle comes again later, with a delivery-count of 1 or more.",
+        "Each broker keeps order: a queue that must keep order needs a single `broker`. Messages that a consumer did "
+        "not settle are redelivered later, with a delivery-count of 1 or more.",
     ),
     Rule(
         frozenset({"reordered"}),
         None,
         frozenset({ANYCAST}),
-        "What is offered again, to another consumer or by `retransmit`, comes after what was sent meanwhile. Where "
-        "order counts for more than time, use `type: queue` with one `broker`.",
+        "Messages that are sent again, to another consumer or by `retransmit`, arrive after messages that were sent "
+        "meanwhile. Where order counts more than time, use `type: queue` with one `broker`.",
     ),
     Rule(
         frozenset({"reordered"}),
         None,
         None,
-        "What is still on the old path may come after what took the new one. Where order counts for more than time, "
-        "keep it at one broker: `type: topic` for all, `type: queue` for one.",
+        "Messages on the old path may arrive after messages on the new path. Where order counts more than time, use "
+        "one broker: `type: topic` for all, `type: queue` for one.",
     ),
     # Outcomes: what producers were told.
     Rule(
         frozenset({"released", "accepted"}),
         None,
         frozenset({ANYCAST}),
-        "RELEASED: for 2 s nobody was there to take it. Have a consumer at another router too, or name a queue as "
-        "`fallback` that keeps what nobody takes; `retransmit: true` sends again what a lost router or consumer had.",
+        "RELEASED: no consumer was reachable for 2 s. Attach a consumer at another router, too, or name a queue as "
+        "`fallback`, which keeps messages without a consumer; `retransmit: true` sends messages again that a lost "
+        "router or consumer had.",
     ),
     Rule(
         frozenset({"modified"}),
         None,
         frozenset({ANYCAST}),
-        "MODIFIED: it was on its way to a router or consumer that was lost. With `retransmit: true` it is sent again "
-        "and the producer sees no failure; a lower `link_capacity` puts fewer in doubt.",
+        "MODIFIED: the message was in flight to a router or consumer that was lost. With `retransmit: true` it is "
+        "sent again and the producer sees no failure; with a lower `link_capacity` fewer messages are in doubt.",
     ),
     Rule(
         frozenset({"modified", "released", "accepted"}),
         None,
         frozenset({MULTICAST}),
-        "On a multicast that broke, no consumer is known to have had it, and nobody keeps a copy to send again. The "
-        "producer may send it again, or `type: topic` keeps it.",
+        "A branch of the multicast broke: no consumer is known to have the message, and no node has a copy. The "
+        "producer may send the message again; `type: topic` stores messages.",
     ),
     Rule(
         frozenset({"modified", "released", "accepted"}),
         None,
         STORED,
-        "The broker, or the way to it, was lost before it could promise anything: the producer has to send those "
-        "again. See that the broker has several `routers`; a queue may name several `brokers`.",
+        "The broker, or the path to it, was lost before it accepted these messages: the producer has to send them "
+        "again. Give the broker several `routers`; a queue may have several `brokers`.",
     ),
     Rule(
         frozenset({"modified", "released", "accepted"}),
         None,
         None,
-        "See which outcome the others had, in the ledger: producers may send again what is RELEASED or MODIFIED.",
+        "The ledger shows the outcomes: producers may send RELEASED and MODIFIED messages again.",
     ),
     Rule(
         frozenset({"rejected"}),
         None,
         None,
-        "REJECTED is the answer of a consumer or a broker, or of a router that does not know or allow the address. The "
-        "examples have the error; `amqpmesh check` and the users' permissions may explain it.",
+        "REJECTED is the answer of a consumer or a broker, or of a router that does not know or allow the address. "
+        "The examples show the error; `amqpmesh check` and the users' permissions may explain it.",
     ),
     Rule(
         frozenset({"unknown"}),
         None,
         None,
-        "The producer's own connection was lost, or the drill ended, before it heard an outcome: it has to send those "
-        "again. A lower `link_capacity` has fewer under way.",
+        "The producer's own connection was lost, or the drill ended, before the outcome arrived: the producer has to "
+        "send these messages again. With a lower `link_capacity` fewer messages are in flight.",
     ),
     # Latencies, stalls, reconnects and volumes, as clients saw them.
     Rule(
         LATENCIES,
         SLOW | {"flap"},
         None,
-        "Traffic stays on a slow connection while that is the cheapest way: `amqpmesh cost` moves it to another one. A "
-        "higher `priority` goes first where a connection is short of room.",
+        "Traffic stays on a slow connection while that is on the cheapest path: `amqpmesh cost` moves traffic to "
+        "another path. Addresses with a higher `priority` go first where a connection is short of room.",
     ),
     Rule(
         LATENCIES | STALLS,
         SILENT,
         None,
-        "Messages wait until silence is noticed, after 3 s unless the topology says otherwise: with "
-        "`hello_interval_s: 0.1` after 0.3 s.",
+        "Messages wait until routers notice the silence, after 3 s by default: with `hello_interval_s: 0.1` after "
+        "0.3 s.",
     ),
     Rule(
         LATENCIES,
         None,
         None,
-        "A message's age counts from when it was due, so what waits for a path or for credit is late: see the outage "
-        "and the stalls first. `distribution: closest` prefers near consumers, a lower `link_capacity` short queues.",
+        "Latency counts from the time at which a message was due, so a message that waits for a path or for credit "
+        "is late: see the outage and the stalls first. `distribution: closest` prefers near consumers; a lower "
+        "`link_capacity` keeps queues short.",
     ),
     Rule(
         STALLS,
         None,
         None,
-        "A producer waits while all that it may have under way is under way. A higher `link_capacity` lets it have "
-        "more, unless it is the consumers that grant too little credit.",
+        "A producer waits while it has used all its credit. A higher `link_capacity` gives it more, unless the "
+        "consumers grant too little credit.",
     ),
     Rule(
         frozenset({"reconnects"}),
         SILENT,
         None,
-        "A client finds a silent router dead after the idle timeout it asked for, and dials another: name several to "
-        "it. `idle_timeout_s` of a listener is what routers do about silent clients.",
+        "A client gives up a silent router after its own idle timeout, and connects to another: give each client "
+        "several routers. `idle_timeout_s` of a listener is the routers' timeout for silent clients.",
     ),
     Rule(
         frozenset({"reconnects"}),
         None,
         None,
-        "Clients of a router that is lost have to connect to another: name several to them. Losing a connection "
-        "between routers, or a broker, should cost no client its own.",
+        "Clients of a lost router have to connect to another router: give each client several routers. The loss of a "
+        "connection between routers, or of a broker, should close no client's connection.",
     ),
     Rule(
         VOLUMES,
         None,
         None,
-        "Producers could not send as fast as they should: credit comes from consumers, so see the stalls, then whether "
-        "consumers keep up. More consumers help, or a higher `link_capacity`; if it is the machine, a lower rate.",
+        "Producers could not send at the planned rate: credit comes from consumers, so see the stalls, then whether "
+        "consumers keep up. More consumers or a higher `link_capacity` help; on a slow machine, use a lower rate.",
     ),
 )

@@ -67,8 +67,14 @@ def read_drill(path: Path) -> DrillFile:
         message = "expected a mapping with keys such as 'drill' and 'method'"
         empty.fail(found or [Problem((), "AM007", message, fix=f"begin with {BEGINNING}.")])
     if "routers" in document.data and "drill" not in document.data:
-        fix = f"write a drill that names it: {BEGINNING}; docs/reference/drills.md has the rest."
-        empty.fail([Problem((), "AM007", "this is a topology: a drill says what is to break in one", fix=fix)])
+        fix = f"write a drill file that names this topology: {BEGINNING}; docs/reference/drills.md describes all keys."
+        empty.fail(
+            [
+                Problem(
+                    (), "AM007", "expected a drill, got a topology: a drill describes the faults of a topology", fix=fix
+                )
+            ]
+        )
     drill = _read(Drill, (), document.data, found)
     method = document.data.get("method") or []
     steps = list(_steps(method, found)) if isinstance(method, list) else []
@@ -91,7 +97,7 @@ def _steps(method: list[Any], found: list[Problem]) -> Iterator[tuple[problems.P
 
 def _model_of(entry: Any, path: problems.Path, found: list[Problem]) -> type[Step] | None:
     if not isinstance(entry, dict) or not {"fault", "heal"} & entry.keys():
-        fix = "write what shall break, such as {at: 1s, fault: kill, router: any}, or {at: 9s, heal: all}."
+        fix = "write a fault, such as {at: 1s, fault: kill, router: any}, or {at: 9s, heal: all}."
         found.append(Problem(path, "AM102", "expected a mapping with 'fault', or with 'heal: all'", fix=fix))
         return None
     if "fault" not in entry:

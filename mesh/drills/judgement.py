@@ -96,7 +96,7 @@ def _judge(threshold: Threshold, observations: list[checks.Observation], drill: 
 def baseline_failure(drill: Drill, record: Record) -> str:
     """Return the reason not to inject a fault; empty if the mesh is well, or if the drill goes on anyway."""
     if silent := _silent(record):
-        return f"nothing arrived on {', '.join(silent)}: there is nothing to drill"
+        return f"no message arrived on {', '.join(silent)}: the drill has no traffic to judge"
     if not drill.steady_state.abort_on_fail:
         return ""
     failed = [check for check in steady_checks(drill, record, [])[0] if check.passed is False]
@@ -134,7 +134,7 @@ def conclude(
     toothless = [words.not_shown(fault) for fault in faults if not fault.did_bite]
     unknown = [words.not_measured(check) for check in (*baseline, *rest) if check.passed is None]
     if not (baseline or rest):
-        unknown.append("nothing is expected of it: no key 'expect' has an entry")
+        unknown.append("the drill has no expectations: no key 'expect' has an entry")
     unknown += filter(None, [record.ended_early])
     interrupted = ["it was interrupted"] if record.was_interrupted else []
     # The reason for the early end may also stand among the unsound ones: name each reason once.
@@ -153,7 +153,7 @@ def conclude(
 
 def _unsound(record: Record, baseline: Sequence[Check]) -> Iterator[str]:
     if silent := _silent(record):
-        yield f"no data: nothing arrived on {', '.join(silent)} before the first fault"
+        yield f"no data: no message arrived on {', '.join(silent)} before the first fault"
     for traffic in record.traffics:
         reached, asked = _load_before(record, traffic), traffic.flow.load.rate
         if reached is not None and reached < REACHED_SHARE * asked:

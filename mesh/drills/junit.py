@@ -64,7 +64,7 @@ def _verdict_case(report: Report) -> xml.Element:
     if report.verdict is not Verdict.PASS:
         own = _reasons_without_case(report)
         tag = OUTCOMES[report.verdict] if own else "skipped"
-        reasons = "; ".join(own) or f"{report.verdict}, as the cases that did not pass say"
+        reasons = "; ".join(own) or f"{report.verdict}: see the failed cases"
         _end(case, tag, reasons, words.Headline.of(report).sentence(report))
     return case
 

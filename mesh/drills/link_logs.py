@@ -37,7 +37,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
     """
     if recorded is None or not any(recorded.rglob("*.parquet")):
         if is_reported:
-            out.say("link logs: nothing was recorded, as `link_logs` of the topology says")
+            out.say("link logs: no records, since `link_logs` of the topology is off")
         return Recorded()
     logs = folder / LOGS
     try:
@@ -56,12 +56,12 @@ def _report_of(logs: Path, folder: Path, out: Output) -> Path | None:
     from mesh.reports.report import make
     from mesh.reports.report_request import Order
 
-    out.say("link logs: making the report of them")
+    out.say("link logs: making their report")
     order = Order(str(logs), folder, Span(), WINDOW_US, zone_of("UTC"), None, "local[*]", ())
     try:
         make(order, replace(out, is_quiet=True))
     except MeshError as failed:
-        out.say(f"link logs: no report of them: {failed.message}")
+        out.say(f"link logs: cannot make their report: {failed.message}")
         return None
     return folder / "report.html"
 

@@ -46,7 +46,8 @@ def _file_name(value: Any) -> Any:
     """Accept only a name that a folder can have: the report is kept in a folder of this name."""
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
         raise ValueError(
-            f"{value!r} is no name: expected up to 80 letters, digits, '_', '.' and '-'; words are for 'title'"
+            f"{value!r} is not a valid name: expected up to 80 letters, digits, '_', '.' and '-'; "
+            "other words go into 'title'"
         )
     return value
 
@@ -121,7 +122,7 @@ class Fault(FileMapping):
     @model_validator(mode="after")
     def _has_an_end(self) -> Fault:
         if self.after is not None and self.for_ is None and not self.is_momentary:
-            raise ValueError("'after' needs 'for': how long does it last?")
+            raise ValueError("'after' needs 'for', the duration of the fault")
         return self
 
 
@@ -287,7 +288,7 @@ def _drawable(value: Any) -> Any:
     meant = [SYNONYMS.get(str(name), str(name)) for name in names]
     for name in meant:
         if name not in DRAWN:
-            raise ValueError(f"{name!r} cannot be drawn: expected some of {', '.join(DRAWN)}")
+            raise ValueError(f"fault {name!r} cannot be chosen at random: expected some of {', '.join(DRAWN)}")
     return meant
 
 

@@ -106,7 +106,7 @@ def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) 
         evidence.append(f"noticed by {notice}")
     if not did_bite and not injected.error and planned.fault.kind == "command" and _traffic_saw(record, injected):
         did_bite = True
-        evidence.append("traffic stood still, or failed, as it had not before")
+        evidence.append("traffic stopped, or failed, more than before the fault")
     return FaultReport(
         id=planned.id,
         label=planned.label,

@@ -35,10 +35,10 @@ def read_back(html: str) -> dict[str, Any]:
     _, begins, rest = html.partition(DATA_BEGINS)
     data, ends, _ = rest.partition(DATA_ENDS)
     if not begins or not ends:
-        raise ValueError("this is no report of a drill: there is no data in it")
+        raise ValueError("not a report of a drill: the file has no data")
     found = json.loads(data)
     if not isinstance(found, dict) or "verdict" not in found:
-        raise ValueError("this is no report of a drill: its data has no verdict")
+        raise ValueError("not a report of a drill: its data has no verdict")
     return found
 
 

@@ -15,7 +15,10 @@ from mesh.deploy.node_kinds import NODE_KINDS
 from mesh.drills.drill_file import DrillFile
 from mesh.drills.model import ANY, FAULTS, Command, ExpireCertificate, Fault, Heal, LinkFault, Load, Random
 
-EXISTING = "an existing broker: what is not ours is not broken on a copy; `--against` drills where it is"
+EXISTING = (
+    "expected an embedded broker, got an existing one: a drill on a copy breaks none; use `--against` for the "
+    "running mesh"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
         found += _check(path, fault, topology)
     found += _check_random(file, topology)
     if not faults:
-        fix = "add to 'method' what shall break, such as {at: 1s, fault: kill, router: any}."
-        found.append(Problem(("method",), "AM102", "the method has no fault: there is nothing to drill", fix=fix))
+        fix = "add a fault to 'method', such as {at: 1s, fault: kill, router: any}."
+        found.append(Problem(("method",), "AM102", "the method has no fault: expected at least one", fix=fix))
     planned, method_s = _timed(faults, file)
     found += _check_times([path for path, _ in faults], planned)
     file.fail(found)
@@ -146,7 +149,7 @@ def _check(path: Path, fault: Fault, topology: Topology) -> Iterator[Problem]:
     if broker in topology.brokers and not topology.brokers[broker].is_embedded:
         yield Problem((*path, "broker"), "AM603", f"{broker!r} is {EXISTING}")
     if isinstance(fault, ExpireCertificate) and not topology.node_tls:
-        yield Problem((*path, "fault"), "AM603", "node_tls is false: no node has a certificate that could expire")
+        yield Problem((*path, "fault"), "AM603", "node_tls is false: no node has a certificate that can expire")
 
 
 def _check_known(
@@ -178,13 +181,16 @@ def _check_random(file: DrillFile, topology: Topology) -> Iterator[Problem]:
 def _check_times(paths: Sequence[Path], planned: Sequence[Planned]) -> Iterator[Problem]:
     for i, (path, one) in enumerate(zip(paths, planned, strict=True)):
         if one.lasts_s == 0 and not (one.fault.is_momentary or isinstance(one.fault, Command)):
-            message = f"{one.label!r} lasts no time: without 'for' it ends with the method, or with 'heal: all'"
+            message = (
+                f"{one.label!r} has no duration: without 'for', the fault ends with the method, or with 'heal: all'"
+            )
             yield Problem(path, "AM102", message, fix="add 'for: 5s', or a later step `{at: 5s, heal: all}`.")
         if any(_is_same_at_once(one, other) for other in planned[:i]):
             message = (
-                f"{one.label!r} begins while the same link is broken in the same way: whoever is over first heals both"
+                f"{one.label!r} begins while the same link is already broken in the same way: the end "
+                "of one fault would heal both"
             )
-            yield Problem(path, "AM603", message, fix="let one end before the other begins, or break another link.")
+            yield Problem(path, "AM603", message, fix="end one fault before the other begins, or break another link.")
 
 
 def _is_same_at_once(one: Planned, other: Planned) -> bool:
@@ -206,7 +212,7 @@ def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterato
     for i, load in enumerate(loads):
         path: Path = ("steady_state", "load", i) if several else ("steady_state", "load")
         if load.address in {other.address for other in loads[:i]}:
-            message = f"{load.address!r} has a load already: nobody could tell whose messages are missing"
+            message = f"{load.address!r} already has a load: with two loads, missing messages could not be told apart"
             fix = "give one of them more 'senders' and 'receivers', or another address."
             found.append(Problem((*path, "address"), "AM604", message, fix=fix))
         yield _flow(path, load, loads, topology, found)
@@ -227,7 +233,9 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
         found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
     # A message that took the fallback would arrive at the other load's receivers, and count as lost here.
     if policy.fallback in {other.address for other in loads}:
-        found.append(Problem((*path, "address"), "AM604", f"{policy.fallback!r}, its fallback, has a load of its own"))
+        found.append(
+            Problem((*path, "address"), "AM604", f"the fallback {policy.fallback!r} already has a load of its own")
+        )
     return spread(load, policy.kind, routers[:1], routers[-1:])
 
 

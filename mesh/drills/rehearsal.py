@@ -111,7 +111,7 @@ class Rehearsal:
                 if not traffic.journal.reaches_all():
                     why = f": {traffic.refusal}" if traffic.refusal else ""
                     address = traffic.flow.address
-                    self._say(f"not every receiver of {address} got something within {FIRST_MESSAGE_S:g} s{why}")
+                    self._say(f"not every receiver of {address} got a message within {FIRST_MESSAGE_S:g} s{why}")
         self.record.began_at, self.record.wall_began_at = time.monotonic(), time.time()
         self.record.cooldown_at = self.record.began_at
         self._say(f"baseline, {self._plan.baseline_s:g} s")
@@ -174,7 +174,7 @@ class Rehearsal:
         for traffic in self.record.traffics:
             await traffic.stop_sending()
         self.record.ended_at = time.monotonic()
-        self._say("waiting for what is under way")
+        self._say("waiting for messages in flight")
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline and not self._stop.is_set():
             if all(_is_over(traffic) for traffic in self.record.traffics):

@@ -98,7 +98,7 @@ def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[i
     """The topology as plain data, on this machine alone. Raise CommandFailed for a topology with an existing broker."""
     if others := [name for name, broker in topology.brokers.items() if not broker.is_embedded]:
         raise CommandFailed(
-            f"{', '.join(others)}: an existing broker, which a drill on a copy would fill",
+            f"{', '.join(others)}: expected embedded brokers only: a drill on a copy would fill the existing broker",
             fix="drill a topology with embedded brokers, or the mesh itself: `amqpmesh drill --against`",
         )
     data = topology.model_dump(mode="json", exclude_defaults=True, exclude={"users"})

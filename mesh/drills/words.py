@@ -48,7 +48,7 @@ def not_measured(check: Check) -> str:
 
 
 def not_shown(fault: FaultReport) -> str:
-    return f"{fault.label} was not shown to bite"
+    return f"{fault.label} had no proven effect"
 
 
 def fault_labels(report: Report) -> dict[str, str]:

@@ -89,4 +89,4 @@ def spool(start: bytes, pipe: IO[bytes]) -> IO[bytes]:
 
 def check_size(size_bytes: int) -> None:
     if size_bytes > MAX_DATA_BYTES:
-        raise ValueError(f"{size_bytes} bytes: the body of a message has less than 4 GiB")
+        raise ValueError(f"expected a message body of less than 4 GiB, got {size_bytes} bytes")

@@ -92,7 +92,7 @@ async def unsubscribe(server: Server, address: str, order: ReceiveOrder) -> None
             receiver.close()
             raise CommandFailed(
                 f"cannot end the subscription {order.subscription} to {address}: it is to {found}",
-                fix=f"name {found} if it is that which is to end.",
+                fix=f"to end that subscription, name {found}.",
             )
         await receiver.end()
 
@@ -116,7 +116,8 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
         try:
             if order.subscription is not None and not receiver.is_durable:
                 raise CommandFailed(
-                    f"{address} has no durable subscriptions", fix="they are of a topic; leave out --durable."
+                    f"{address} has no durable subscriptions",
+                    fix="only topics have durable subscriptions; leave out --durable.",
                 )
             await tell_ready(receiver, order, shown_address)
             async for received in incoming(receiver, order):

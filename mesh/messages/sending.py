@@ -198,7 +198,7 @@ class Shipment:
 
     def _stall_within(self, data: Encoded) -> str:
         return (
-            f"a message of {data.size_bytes} bytes was begun, and nothing of it moves for {self._order.timeout_s:g} s"
+            f"a message of {data.size_bytes} bytes was begun, and no byte of it moved for {self._order.timeout_s:g} s"
         )
 
     def _stall(self) -> str:
@@ -206,7 +206,7 @@ class Shipment:
         if self._sender.unsettled:
             return f"no outcome for {self._sender.unsettled} messages {waited}"
         where = self._sender.address or "the anonymous terminus"
-        return f"no credit for {where} {waited}: nobody receives there, or a queue there is full"
+        return f"no credit for {where} {waited}: the address has no receiver, or its queue is full"
 
     def _on_outcome(self, outcome: asyncio.Future[Outcome | None]) -> None:
         self._outcomes.discard(outcome)
@@ -287,13 +287,13 @@ def parse_property(text: str) -> tuple[str, Any]:
     """Parse a property: `k=v` is text; `k:=v` is a string, number, true, false or null in JSON. Raises UsageError."""
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
-        raise click.UsageError(f"{text!r} is no property: expected K=V, or K:=V for a number or boolean")
+        raise click.UsageError(f"{text!r} is not a valid property: expected K=V, or K:=V for a number or boolean")
     if not key.endswith(":"):
         return key, value
     try:
         parsed = json.loads(value)
     except ValueError:
-        raise click.UsageError(f"{value!r} is not JSON: {key[:-1]}={value} sends it as text") from None
+        raise click.UsageError(f"{value!r} is not valid JSON: {key[:-1]}={value} sends the value as text") from None
     if isinstance(parsed, (dict, list)):
         raise click.UsageError(f"{key[:-1]}: application properties are simple values, not lists or maps")
     return key[:-1], parsed

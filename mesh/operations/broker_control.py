@@ -79,7 +79,7 @@ def sites_of(topology: Topology, address: str, only: str | None) -> tuple[Site, 
     embedded = _all_embedded(topology)
     if len(embedded) > 1:
         raise click.UsageError(
-            f"the topology does not say who keeps {address!r}: name it by --broker, of {', '.join(embedded)}"
+            f"the topology names no broker for {address!r}: name one with --broker, of {', '.join(embedded)}"
         )
     return (Site(embedded[0], address),)
 
@@ -100,11 +100,13 @@ def _all_embedded(topology: Topology) -> list[str]:
 def _embedded(topology: Topology, broker: str, address: str | None = None) -> str:
     declared = topology.brokers.get(broker)
     if declared is None:
-        raise click.UsageError(f"no broker '{broker}' in mesh {topology.mesh}: known: {', '.join(topology.brokers)}")
+        raise click.UsageError(
+            f"unknown broker '{broker}' in mesh {topology.mesh}: expected one of {', '.join(topology.brokers)}"
+        )
     if not declared.is_embedded:
         what = f"{address!r} is kept by {broker}" if address else broker
         verb = ", which is" if address else " is"
-        raise click.UsageError(f"{what}{verb} a broker of its own, with tools of its own")
+        raise click.UsageError(f"{what}{verb} an existing broker: use its own tools")
     return broker
 
 

@@ -40,8 +40,8 @@ MESSAGES = {
 
 
 STAYED = {
-    "without_queue": "they come from no queue that is here; --to names one",
-    "for_full_queue": "the queue that they go to is full",
+    "without_queue": "they come from no queue of this broker; name a queue with --to",
+    "for_full_queue": "their target queue is full",
 }
 """The reasons why messages were not moved."""
 NOT_MOVED = ("not_moved", *STAYED)

@@ -34,15 +34,19 @@ def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
     except Refused as refused:
         raise CommandFailed(f"{router}: {refused}") from None
     except TimeoutError:
-        raise Unreachable(f"router {router} does not answer", fix="`amqpmesh status` shows what does.") from None
+        raise Unreachable(f"router {router} does not answer", fix="`amqpmesh status` shows which nodes run.") from None
     except OSError:
-        raise Unreachable(f"router {router} does not run here", fix="`amqpmesh status` shows what does.") from None
+        raise Unreachable(
+            f"router {router} does not run here", fix="`amqpmesh status` shows which nodes run."
+        ) from None
 
 
 def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
     for name in (router, neighbor):
         if name not in topology.routers:
-            raise click.UsageError(f"no router '{name}' in mesh {topology.mesh}: known: {', '.join(topology.routers)}")
+            raise click.UsageError(
+                f"unknown router '{name}' in mesh {topology.mesh}: expected one of {', '.join(topology.routers)}"
+            )
     for name in (router, neighbor):
         if topology.routers[name].is_edge:
             raise click.UsageError(
@@ -52,7 +56,7 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
         if {edge.dialer, edge.to} == {router, neighbor}:
             return edge
     others = [edge.to if edge.dialer == router else edge.dialer for edge in _edges_at(topology, router)]
-    raise click.UsageError(f"{router} is not connected to {neighbor}, but to {', '.join(others) or 'nobody'}")
+    raise click.UsageError(f"{router} is not connected to {neighbor}, but to {', '.join(others) or 'no router'}")
 
 
 def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:

@@ -56,7 +56,9 @@ def python() -> Finding:
 def compiler() -> Finding:
     found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     if found is None:
-        return Finding("compiler", "warning", "none; proton is compiled when it is installed", "apt install gcc")
+        return Finding(
+            "compiler", "warning", "no C compiler found: pip compiles proton during installation", "apt install gcc"
+        )
     return Finding("compiler", "ok", found)
 
 
@@ -82,7 +84,12 @@ def descriptors() -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < WANTED_DESCRIPTORS:
         wanted = min(hard, 65536)
-        return Finding("open files", "warning", f"limit {soft}: so many connections at most", f"ulimit -n {wanted}")
+        return Finding(
+            "open files",
+            "warning",
+            f"limit {soft}: a node can have at most that many connections",
+            f"ulimit -n {wanted}",
+        )
     return Finding("open files", "ok", f"limit {soft}")
 
 
@@ -133,7 +140,9 @@ def port_finding(node: str, host: str, port: int) -> Finding:
             probe.bind((host, port))
         except OSError as error:
             detail = f"{node} cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}"
-            return Finding(f"port {port}", "failed", detail, f"`ss -ltnp 'sport = :{port}'` shows who holds it.")
+            return Finding(
+                f"port {port}", "failed", detail, f"`ss -ltnp 'sport = :{port}'` shows the process that uses the port."
+            )
     return Finding(f"port {port}", "ok", f"free for {node} on {host}")
 
 

@@ -21,7 +21,7 @@ def compact_and_tell(directory: Path, out: Output) -> None:
     except BlockingIOError:
         raise CommandFailed(f"link logs in {directory} are being compacted by another process") from None
     except (FileNotFoundError, NotADirectoryError):
-        raise CommandFailed(f"{directory} is no directory: expected that of link logs") from None
+        raise CommandFailed(f"{directory} is not a directory: expected a directory of link logs") from None
     except OSError as error:
         raise CommandFailed(f"link logs in {directory}: {error.strerror or error}") from None
     if out.is_json:
@@ -29,11 +29,11 @@ def compact_and_tell(directory: Path, out: Output) -> None:
     else:
         out.say(sentence(report))
         if report.put_off:
-            out.say(f"{report.put_off:,} files that are merged now are being read: the next run deletes them")
+            out.say(f"{report.put_off:,} merged files are still being read: the next run deletes them")
         for finding in report.findings:
-            out.say(f"left as it is: {finding}")
+            out.say(f"not changed: {finding}")
     if report.findings:
-        raise CommandFailed(f"{len(report.findings)} of the files in {directory} were left as they are")
+        raise CommandFailed(f"{len(report.findings)} of the files in {directory} were not changed")
 
 
 def sentence(report: CompactReport) -> str:

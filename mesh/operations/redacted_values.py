@@ -25,6 +25,6 @@ def hash_of(topology: Topology, column: str, value: str) -> str:
     redact, key = topology.link_logs.redact, redaction_key(topology)
     if redact is None or column not in redact.columns:
         hides = ", ".join(redact.columns) if redact is not None else "nothing"
-        raise CommandFailed(f"link_logs: redact hides {hides}: {column} is as it is in link logs")
+        raise CommandFailed(f"link_logs: redact hides {hides}: link logs show {column} unchanged")
     row = Redactor(key, redact.columns).row({"kind": Kind.LINK, column: value})
     return str(row[column])

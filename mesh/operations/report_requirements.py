@@ -16,7 +16,7 @@ def java() -> Finding:
     """Check the Java that Spark would start."""
     found = java_version()
     if found is None:
-        return Finding("java", "absent", "none in JAVA_HOME or PATH; optional", JAVA_FIX)
+        return Finding("java", "absent", "no Java in JAVA_HOME or PATH; optional", JAVA_FIX)
     told = f"Java {found} at {java_path()}"
     if found < OLDEST_JAVA:
         fix = f"{JAVA_FIX}, or set JAVA_HOME to where Java {OLDEST_JAVA} is"

@@ -71,7 +71,7 @@ def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | N
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
-        out.say(f"no supervisor: nothing restarts nodes that die; run `amqpmesh up{option_for(path)}`")
+        out.say(f"no supervisor runs: nodes that die are not restarted; run `amqpmesh up{option_for(path)}`")
     for sentence in costs:
         out.say(sentence)
     if note:
@@ -85,7 +85,7 @@ def fix_not_running(topology: Topology, path: Path | None) -> str:
     start = f"start it with `amqpmesh up{option_for(path)}`."
     if not others:
         return start
-    before = f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
+    before = f"{', '.join(others)} runs here: if that is the former name of this mesh, `amqpmesh down` stops it."
     return before if path is None else f"{start[:-1]}; {before}"
 
 

@@ -64,9 +64,7 @@ def tell(report: CheckReport, out: Output) -> None:
             out.say(f"wrong: {report.findings_left_out:,} more")
     if not report.is_sound:
         count = len(report.findings) + report.findings_left_out
-        raise CommandFailed(
-            f"{count:,} thing{'s are' if count > 1 else ' is'} wrong with the store in {report.directory}"
-        )
+        raise CommandFailed(f"{count:,} fault{'s' if count > 1 else ''} in the store in {report.directory}")
 
 
 def report_map(report: CheckReport) -> dict[str, Any]:
@@ -143,14 +141,17 @@ def _queue_map(totals: QueueTotals) -> dict[str, Any]:
 def _summary(report: CheckReport) -> str:
     said = [f"{report.messages:,} messages of {report.size_bytes:,} bytes in {report.segments:,} segments"]
     if report.unneeded_bytes:
-        said.append(f"{report.unneeded_bytes:,} bytes that nobody needs (`amqpmesh store compact`)")
+        said.append(f"{report.unneeded_bytes:,} bytes of deleted messages (`amqpmesh store compact` frees them)")
     if report.unchecked:
         said.append(
-            f"{report.unchecked:,} bodies above 64 KiB have no checksum, since an older amqpmesh stored them: "
-            "only their size was looked at"
+            f"{report.unchecked:,} bodies above 64 KiB have no checksum, since an older amqpmesh stored "
+            "them: only their size was checked"
         )
     if report.leftovers:
-        said.append(f"{report.leftovers:,} leftovers that the next start clears away")
+        said.append(f"{report.leftovers:,} leftovers that the next start deletes")
     if any(totals.is_mark_open for totals in report.queues.values()):
-        said.append("its broker did not close it: at the next start up to 1,000 more in a queue count as delivered")
+        said.append(
+            "the broker did not close the store: at the next start up to 1,000 more messages in a queue count as "
+            "delivered before"
+        )
     return "; ".join(said)

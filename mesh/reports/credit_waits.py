@@ -25,22 +25,22 @@ OF_BROKER = ("full_queue", "disk", "memory")
 SAME = 0.5
 """A link that waited for at least this share of another link's waiting time waited for the same cause."""
 WAITS_FOR = {
-    "no_taker": "nobody was there who wanted it",
-    TAKERS: "those who took it gave no credit",
+    "no_taker": "the address had no consumer",
+    TAKERS: "its consumers gave no credit",
     "full_queue": "the queue was full",
     "disk": "the broker waited for its disk",
     "memory": "the broker was short of memory",
 }
 HELPS_WAITING = {
     "no_taker": "Attach a consumer, or give the address a fallback or a queue.",
-    TAKERS: "Add consumers, or let those that are there give more credit.",
+    TAKERS: "Add consumers, or let the present consumers give more credit.",
     "full_queue": "Add consumers, or give the queue more room.",
     "disk": "See the table of queues, and whether the broker's disk is slow or full.",
-    "memory": "Let consumers keep up: what is not fetched of temporary queues lies in memory.",
+    "memory": "Let consumers keep up: messages that wait in temporary queues take memory.",
 }
 HELPS_KEEPING = (
-    "See whether it still works: what it keeps goes to others once its connection ends. "
-    "One that takes long for a message needs no more credit than it works on at once."
+    "See whether this consumer still works: its unsettled messages go to other consumers once its connection ends. "
+    "A slow consumer needs no more credit than the number of messages that it works on at once."
 )
 
 
@@ -111,13 +111,15 @@ def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> I
             yield _waited(cause, rows)
         more += len(matters[EACH:])
     if more:
-        yield Finding(0.34, f"producers of {more:,} more addresses waited for credit", "The table of credit has all.")
+        yield Finding(
+            0.34, f"producers of {more:,} more addresses waited for credit", "The table of credit lists all of them."
+        )
 
 
 def _waited(cause: str, rows: Sequence[Row]) -> Finding:
     row = rows[0]
     others = len({(each["node"], each["run"], each["link"]) for each in rows if each["role"] == row["role"]}) - 1
-    more = f" ({others:,} more like it waited, too)" if others else ""
+    more = f" ({others:,} more such links waited, too)" if others else ""
     return Finding(
         _weight(row),
         f"{who(row)} at {row['node']} waited {words.duration(row['starved_us'])} for credit to send to "
@@ -140,7 +142,9 @@ def _kept_from_others(row: Row, waited: Row) -> Finding:
 
 def _kept(rows: Iterator[Row]) -> Iterator[Finding]:
     for row in sorted(rows, key=lambda row: -row["longest_us"])[:EACH]:
-        yield Finding(0.38, f"{_keeps(row)}; {row['last_unsettled']:,} at last", HELPS_KEEPING, row.get("since_at"))
+        yield Finding(
+            0.38, f"{_keeps(row)}; {row['last_unsettled']:,} of them at the end", HELPS_KEEPING, row.get("since_at")
+        )
 
 
 def _keeps(row: Row) -> str:

@@ -28,8 +28,8 @@ def empty(summary: Summary) -> Iterator[Finding]:
         return
     known = [time for row in summary.rows("runs") for time in (row["first_at"], row["last_at"])]
     times = (format_time(round(each.timestamp() * US_PER_S), summary.order.tz) for each in (min(known), max(known)))
-    read = f": what was read is of {' to '.join(map(str, times))}" if known else ""
-    yield Finding(1.0, f"no record is of the time that was asked for{read}", "See `--from`, `--to` and `--tz`.")
+    read = f": the records cover {' to '.join(map(str, times))}" if known else ""
+    yield Finding(1.0, f"no record of the requested time{read}", "See `--from`, `--to` and `--tz`.")
 
 
 def unmatched(summary: Summary) -> Iterator[Finding]:
@@ -62,9 +62,9 @@ def untold(summary: Summary) -> Iterator[Finding]:
         nodes = ", ".join(found.nodes)
         yield Finding(
             0.3 + found.share / 2,
-            f"{words.share(found.share)} of the records ({found.records:,}, of {nodes}) are of runs of which no file "
-            "tells; they are in no table",
-            "What tells of those runs is gone or damaged: see the files that were left out.",
+            f"{words.share(found.share)} of the records ({found.records:,}, of {nodes}) belong to runs "
+            "without a description in any file; no table counts them",
+            "The files that describe those runs are missing or damaged: see the files that were left out.",
         )
 
 
@@ -82,11 +82,13 @@ def outages(summary: Summary) -> Iterator[Finding]:
             0.9 if row["failed"] else 0.4 if row["why"] == "stopped" else 0.6,
             f"{row['node']} lost its neighbor {row['neighbor']} {lasted} ({_why(row)}); "
             f"{row['failed']:,} messages were not accepted there meanwhile",
-            "A second path lets messages go around: `amqpmesh drill` rehearses it.",
+            "Give the routers a second path, which messages take meanwhile; rehearse it with `amqpmesh drill`.",
             row.get("at"),
         )
     if len(rows) > EACH:
-        yield Finding(0.55, f"{len(rows) - EACH:,} more outages of neighbors", "The table of outages has all of them.")
+        yield Finding(
+            0.55, f"{len(rows) - EACH:,} more outages of neighbors", "The table of outages lists all of them."
+        )
 
 
 def refused(summary: Summary) -> Iterator[Finding]:
@@ -108,9 +110,10 @@ def aging(summary: Summary) -> Iterator[Finding]:
             continue
         yield Finding(
             0.4,
-            f"a message lay in {_queue(row)} at {row['node']} for {words.duration(row['oldest_us'])}; "
-            f"{row['most_messages']:,} were there at most, {row['last_messages']:,} at last",
-            "Add consumers, or see with `amqpmesh status --queues` whether the ones there are settle what they get.",
+            f"a message waited in {_queue(row)} at {row['node']} for {words.duration(row['oldest_us'])}; "
+            f"the queue had {row['most_messages']:,} messages at most, {row['last_messages']:,} at the end",
+            "Add consumers, or see with `amqpmesh status --queues` whether the present consumers settle their "
+            "messages.",
         )
 
 
@@ -125,7 +128,8 @@ def uneven(summary: Summary) -> Iterator[Finding]:
             0.25,
             f"one of {row['takers']:,} takers of {row['address']} ({who(row)} at {row['node']}) got "
             f"{words.share(row['share'])}: {row['times_even']:.1f} times its even share",
-            "Takers that settle slowly get less: compare their latency in the table of links, and their credit.",
+            "A consumer that settles slowly gets fewer messages: compare latency and credit of the consumers in the "
+            "table of links.",
         )
 
 
@@ -137,7 +141,8 @@ def detours(summary: Summary) -> Iterator[Finding]:
             0.3,
             f"{sum(row['messages'] for row in rows):,} messages took a detour, most of them {worst['address']} over "
             f"{worst['path']} where {worst['cheapest'] or 'nothing'} was cheapest",
-            "Circuits move back some time after an outage; `amqpmesh cost` changes what a connection costs.",
+            "Circuits move back to the cheapest path some time after an outage; `amqpmesh cost` changes the cost of "
+            "a connection.",
         )
 
 
@@ -152,7 +157,7 @@ def restarts(summary: Summary) -> Iterator[Finding]:
     if len(stopped) > EACH:
         since = min(last[node] for node in stopped)
         yield Finding(
-            0.3, f"{', '.join(stopped)} started again after they were stopped", "Somebody stopped them.", since
+            0.3, f"{', '.join(stopped)} started again after they were stopped", "These nodes were asked to stop.", since
         )
         again = {node: ends for node, ends in again.items() if node not in stopped}
     for node, ends in sorted(again.items(), key=lambda pair: (-pair[1]["crashed"], -pair[1].total())):
@@ -163,8 +168,14 @@ def restarts(summary: Summary) -> Iterator[Finding]:
             text = f"{node} started again {_times(ends.total())}: " + "; ".join(
                 f"{_times(count)} after {why}" for why, count in told
             )
-        helps = "The end of its log says why it ended." if ends["crashed"] + ends["failed"] else "Somebody stopped it."
-        helps += " What it counted in its last second at level `summary` is in no table." if ends["crashed"] else ""
+        helps = (
+            "The end of the node's log says why the node ended."
+            if ends["crashed"] + ends["failed"]
+            else "The node was asked to stop."
+        )
+        helps += (
+            " Messages of its last second at level `summary` are missing from the tables." if ends["crashed"] else ""
+        )
         yield Finding(0.5 if ends["crashed"] else 0.3, text, helps, last[node])
 
 
@@ -177,7 +188,7 @@ def dropped(summary: Summary) -> Iterator[Finding]:
             0.65,
             f"{lost:,} pre-settled messages, or copies of them, were dropped, most of them of {worst['address']} at "
             f"{worst['node']} ({worst['cause'] or 'cause unknown'})",
-            "Producers that may not lose messages must not send them settled.",
+            "Producers whose messages must not be lost should not send settled messages.",
         )
 
 
@@ -197,7 +208,9 @@ def clocks(summary: Summary) -> Iterator[Finding]:
             HELPS_CLOCKS,
         )
     if len(steps) > EACH:
-        yield Finding(0.31, f"clocks were set {len(steps) - EACH:,} more times", "The table of clocks has all of them.")
+        yield Finding(
+            0.31, f"clocks were set {len(steps) - EACH:,} more times", "The table of clocks lists all of them."
+        )
 
 
 def slow_tail(summary: Summary) -> Iterator[Finding]:
@@ -207,7 +220,7 @@ def slow_tail(summary: Summary) -> Iterator[Finding]:
                 0.28,
                 f"one of 100 messages to {row['address']} took {words.duration(row['p99_us'])} or longer; half took "
                 f"{words.duration(row['p50_us'])} at most",
-                "The windows in which it was slow are in the table addresses_by_window; compare outages and credit.",
+                "The table addresses_by_window shows when the address was slow; compare outages and credit.",
             )
 
 
@@ -217,7 +230,7 @@ def left_out(summary: Summary) -> Iterator[Finding]:
             0.2,
             f"{words.counted(len(summary.notices), 'file or directory', 'files or directories')} left out; the first: "
             f"{summary.notices[0]}",
-            "What is torn was not finished when its writer ended; move it away if it stays so.",
+            "An incomplete file was not finished when its writer ended; move the file away if it stays incomplete.",
         )
 
 
@@ -240,10 +253,10 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
 )
 
 HASH = re.compile("[0-9a-f]{16}")
-HELPS_PATTERN = "A pattern has `*`, `?` and `[...]`; it is of the whole address."
-HELPS_HASHED = "`amqpmesh linklogs hash` tells who has the key the hash of an address."
-CORRECTED = "its times are corrected by that"
-HELPS_CLOCKS = "Let all hosts of a mesh have their time from one place."
+HELPS_PATTERN = "A pattern may have `*`, `?` and `[...]`, and must match the whole address."
+HELPS_HASHED = "With the key, `amqpmesh linklogs hash` prints the hash of an address."
+CORRECTED = "the report corrects its times by that difference"
+HELPS_CLOCKS = "Synchronize the clocks of all hosts of the mesh with one time server."
 RIGHT_US = 50_000
 """A clock that differs by less than this is not corrected."""
 LEAST_SHARE = 0.001
@@ -274,15 +287,21 @@ def _why(row: dict[str, Any]) -> str:
 def _help_for_refused(row: dict[str, Any], summary: Summary) -> str:
     worst = max(words.NOT_ACCEPTED, key=lambda name: int(row[name] or 0))
     if worst == "modified" and row["address"] in kept(summary):
-        return "Consumers that kept them without an outcome went, or were lost: the table unsettled has who they were."
+        return (
+            "Consumers left, or were lost, before they settled these messages: the table unsettled lists the consumers."
+        )
     if worst == "modified" and not summary.tables["outages"].num_rows:
-        return "A consumer was lost that had them, or gave them back: the table noteworthy names links and times."
+        return (
+            "Consumers gave these messages back, or were lost before they settled them: the table noteworthy has "
+            "links and times."
+        )
     return {
-        "rejected": "Consumers refuse them as invalid, or a queue is full: the table noteworthy names links and times.",
-        "released": "Nobody took them: attach consumers, or give the address a fallback or a queue.",
-        "modified": "They were under way when a link or node was lost: see the outages.",
-        "aborted": "Producers gave up halfway: see their logs.",
-        "sender_lost": "Producers were gone before they were settled: see their logs and the network.",
+        "rejected": "Consumers rejected these messages as invalid, or a queue was full: see the table "
+        "noteworthy for links and times.",
+        "released": "No consumer took these messages: attach consumers, or give the address a fallback or a queue.",
+        "modified": "These messages were in flight when a link or node was lost: see the outages.",
+        "aborted": "Producers aborted these messages: see the logs of the producers.",
+        "sender_lost": "Producers were lost before these messages were settled: see their logs, and the network.",
     }[worst]
 
 
@@ -293,9 +312,9 @@ def _worst(summary: Summary, table: str, by: Callable[[dict[str, Any]], int], **
 
 def _ahead(row: dict[str, Any]) -> str:
     if abs(row["ahead_us"]) <= RIGHT_US:
-        return "as the others were"
+        return "in step with the clocks of the other nodes"
     way = "ahead of" if row["ahead_us"] > 0 else "behind"
-    return f"{words.duration(abs(row['ahead_us']))} {way} the others"
+    return f"{words.duration(abs(row['ahead_us']))} {way} the clocks of the other nodes"
 
 
 def _queue(row: dict[str, Any]) -> str:

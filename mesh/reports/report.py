@@ -72,7 +72,7 @@ def _report(order: Order, step: Step, out: Output) -> Summary:
             with _session(order) as spark, _whole_answers(spark):
                 return _with_spark(spark, order, logs, step, out)
         except FAILURES as error:
-            raise CommandFailed(sentence(error), fix=f"{order.out / LOG} has what Spark said") from None
+            raise CommandFailed(sentence(error), fix=f"{order.out / LOG} has the log of Spark") from None
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _tell_left_out(notices: Sequence[str], out: Output) -> None:
     for notice in notices[:MOST_NOTICES]:
         out.say(f"left out: {notice}")
     if len(notices) > MOST_NOTICES:
-        out.say(f"left out: {len(notices) - MOST_NOTICES:,} more, all in summary.json")
+        out.say(f"left out: {len(notices) - MOST_NOTICES:,} more; summary.json lists all of them")
 
 
 MOST_NOTICES = 10

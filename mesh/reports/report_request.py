@@ -56,7 +56,9 @@ def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Parse settings. Raise ValueError for text that is not ``name=value``."""
     for pair in pairs:
         if "=" not in pair or pair.startswith("="):
-            raise ValueError(f"--conf {pair!r} is no setting: expected NAME=VALUE, such as spark.executor.memory=2g")
+            raise ValueError(
+                f"--conf {pair!r} is not a valid setting: expected NAME=VALUE, such as spark.executor.memory=2g"
+            )
     return tuple((name, value) for name, _, value in (pair.partition("=") for pair in pairs))
 
 
@@ -67,11 +69,11 @@ def prepare(directory: Path) -> None:
     except OSError as error:
         why = error.strerror or error
         raise CommandFailed(
-            f"--out {directory} cannot be made: {why}; expected a directory, or where one can be made"
+            f"--out {directory} cannot be created: {why}; expected a directory, or the place for a new one"
         ) from None
     others = sorted(each.name for each in directory.iterdir() if each.name not in OURS)
     if others:
-        raise CommandFailed(f"{directory} has {others[0]} in it, which is of no report: expected an empty directory")
+        raise CommandFailed(f"{directory} has {others[0]}, which is not part of a report: expected an empty directory")
     (directory / "tables").mkdir(exist_ok=True)
 
 

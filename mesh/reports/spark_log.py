@@ -47,4 +47,4 @@ def logging_to(path: Path, spark: SparkSession) -> Iterator[None]:
 
 
 def _log_error(request: object, client_address: object) -> None:
-    logging.getLogger().exception("what workers count is not heard any more")
+    logging.getLogger().exception("the counters of workers no longer arrive")

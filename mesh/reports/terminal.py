@@ -25,14 +25,16 @@ def tell(summary: Summary, found: Sequence[Finding], out: Output) -> None:
         since = f" ({shown(finding.since, summary.order.tz)})" if finding.since is not None else ""
         out.data(f"- {one_line(finding.text)}{since}")
     if len(found) > MOST_FINDINGS:
-        out.data(f"- {len(found) - MOST_FINDINGS:,} more findings: {summary.order.out / 'report.html'} has all of them")
+        out.data(
+            f"- {len(found) - MOST_FINDINGS:,} more findings: {summary.order.out / 'report.html'} lists all of them"
+        )
     out.data("")
     out.table(TOTALS, [_total(row) for row in summary.rows("mesh")])
     out.data("")
     out.table(BUSIEST, [_busy(row) for row in summary.tables["addresses"].slice(0, MOST_ROWS).to_pylist()])
     more = summary.tables["addresses"].num_rows - MOST_ROWS
     if more > 0:
-        out.data(f"{more:,} more rows: {summary.order.out / 'tables' / 'addresses.csv'} has all of them")
+        out.data(f"{more:,} more rows: {summary.order.out / 'tables' / 'addresses.csv'} lists all of them")
     out.say(f"the report is in {summary.order.out}")
 
 

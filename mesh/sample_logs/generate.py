@@ -21,7 +21,8 @@ from mesh.terminal.output import Output, is_terminal
 
 LEAST_S: Final = 1
 NOTHING: Final = (
-    "nothing would be sent: expected at least one address with producers, and consumers or a broker, that is recorded"
+    "the topology has no traffic to record: expected at least one recorded address with producers, and consumers or "
+    "a broker"
 )
 
 
@@ -39,9 +40,9 @@ def run(
 ) -> None:
     """Generate link logs. Raise CommandFailed if ``directory`` is not empty, or if no message would be sent."""
     if directory.exists() and any(directory.iterdir()):
-        raise CommandFailed(f"{directory} is not empty: expected a new directory, or one with nothing in it")
+        raise CommandFailed(f"{directory} is not empty: expected a new or empty directory")
     if duration_s < LEAST_S:
-        raise CommandFailed(f"a duration of {duration_s:g} s: expected at least {LEAST_S} s")
+        raise CommandFailed(f"expected a duration of at least {LEAST_S} s, got {duration_s:g} s")
     times = Times(begins_us, begins_us + int(duration_s * 1e6))
     if not topology.addresses:
         raise CommandFailed(NOTHING)
@@ -65,8 +66,8 @@ def _tell(directory: Path, truth: dict[str, Any], took_s: float, out: Output) ->
         return
     written = f"{len(files):,} files of {sum(files):,} bytes, in {took_s:.1f} s"
     out.say(
-        f"{truth['records']:,} records of what moved, of {len(truth['nodes'])} nodes, in {written}; "
-        f"what they have to add up to is in {directory / TRUTH_NAME}"
+        f"{truth['records']:,} records of what moved, of {len(truth['nodes'])} nodes, in {written}; their "
+        f"expected sums are in {directory / TRUTH_NAME}"
     )
 
 

@@ -14,7 +14,7 @@ from mesh.terminal.units import parse_duration_s, parse_rate_per_s, parse_share
 
 def _duration(value: Any) -> float:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a duration: expected a number with a unit, such as 10s")
+        raise ValueError(f"{value!r} is not a valid duration: expected a number with a unit, such as 10s")
     return parse_duration_s(value)
 
 
@@ -28,7 +28,7 @@ def _time_of_day(value: Any) -> time:
     try:
         return time.fromisoformat(str(value))
     except ValueError:
-        raise ValueError(f"{value!r} is no time of day: expected one such as '14:30', of UTC") from None
+        raise ValueError(f"{value!r} is not a valid time of day: expected one such as '14:30', in UTC") from None
 
 
 YEAR_S = 366 * 86_400
@@ -147,7 +147,7 @@ class Outage(FileMapping):
         if sum(each is not None for each in (self.router, self.broker, self.link)) != 1:
             raise ValueError("expected one of 'router', 'broker' and 'link'")
         if self.stopped and self.link is not None:
-            raise ValueError("a link is not stopped: expected 'router' or 'broker' with 'stopped'")
+            raise ValueError("a link cannot be stopped: expected 'router' or 'broker' with 'stopped'")
         return self
 
 

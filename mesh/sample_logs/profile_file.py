@@ -86,7 +86,7 @@ def _homes(pattern: str, traffic: Traffic, routers: tuple[str, ...]) -> Iterator
 
 def _unknown(path: problems.Path, kind: str, name: str, known: tuple[str, ...]) -> Iterator[Problem]:
     if name not in known:
-        message = f"the topology has no {kind} {name!r}"
+        message = f"unknown {kind} {name!r}"
         yield Problem(path, "AM106", message, hint_for(name, known), "name one of the topology.", nearest(name, known))
 
 

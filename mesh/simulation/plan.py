@@ -49,7 +49,9 @@ def connected_graph(routers: int, degree: int, seed: int) -> Any:
     if not 0 < degree < routers:
         raise ValueError(f"{routers} routers cannot have {degree} connections each")
     if routers * degree % 2:
-        raise ValueError(f"{routers} routers with {degree} connections each: one of the two must be even")
+        raise ValueError(
+            f"{routers} routers with {degree} connections each: expected one of the two numbers to be even"
+        )
     for attempt in range(100):
         graph = networkx.random_regular_graph(degree, routers, seed=seed * 100 + attempt)
         if networkx.is_connected(graph):

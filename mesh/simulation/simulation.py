@@ -48,7 +48,7 @@ class ChangeReport:
 
     @property
     def reason(self) -> str:
-        return f"{len(self.wrong)} routers do not see what is there, such as {self.wrong[0]}" if self.wrong else ""
+        return f"{len(self.wrong)} routers have a wrong view of the mesh, such as {self.wrong[0]}" if self.wrong else ""
 
     @property
     def verdict(self) -> str:
@@ -82,11 +82,11 @@ class FlowReport:
     def reason(self) -> str:
         """The reason for an application to complain; empty if there is none."""
         if self.lost:
-            return f"{self.lost} were accepted and never arrived"
+            return f"{self.lost} messages were accepted and never arrived"
         if self.duplicates:
-            return f"{self.duplicates} came again and did not say so"
+            return f"{self.duplicates} messages arrived again without being marked as redelivered"
         if self.unanswered:
-            return f"{self.unanswered} have no outcome"
+            return f"{self.unanswered} messages have no outcome"
         return "" if self.received or not self.attempted else "nothing arrived"
 
     def row(self) -> list[object]:

@@ -42,7 +42,13 @@ class Request:
 
 def address_arguments(command: Command) -> Command:
     command = click.option(
-        "-a", "--address", "--destination", cls=AliasedOption, type=Url(), help="The same as URL.", metavar="URL"
+        "-a",
+        "--address",
+        "--destination",
+        cls=AliasedOption,
+        type=Url(),
+        help="Address or URL: the same as URL.",
+        metavar="URL",
     )(command)
     return click.argument("url", type=Url(), required=False, metavar="[URL]")(command)
 
@@ -52,13 +58,14 @@ def connection_options(command: Command) -> Command:
     for option in reversed(
         (
             topology_option,
-            click.option("-u", "--user", metavar="NAME", help="Log in as; goes before the user in the URL."),
+            click.option("-u", "--user", metavar="NAME", help="User to log in as; overrides the user in the URL."),
             click.option(
                 "--password-file",
                 type=path,
-                help="First line: the password. Without: AMQPMESH_PASSWORD, or asked for on a terminal.",
+                help="File whose first line is the password. [default: AMQPMESH_PASSWORD, else asked for on a "
+                "terminal]",
             ),
-            click.option("--ca", type=path, help="Trust certificates of these authorities (PEM)."),
+            click.option("--ca", type=path, help="Trust the certificate authorities in this file (PEM)."),
             click.option("--cert", type=path, help="Client certificate (PEM)."),
             click.option("--private-key", "private_key", type=path, help="Key of the client certificate (PEM)."),
             click.option("--insecure", is_flag=True, help="Do not check the certificate of the server."),
@@ -67,7 +74,7 @@ def connection_options(command: Command) -> Command:
                 "mechanisms",
                 multiple=True,
                 type=click.Choice(MECHANISMS, case_sensitive=False),
-                help="Use no other mechanism.",
+                help="Log in by this SASL mechanism only.",
             ),
         )
     ):

@@ -52,7 +52,7 @@ def check_format(template: str) -> str:
     for code, _ in TOKEN.findall(template):
         if code and code not in CODES:
             known = " ".join(f"%{name}" for name in CODES)
-            raise ValueError(f"%{code} means nothing in a format: known are {known}")
+            raise ValueError(f"unknown format code %{code}: expected one of {known}")
     return template
 
 

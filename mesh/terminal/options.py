@@ -36,7 +36,7 @@ def output_options(command: Command) -> Command:
     """Add --json and --no-color; the command gets an Output as ``out``."""
 
     @click.option("--json", "is_json", is_flag=True, help="Print JSON with a stable schema.")
-    @click.option("--no-color", is_flag=True, help="No colours; NO_COLOR does the same.")
+    @click.option("--no-color", is_flag=True, help="Print without colours, as with NO_COLOR.")
     @functools.wraps(command)
     def with_output(*args: Any, is_json: bool, no_color: bool, **kwargs: Any) -> Any:
         ctx = click.get_current_context()
@@ -83,5 +83,5 @@ class OnceOption(click.Option):
         if given is None:
             return super().consume_value(ctx, opts)
         if len(given) > 1:
-            raise click.UsageError(f"{self.opts[0]} is given {len(given)} times: only one can be sent", ctx)
+            raise click.UsageError(f"{self.opts[0]} is given {len(given)} times: expected once", ctx)
         return super().consume_value(ctx, {**opts, self.name or "": given[0]})

@@ -25,5 +25,5 @@ def find_password(owner: str, file: Path | None, *, is_new: bool = False) -> str
 def read_password(owner: str, file: Path | None, *, is_new: bool = False) -> str:
     password = find_password(owner, file, is_new=is_new)
     if password is None:
-        raise click.UsageError(f"no password of {owner}: give it by --password-file or {VARIABLE}")
+        raise click.UsageError(f"no password for {owner}: give it with --password-file or {VARIABLE}")
     return password

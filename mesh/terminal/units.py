@@ -20,7 +20,7 @@ def parse_duration_s(text: str) -> float:
     """Parse a duration such as `10`, `10s`, `250ms`, `5m`, `1h` or `30d`; the unit is seconds by default."""
     number, unit = _split(text)
     if (unit or "s") not in SECONDS:
-        raise ValueError(f"{text!r} is not a duration: expected a number and ms, s, m, h or d, such as 30s")
+        raise ValueError(f"{text!r} is not a valid duration: expected a number and ms, s, m, h or d, such as 30s")
     return number * SECONDS[unit or "s"]
 
 
@@ -28,7 +28,7 @@ def parse_size_bytes(text: str) -> int:
     """Parse a size such as `100`, `1k`, `64kb`, `1.5m` or `1g`, in powers of 1024."""
     number, unit = _split(text)
     if unit not in BYTES:
-        raise ValueError(f"{text!r} is not a size: expected a number and k, m or g, such as 1k")
+        raise ValueError(f"{text!r} is not a valid size: expected a number and k, m or g, such as 1k")
     return int(number * BYTES[unit])
 
 
@@ -39,9 +39,9 @@ def parse_rate_per_s(text: str) -> float:
     factor = {"": 1, "k": 1000, "m": 1_000_000}.get(multiple)
     seconds = SECONDS.get(per or "s")
     if factor is None or seconds is None or per == "ms":
-        raise ValueError(f"{text!r} is not a rate: expected a number and /s, /m or /h, such as 500/s")
+        raise ValueError(f"{text!r} is not a valid rate: expected a number and /s, /m or /h, such as 500/s")
     if number == 0:
-        raise ValueError(f"{text!r} is not a rate: nothing would ever be sent")
+        raise ValueError(f"{text!r} is not a valid rate: expected more than 0")
     return number * factor / seconds
 
 
@@ -50,7 +50,7 @@ def parse_count(text: str) -> int:
     number, unit = _split(text)
     factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}.get(unit)
     if factor is None or number * factor < 1:
-        raise ValueError(f"{text!r} is not a count: expected a number of at least 1 and k, m or g, such as 10m")
+        raise ValueError(f"{text!r} is not a valid count: expected a number of at least 1 and k, m or g, such as 10m")
     return int(number * factor)
 
 
@@ -61,14 +61,14 @@ def parse_share(text: str) -> float:
     except ValueError:
         is_share = False
     if not is_share:
-        raise ValueError(f"{text!r} is not a share: expected a number and %, such as 5%")
+        raise ValueError(f"{text!r} is not a valid share: expected a number and %, such as 5%")
     return number / 100
 
 
 def _split(text: str) -> tuple[float, str]:
     found = QUANTITY.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} does not begin with a number")
+        raise ValueError(f"expected a number at the beginning of {text!r}")
     return float(found["number"]), found["unit"].lower()
 
 

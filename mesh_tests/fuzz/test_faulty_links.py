@@ -24,7 +24,7 @@ def test_a_fault_is_told_though_its_sender_left(tmp_path: Path, leaving: str, ad
     chunks = (HEADER, OPENING, BEGINNING + attaching, faulty + LEAVING[leaving])
     mesh.speak(target, Dialogue(0, chunks, frozenset({1, 2, 3})))
     told = [event for _, _, event in mesh.log if isinstance(event, LinkEnded) and event.link == "faulty"]
-    assert [event.description for event in told] == ["transfer.message-format: 7 cannot be kept, expected 0"]
+    assert [event.description for event in told] == ["transfer.message-format: expected 0, got 7"]
     assert mesh.left_behind() == []
     mesh.check_bystanders()
     mesh.close()

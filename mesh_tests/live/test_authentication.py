@@ -112,7 +112,7 @@ def test_the_client_of_proton_is_told_of_a_wrong_password(mesh):
 # Crowds
 def test_a_user_with_as_many_connections_as_it_may_have_is_refused_another_and_nobody_else_is(mesh):
     held = [_connect(mesh, "dave:dave's", allowed_mechs="PLAIN") for _ in range(2)]
-    with pytest.raises(ConnectionException, match="user 'dave': 2 connections to this router at most"):
+    with pytest.raises(ConnectionException, match="user 'dave': at most 2 connections to this router are allowed"):
         _connect(mesh, "dave:dave's", allowed_mechs="PLAIN", reconnect=False)
     assert _send(mesh, "alice:alice's", "alice.inbox").returncode == 0
     held.pop().close()

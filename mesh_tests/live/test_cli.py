@@ -115,7 +115,7 @@ def test_the_cost_of_a_connection_is_changed_at_both_ends_until_it_is_changed_ba
         "cost": 7,
         "before": 1,
     }
-    assert "to keep it, write it into the file" in changed.stderr
+    assert "to keep the new cost after a restart, write it into the topology file" in changed.stderr
     said = "r2 - r1 costs 7, and 1 in amqpmesh.yml"
     assert said in run(mesh, "status").stderr
     assert status(mesh)["changed_costs"] == [said]
@@ -126,10 +126,10 @@ def test_the_cost_of_a_connection_is_changed_at_both_ends_until_it_is_changed_ba
 @pytest.mark.parametrize(
     ("arguments", "said", "code"),
     [
-        (["r1", "r9", "5"], "no router 'r9' in mesh", ExitCode.USAGE),
+        (["r1", "r9", "5"], "unknown router 'r9' in mesh", ExitCode.USAGE),
         (["r1", "r3", "5"], "r1 is not connected to r3, but to r2", ExitCode.USAGE),
         (["r1", "r2", "0"], "0 is not in the range x>=1", ExitCode.USAGE),
-        (["r1", "r2", "1000001"], "cost is 1000001, expected a whole number from 1 to 1000000", ExitCode.FAILED),
+        (["r1", "r2", "1000001"], "cost: expected a whole number from 1 to 1000000, got 1000001", ExitCode.FAILED),
     ],
 )
 def test_a_cost_that_cannot_be_changed_is_told_why(
@@ -286,7 +286,7 @@ def test_a_durable_subscription_collects_until_it_is_ended(mesh: RunningMesh) ->
     assert other.returncode == ExitCode.FAILED
     assert other.stderr == (
         "error: cannot end the subscription laptop to news.tea: it is to news.#\n"
-        "fix: name news.# if it is that which is to end.\n"
+        "fix: to end that subscription, name news.#.\n"
     )
     ended = run(mesh, *mine, "--unsubscribe")
     assert (ended.returncode, ended.stderr) == (ExitCode.OK, "ended the subscription laptop to news.#\n")
@@ -324,7 +324,8 @@ def test_what_is_no_topic_has_no_durable_subscription(mesh: RunningMesh, address
     refused = run(mesh, "receive", address, "--durable", "laptop")
     assert refused.returncode == ExitCode.FAILED
     assert refused.stderr == (
-        f"error: {address} has no durable subscriptions\nfix: they are of a topic; leave out --durable.\n"
+        f"error: {address} has no durable subscriptions\nfix: only topics have durable subscriptions; "
+        "leave out --durable.\n"
     )
 
 
@@ -348,7 +349,7 @@ def test_a_rate_is_kept(mesh: RunningMesh) -> None:
 def test_without_a_receiver_there_is_no_credit_and_send_says_so(mesh: RunningMesh) -> None:
     sent = run(mesh, "send", "rpc.nobody", "-m", "x", "--timeout", "500ms")
     assert sent.returncode == ExitCode.TIMEOUT
-    assert "no credit for rpc.nobody within 0.5 s: nobody receives there, or a queue there is full" in sent.stderr
+    assert "no credit for rpc.nobody within 0.5 s: the address has no receiver, or its queue is full" in sent.stderr
 
 
 @pytest.mark.parametrize("address", ["closed", "undeclared"])
@@ -364,7 +365,7 @@ def test_an_address_that_is_unavailable_is_not_said_to_be_undeclared(mesh: Runni
     assert sent.returncode == ExitCode.FAILED
     assert sent.stderr == (
         "error: cannot send to closed: address 'closed' is unavailable\n"
-        "fix: the topology declares it `unavailable`, for nobody to use: give it another type there.\n"
+        "fix: the topology declares the address `unavailable`: give the address another type.\n"
     )
 
 
@@ -408,7 +409,7 @@ def test_certificates_are_shown_issued_and_exported(mesh: RunningMesh) -> None:
     assert run(mesh, "certs", "export", "alice").stdout.count("-----BEGIN CERTIFICATE-----") == 2
     unknown = run(mesh, "certs", "export", "bob")
     assert unknown.returncode == ExitCode.FAILED
-    assert "no certificate of 'bob': known are " in unknown.stderr
+    assert "no certificate of 'bob': expected one of " in unknown.stderr
     renewed = run(mesh, "certs", "renew", "alice", "--json")
     assert [one["name"] for one in json.loads(renewed.stdout)["certificates"]] == ["alice"]
 

@@ -114,7 +114,7 @@ def test_a_broker_is_measured_at_all_that_it_does() -> None:
     assert [row["work"].removesuffix(", 1 KB").removesuffix(", 1 KB, fill") for row in found][:4] == [
         "1 broker, 1 to 1",
         "1 broker, 4 pairs on 4 queues",
-        "1 broker, 1 to 1, each accept waited for",
+        "1 broker, 1 to 1, waiting for each accept",
         "1 broker, 1 to 1",
     ]
     assert all(row["cpu_us_per_message"] > 0 and row["messages_per_s"] > 0 for row in found)

@@ -98,7 +98,7 @@ def test_a_node_whose_certificates_were_not_copied_does_not_start_and_names_them
     assert node.returncode == 1
     wanted = [pki / "ca.pem", pki / "router" / "r1.pem", pki / "router" / "r1-key.pem"]
     missing = ", ".join(str(path) for path in wanted if not path.exists())
-    assert f"r1 has no certificate here: missing are {missing}\n" in node.stderr
+    assert f"node r1 has no certificate here: expected files {missing}\n" in node.stderr
     assert "amqpmesh certs make" in node.stderr
     assert '"event": "node_failed"' in node.stderr
     assert "Traceback" not in node.stderr

@@ -119,7 +119,7 @@ def test_down_stops_nodes_whose_supervisor_was_killed_and_up_takes_over(folder: 
     assert set(living(workdir(folder))) == {WRITER, "b1", "r1", "r2"}
     status = run(folder, "status")
     assert status.returncode == ExitCode.FAILED
-    assert status.stderr == "no supervisor: nothing restarts nodes that die; run `amqpmesh up`\n"
+    assert status.stderr == "no supervisor runs: nodes that die are not restarted; run `amqpmesh up`\n"
     old = living(workdir(folder))
     assert run(folder, "up", "--detach").returncode == ExitCode.OK
     assert not set(old.values()) & set(living(workdir(folder)).values())
@@ -146,7 +146,7 @@ def test_a_mesh_whose_files_were_deleted_is_found_and_stopped(folder: Path, what
         assert "`amqpmesh down` stops it" in again.stderr
     else:
         assert again.returncode == ExitCode.OK
-        assert "small runs already" in again.stderr
+        assert "small already runs" in again.stderr
     assert living(workdir(folder)) == before
     status = run(folder, "status")
     assert all(str(pid) in status.stdout for name, pid in before.items() if name in ("b1", "r1", "r2")), status
@@ -200,7 +200,7 @@ def test_a_node_by_itself_tells_systemd_and_stops_on_sigterm(folder: Path) -> No
             assert systemd.recv(200).startswith(b"READY=1\nSTATUS=router r1 of mesh small")
             second = run(folder, "node", "r1")
             assert second.returncode == ExitCode.FAILED
-            assert f"node r1 runs already, as process {node.pid}" in second.stderr
+            assert f"node r1 already runs, as process {node.pid}" in second.stderr
             os.kill(node.pid, signal.SIGTERM)
             assert '"event": "node_stopped"' in node.wait_success(COMMAND_S)
             assert systemd.recv(200) == b"STOPPING=1"

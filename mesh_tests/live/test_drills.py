@@ -168,7 +168,7 @@ def test_what_does_not_hold_fails_and_a_fault_without_effect_proves_nothing(tmp_
     assert "FAIL: small" in failed.stdout
     toothless = drill(tmp_path, "  - {fault: command, run: 'true'}\n")
     assert toothless.returncode == ExitCode.DRILL_INVALID
-    assert "true was not shown to bite" in toothless.stdout
+    assert "true had no proven effect" in toothless.stdout
 
 
 @pytest.mark.timeout(DRILL_S + 30)

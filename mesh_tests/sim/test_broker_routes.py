@@ -277,7 +277,10 @@ def test_browsing_a_sharded_queue_is_refused_with_a_sentence(tmp_path: Path):
     receiver = mesh.client("r1", "c").receiver("sharded", filter={"f": "x"})
     mesh.run_until(lambda: receiver.error is not None)
     assert receiver.error.condition == "amqp:not-implemented"
-    assert receiver.error.description == "a filter is not supported on 'sharded', which is spread over b1, b2"
+    assert (
+        receiver.error.description
+        == "a filter is not supported on queue 'sharded', which is spread over brokers b1, b2"
+    )
 
 
 def test_an_unsettled_message_of_a_lost_consumer_goes_to_the_next_with_its_count_raised(tmp_path: Path):

@@ -183,7 +183,7 @@ def test_the_reason_says_how_many_bytes_are_how_many_too_much(monkeypatch: pytes
     receiver = world.client("r1").receiver("orders", filter={"why": "x" * 20_000})
     world.mesh.run_until(lambda: receiver.error is not None, 1)
     assert receiver.error.condition == TOO_SMALL
-    assert "on the way to r2, where frames have 16384 bytes at most" in receiver.error.description
+    assert "and r2 takes frames of at most 16384 bytes" in receiver.error.description
     size = int(receiver.error.description.split("has ")[1].split(" ")[0])
     assert 20_000 < size < 20_400
 

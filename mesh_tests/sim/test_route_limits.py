@@ -41,7 +41,7 @@ def test_a_link_beyond_the_sessions_of_its_broker_connection_is_refused_at_once_
     mesh.run(0.1)
     assert _told(beyond.error) == (
         "amqp:resource-limit-exceeded",
-        f"{MOST} links to queues and topics of broker b1 on one client connection at most, and all are in use",
+        f"a client connection may have at most {MOST} links to queues and topics of broker b1, and all are in use",
     )
     assert all(receiver.error is None for receiver in receivers)
     refusals = [event for _, _, event in mesh.log if type(event).__name__ == "BrokerLinkRefused"]

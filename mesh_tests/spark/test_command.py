@@ -35,7 +35,7 @@ def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.OK, done.stderr
     told = json.loads(done.stdout)
     assert (told["schema"], told["from"], told["records"]) == ("amqpmesh.report/1", "2026-11-24 01:00:00+01:00", 130)
-    assert told["left_out"] == [f"{tmp_path}/logs/notes.txt is not of a link log: expected a directory node=..."]
+    assert told["left_out"] == [f"{tmp_path}/logs/notes.txt is not part of a link log: expected a directory node=..."]
     assert f"left out: {told['left_out'][0]}" in done.stderr
     assert "WARN" not in done.stderr
     assert json.loads((out / "summary.json").read_text())["totals"] == told["totals"]
@@ -88,4 +88,4 @@ def test_tables_can_only_be_shown(tmp_path: Path) -> None:
         assert command(*wrong, *out).returncode == ExitCode.USAGE, wrong
     done = command("--tables", str(tmp_path), *out)
     assert done.returncode == ExitCode.FAILED
-    assert f"error: {tmp_path} has no tables that spark-submit wrote: expected a directory report in it" in done.stderr
+    assert f"error: {tmp_path} has no tables that spark-submit wrote: the directory report is missing" in done.stderr

@@ -37,4 +37,4 @@ def test_a_mesh_that_runs_elsewhere_keeps_its_link_logs_itself(tmp_path: Path) -
     write(tmp_path, "  - {fault: kill, router: r2}\n")
     done = run(tmp_path, "drill.yml", "--link-logs", "--against", "amqp://127.0.0.1", "--fault", "true")
     assert done.returncode == ExitCode.USAGE
-    assert "--link-logs is for a drill on a copy" in done.stderr
+    assert "--link-logs is not allowed with --against" in done.stderr

@@ -62,7 +62,7 @@ def test_hours_of_another_time_are_not_read_and_a_torn_file_is_left_out(spark: S
         assert only(tables.by_name["mesh"], side="in").messages == 30
     assert cut.read.notices == ()
     (notice,) = whole.read.notices
-    assert notice.startswith(f"{path}/node=r2/hour=2026-11-23T20/1-0.parquet is torn, or no Parquet file")
+    assert notice.startswith(f"{path}/node=r2/hour=2026-11-23T20/1-0.parquet is incomplete, or not a Parquet file")
 
 
 def test_what_is_of_something_else_is_named_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_what_is_of_something_else_is_named_and_the_rest_is_read(spark: SparkSes
     for span in ({}, {"from_us": START_US}):
         tables = elsewhere(spark, path, **span)
         assert only(tables.by_name["mesh"], side="in").messages == 30
-        assert {notice.partition(" is not of a link log: ")[0] for notice in tables.read.notices} == {
+        assert {notice.partition(" is not part of a link log: ")[0] for notice in tables.read.notices} == {
             f"{path}/{name}" for name in ("other", "a.txt", "node=r2/x.parquet", "node=r2/hour=bogus", "node=r2/x=1")
         }
 
@@ -103,7 +103,7 @@ def test_the_job_reads_it_too_and_says_which_file_is_torn(
     path, out = mounted(spark, tmp_path / "logs"), str(tmp_path / "out")
     (tmp_path / "logs" / "node=r2" / "hour=2026-11-24T00" / "1-1.parquet").write_bytes(b"PAR1 and no more")
     assert main([path, out]) == 0
-    torn = f"{path}/node=r2/hour=2026-11-24T00/1-1.parquet is torn, or no Parquet file"
+    torn = f"{path}/node=r2/hour=2026-11-24T00/1-1.parquet is incomplete, or not a Parquet file"
     assert f"left out: {torn}" in capsys.readouterr().err
     (row,) = spark.read.parquet(f"{out}/report").collect()
     assert (row.logs, row.records > 40) == (path, True)

@@ -54,7 +54,7 @@ CALLED_THEN = {"a question": "return spark.range(1).count()", "an answer that is
 def test_a_report_whose_java_is_killed_ends_with_a_sentence(then: str, tmp_path: Path) -> None:
     done = _report(KILLED.replace("CALLED_THEN", CALLED_THEN[then]), tmp_path)
     assert "Traceback" not in done.stderr, done.stderr
-    assert "error: Spark's Java ended in the middle of it" in done.stderr
+    assert "error: Spark's Java process ended before the report was done" in done.stderr
     assert done.returncode == 1
     said = (tmp_path / "report" / "spark.log").read_text()
     assert "WARN" in said, "what Java said before is still there"

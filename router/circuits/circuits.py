@@ -106,7 +106,7 @@ class Circuits:
     def _session(self, spec: CircuitSpec, hop: str) -> Session:
         connection = self._neighbor(hop)
         if connection is None or not connection.endpoint.is_open:
-            raise path_lost(f"{self._router_id} has no connection to {hop}")
+            raise path_lost(f"router {self._router_id} has no connection to {hop}")
         sessions = connection.sessions
         return sessions.shared(spec.priority) if spec.kind in _SHARED else sessions.own()
 
@@ -161,7 +161,7 @@ class Transit:
             return
         self._count(-1)
         if other is self._near and not self._is_answered:
-            other.refuse(error or path_lost("the circuit ended before it was up"))
+            other.refuse(error or path_lost("the circuit ended before its attach was answered"))
         elif closed:
             other.close(error)
         else:

@@ -69,7 +69,10 @@ class NeighborConnection(RouterConnection):
         assert remote is not None
         self.router_id = remote.container_id
         if self.kind == UPLINK and remote.properties.get(ROLE) != ROUTER_ROLE:
-            raise AmqpError("amqp:not-allowed", f"{self.router_id} is no interior router: edges go to those only")
+            raise AmqpError(
+                "amqp:not-allowed",
+                f"{self.router_id} is not an interior router: edge routers connect to interior routers only",
+            )
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
 
     def on_attached(self, link: Link) -> None:
@@ -79,12 +82,16 @@ class NeighborConnection(RouterConnection):
             else:
                 self._plane.on_circuit(self, link, circuit)
         elif CONTROL not in link.remote_target.capabilities:
-            link.refuse(AmqpError("amqp:not-allowed", "expected a circuit or the control link"))
+            link.refuse(AmqpError("amqp:not-allowed", "expected the attach of a circuit or of the control link"))
         elif isinstance(link, IncomingLink) and self._in is None:
             self._in = ControlReceiver(link, self._on_control)
             self._on_control_link()
         else:
-            link.refuse(AmqpError("amqp:not-allowed", "one control link for each direction"))
+            link.refuse(
+                AmqpError(
+                    "amqp:not-allowed", "the neighbor attached a second control link in one direction, expected one"
+                )
+            )
 
     def _on_control_link(self) -> None:
         if not self._is_up and self._in is not None and self._out is not None and self._out.is_up:
@@ -186,7 +193,7 @@ class ControlReceiver(Unstitched):
 
     def _refuse_endless_message(self) -> None:
         self._forget_parts()
-        sentence = f"a control message of more than {MAX_CONTROL_BYTES:,} bytes"
+        sentence = f"a control message is too large: expected at most {MAX_CONTROL_BYTES:,} bytes"
         self._link.endpoint.close(AmqpError("amqp:link:message-size-exceeded", sentence))
 
     def _forget_parts(self) -> None:

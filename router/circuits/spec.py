@@ -81,7 +81,7 @@ class CircuitSpec:
             return self.path[self.path.index(router_id) + 1]
         except (ValueError, IndexError):
             path = "-".join(self.path)
-            raise LinkError("amqp:invalid-field", f"{router_id} has no next hop on the path {path}") from None
+            raise LinkError("amqp:invalid-field", f"router {router_id} has no next hop on the path {path}") from None
 
     def to_text(self) -> str:
         """Return the spec as one JSON string: an AMQP map would take 2 KB of the engine's memory for each link."""

@@ -124,7 +124,7 @@ class ClientConnection(RouterConnection):
     def _on_producer(self, link: IncomingLink) -> None:
         wanted = link.remote_target
         if wanted.type is TerminusType.COORDINATOR:
-            raise AmqpError("amqp:not-implemented", "no broker of this mesh coordinates transactions")
+            raise AmqpError("amqp:not-implemented", "no broker of this mesh supports transactions")
         if wanted.is_dynamic:
             self._on_dynamic_target(link, wanted)
             return
@@ -223,7 +223,7 @@ class ClientConnection(RouterConnection):
             raise self._not_permitted("receive from", "the topic of any subscription")
         broker = self._services.subscription_broker
         if broker is None:
-            raise AmqpError("amqp:not-found", "the source names no address, and several brokers have topics")
+            raise AmqpError("amqp:not-found", "the source has no address, and several brokers have topics")
         self._route(link, self._services.book.subscription_policy(broker), None)
 
     # Producers and consumers
@@ -276,7 +276,7 @@ class ClientConnection(RouterConnection):
 
     def _not_permitted(self, what: str, address: str) -> AmqpError:
         user = self.endpoint.peer.user
-        who = f"user {user!r}" if user else "a client that did not say who it is"
+        who = f"user {user!r}" if user else "an anonymous client"
         return AmqpError("amqp:unauthorized-access", f"{who} may not {what} {address!r}")
 
     @property
@@ -314,5 +314,6 @@ def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
     if what is not None:
         brokers = ", ".join(policy.brokers)
         raise AmqpError(
-            "amqp:not-implemented", f"{what} is not supported on {policy.address!r}, which is spread over {brokers}"
+            "amqp:not-implemented",
+            f"{what} is not supported on queue {policy.address!r}, which is spread over brokers {brokers}",
         )

@@ -22,8 +22,8 @@ class Crowding:
         """Raises AmqpError when the user has as many connections as allowed."""
         most = self._most_of(user)
         if most and self._counts[user] >= most:
-            who = f"user {user!r}" if user else "clients that do not say who they are"
-            reason = f"{who}: {most} connections to this router at most"
+            who = f"user {user!r}" if user else "anonymous clients"
+            reason = f"{who}: at most {most} connections to this router are allowed"
             raise AmqpError("amqp:resource-limit-exceeded", reason)
         self._counts[user] += 1
 

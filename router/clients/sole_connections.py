@@ -56,7 +56,8 @@ def _key(endpoint: Endpoint) -> tuple[str | None, str]:
 def _refusal(container_id: str, before: Endpoint) -> AmqpError:
     return AmqpError(
         "amqp:invalid-field",
-        f"container-id {container_id!r} has a connection from {before.peer.remote_address} here, and asked to have one",
+        f"container-id {container_id!r} has a connection from {before.peer.remote_address} here, and "
+        "desires to be the sole connection",
         {"invalid-field": as_symbol("container-id")},
     )
 

@@ -128,7 +128,9 @@ class Fallbacks:
     def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
         """Raise AmqpError if a circuit to the queue should not have come here: the ingress will then look again."""
         if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
-            raise path_lost(f"{self._ways.reach.router_id} does not keep the fallback of {policy.address!r}")
+            raise path_lost(
+                f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address!r}"
+            )
 
     def _settle_phase(self, entry: Entry) -> None:
         """Send the deliveries of arriving circuits on to the queue."""

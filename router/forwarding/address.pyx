@@ -19,7 +19,7 @@ from router.forwarding.drain import Drains
 from router.forwarding.settings import AddressSnapshot
 from wire.outcome import rejected
 
-_NO_TRANSACTIONS = rejected("amqp:not-implemented", "no transactions on an address that no broker keeps")
+_NO_TRANSACTIONS = rejected("amqp:not-implemented", "transactions are not supported on an address without a broker")
 
 
 cdef class AddressGroup(Group):

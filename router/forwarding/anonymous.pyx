@@ -337,13 +337,13 @@ cdef class AnonymousProducer(DeliveryOwner):
         cdef AnonymousInlet inlet
         if scan_head(raw, PyBytes_GET_SIZE(message), &head) != WHOLE:
             if head.finding == CUT and has_more:
-                what = f"more than {MOST_HEAD_BYTES} bytes before the body of a message that was sent without a target"
+                what = f"too many bytes before the body of a message: expected at most {MOST_HEAD_BYTES}"
                 raise AmqpError("amqp:link:message-size-exceeded", what)
             if head.finding == CUT:
                 raise AmqpError("amqp:decode-error", "the message ends before its properties do")
             raise fault_in(&head)
         if not head.to.size_bytes:
-            raise AmqpError("amqp:invalid-field", "sent without a target, and its properties name no address in `to`")
+            raise AmqpError("amqp:invalid-field", "expected an address in the link's target or the message's `to`")
         to = PyBytes_FromStringAndSize(<const char *>raw + head.to.start, head.to.size_bytes)
         inlet = self.known.get(to)
         return self._look_up(to) if inlet is None else inlet

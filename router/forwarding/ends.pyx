@@ -45,7 +45,7 @@ cdef Carrier carrier_at(pn_delivery_t *delivery):
         return carrier
     if carrier.inlet is None or carrier.taker is None:
         return None  # this end has let go of its delivery, and the other end goes on
-    raise LocalStateError(f"a delivery with the tie {tie:#x} of another")
+    raise LocalStateError(f"a delivery has tie {tie:#x}, which belongs to another delivery")
 
 
 cdef int _fasten(Carrier carrier, pn_delivery_t *delivery) except -1:
@@ -61,7 +61,7 @@ cdef int _loosen(Carrier carrier, LinkCore link, pn_delivery_t *delivery) except
     if link.endpoint.is_freed:
         return 0
     if <unsigned long long>pn.delivery_get_context(delivery) != carrier.tie:
-        raise LocalStateError(f"the delivery of the tie {carrier.tie:#x} has become another")
+        raise LocalStateError(f"tie {carrier.tie:#x} now belongs to another delivery")
     return 0
 
 
@@ -635,7 +635,7 @@ cdef class Taker(DeliveryOwner):
 
     # Events
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
-        raise AssertionError("an outgoing link has no deliveries of its peer's")
+        raise AssertionError("expected no delivery from the peer on an outgoing link")
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
         cdef Carrier carrier = carrier_at(delivery)

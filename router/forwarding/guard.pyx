@@ -93,12 +93,12 @@ cdef class Guard:
             return None
         excess = self.link.excess_now()
         if self.is_stalled:
-            what = f"no byte of a message that was begun came for {self.patience.seconds:g} s, though its sender could send"
+            what = f"a message is incomplete: its sender could send, but sent nothing for {self.patience.seconds:g} s"
             error = LinkError("amqp:link:detach-forced", f"{what} (sender_stall_timeout_s)")
         elif excess > 0:
-            error = LinkError("amqp:link:transfer-limit-exceeded", f"{excess} deliveries more than there was credit for")
+            error = LinkError("amqp:link:transfer-limit-exceeded", f"the peer sent {excess} deliveries beyond credit")
         else:
             most = self.max_message_bytes
-            error = LinkError("amqp:link:message-size-exceeded", f"a message of more than the {most} bytes allowed")
+            error = LinkError("amqp:link:message-size-exceeded", f"message too large: expected at most {most} bytes")
         self.tell(error)
         return error

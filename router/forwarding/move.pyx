@@ -40,7 +40,7 @@ cdef object too_large(Inlet inlet, Taker taker):
     if inlet.is_of_queue():
         return UNDELIVERABLE_HERE
     most = taker.max_message_bytes
-    return rejected("amqp:link:message-size-exceeded", f"the consumer takes no message of more than {most} bytes")
+    return rejected("amqp:link:message-size-exceeded", f"the consumer takes at most {most} bytes a message")
 
 
 cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
@@ -205,7 +205,7 @@ cdef class Move(Carrier):
         elif inlet.is_of_queue():
             self._give(UNDELIVERABLE_HERE)
         else:
-            self._give(rejected("amqp:link:message-size-exceeded", "no consumer takes a message of this size"))
+            self._give(rejected("amqp:link:message-size-exceeded", "the message is too large for every consumer"))
         return 0
 
     cdef int _unbegin(self) except -1:

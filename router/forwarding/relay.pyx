@@ -19,7 +19,7 @@ from wire.core import IncomingCore
 from wire.errors import LinkError
 from wire.outcome import rejected
 
-_NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh has no transactions")
+_NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh does not support transactions")
 
 
 cdef class Relay(Group):
@@ -69,7 +69,7 @@ cdef class Relay(Group):
         most = self.taker.max_message_bytes
         error = LinkError(
             "amqp:link:message-size-exceeded",
-            f"the broker sent a message of more than the {most:,} bytes that this link takes",
+            f"the broker sent a message that is too large for this link: expected at most {most:,} bytes",
         )
         self.is_too_small = False
         inlet.link.detach(error)

@@ -205,7 +205,8 @@ def _too_many_links(connection: BrokerConnection, broker: str) -> AmqpError:
     most = connection.endpoint.session_limit
     return LinkError(
         "amqp:resource-limit-exceeded",
-        f"{most} links to queues and topics of broker {broker} on one client connection at most, and all are in use",
+        f"a client connection may have at most {most} links to queues and topics of broker {broker}, "
+        "and all are in use",
     )
 
 
@@ -220,7 +221,7 @@ def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
         return None
     return AmqpError(
         "amqp:not-implemented",
-        f"snd-settle-mode unsettled was asked for, and broker {broker} sends everything settled",
+        f"expected snd-settle-mode unsettled, but broker {broker} sends everything settled",
     )
 
 

@@ -60,7 +60,7 @@ class Routing:
 
     def __init__(self, router_id: str, instance: int, settings: RoutingSettings | None = None) -> None:
         if not router_id or instance < 1:
-            raise ValueError(f"router id {router_id!r}, instance {instance}: expected an id and at least 1")
+            raise ValueError(f"expected a router id and an instance of at least 1, got {router_id!r}, {instance}")
         self._settings = settings or RoutingSettings()
         self._router_id = router_id
         self._instance = instance
@@ -146,7 +146,7 @@ class Routing:
             return self._neighbors.on_hello(connection, message, now) + self._follow_neighbors(now)
         neighbor = self._neighbors.router_on(connection)
         if neighbor is None:
-            raise ControlMessageError(f"{message.opcode} before HELLO was heard both ways")
+            raise ControlMessageError(f"unexpected {message.opcode}: HELLO was not yet heard both ways")
         match message:
             case Ra():
                 return [] if message.checksum == self._database.checksum() else [self._ask(connection)]
@@ -163,7 +163,7 @@ class Routing:
             case Mar():
                 return self._on_mar(connection, message)
             case Ask() | Reach():
-                return self._ignore(connection, f"{message.opcode} between interior routers")
+                return self._ignore(connection, f"unexpected {message.opcode} between interior routers")
 
     def _ignore(self, connection: int, reason: str) -> list[Action]:
         if connection in self._ignoring:

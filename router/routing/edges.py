@@ -88,7 +88,7 @@ class Edges:
             return self._with_losses(self._neighbors.on_hello(connection, message, now))
         edge = self._neighbors.router_on(connection)
         if edge is None:
-            raise ControlMessageError(f"{opcode} before HELLO was heard both ways")
+            raise ControlMessageError(f"unexpected {opcode}: HELLO was not yet heard both ways")
         match message:
             case MauAll(addresses=addresses):
                 return self._activate(edge, connection) + self._take(edge, frozenset(addresses))
@@ -98,12 +98,12 @@ class Edges:
             case Ask():
                 return self._ask(edge, self._known(edge, connection, opcode), message)
             case _:
-                return self._ignore(connection, f"{opcode} of an edge router")
+                return self._ignore(connection, f"unexpected {opcode} from an edge router")
 
     def _known(self, edge: str, connection: int, opcode: str) -> Edge:
         known = self._active.get(edge)
         if known is None or known.connection != connection:
-            raise ControlMessageError(f"{opcode} before the MAU that makes this the active uplink")
+            raise ControlMessageError(f"unexpected {opcode} before the MAU that makes this the active uplink")
         return known
 
     def _ignore(self, connection: int, reason: str) -> list[Action]:
@@ -120,7 +120,7 @@ class Edges:
         actions: list[Action] = []
         if known is not None:
             # The edge has lost the other connection, and this router has not noticed yet.
-            said = f"edge router {edge} uses another connection"
+            said = f"edge router {edge} has chosen another connection"
             actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
             actions += self._lose(known.connection, said)
         self._active[edge] = Edge(connection)

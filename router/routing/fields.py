@@ -43,7 +43,7 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise _unexpected(key, value, f"{expected}, or JSON of one") from None
+        raise _unexpected(key, value, f"{expected}, or its JSON") from None
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -83,4 +83,4 @@ def costs(body: Mapping[str, Any], key: str) -> dict[str, int]:
 
 def _unexpected(key: str, value: Any, expected: str) -> ControlMessageError:
     shown = repr(value)
-    return ControlMessageError(f"{key} is {shown if len(shown) <= 60 else shown[:57] + '...'}, expected {expected}")
+    return ControlMessageError(f"{key}: expected {expected}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")

@@ -250,10 +250,10 @@ def parse(opcode: str, body: Body) -> Message:
     if read is None:
         raise UnknownMessage(f"opcode {opcode!r}")
     if not isinstance(body, Mapping):
-        raise ControlMessageError(f"{opcode}: the body is a {type(body).__name__}, expected a map")
+        raise ControlMessageError(f"{opcode}: expected a map as body, got a {type(body).__name__}")
     try:
         if (version := number(body, "pv", default=0)) > PROTOCOL_VERSION:
-            raise UnknownMessage(f"{opcode} of protocol version {version}, this router knows {PROTOCOL_VERSION}")
+            raise UnknownMessage(f"{opcode}: expected protocol version {PROTOCOL_VERSION}, got {version}")
         return read(body)
     except ControlMessageError as error:
         raise ControlMessageError(f"{opcode}: {error.description}") from None
@@ -267,7 +267,7 @@ def _read_mau(body: Body) -> MauChanges | MauAll:
     if "exist" not in body:
         return MauChanges.from_map(body)
     if "add" in body or "del" in body:
-        raise ControlMessageError("has exist together with add or del")
+        raise ControlMessageError("expected either exist, or add and del, got both")
     return MauAll.from_map(body)
 
 
@@ -291,5 +291,5 @@ def _versions(router: Any, value: Any) -> Versions:
     try:
         instance, ls_seq, mobile_seq = (int(part) for part in value)
     except (TypeError, ValueError):
-        raise ControlMessageError(f"have of {router!r} is {value!r}, expected three integers") from None
+        raise ControlMessageError(f"have of {router!r}: expected three integers, got {value!r}") from None
     return Versions(instance, ls_seq, mobile_seq)

@@ -63,7 +63,7 @@ class Neighbors:
 
     def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
         if cost < 1:
-            raise ValueError(f"cost is {cost}, expected at least 1")
+            raise ValueError(f"expected a cost of at least 1, got {cost}")
         self._connections[connection] = Connection(cost, now)
         if self._next_hello is None:
             self._next_hello = now + self._settings.hello_interval_s
@@ -122,7 +122,7 @@ class Neighbors:
         if other is None or (other == hello.instance and hello.id != self._router_id):
             return []
         whose = "this router" if hello.id == self._router_id else "a neighbor of " + self._router_id
-        said = f"router id {hello.id!r} (instance {hello.instance}) is taken by {whose} (instance {other})"
+        said = f"router id {hello.id!r} (instance {hello.instance}) is already in use by {whose} (instance {other})"
         return [
             DuplicateRouterId(hello.id, hello.instance, other),
             CloseConnection(connection, "amqp:not-allowed", said),

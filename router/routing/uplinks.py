@@ -84,7 +84,7 @@ class Uplinks:
             case Reach():
                 return self._on_reach(connection, message)
             case _:
-                return self._ignore(connection, f"{opcode} to an edge router")
+                return self._ignore(connection, f"unexpected {opcode} to an edge router")
 
     def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
         """Ignore the cost: the topology file orders the uplinks."""

@@ -89,7 +89,7 @@ def _plain(kind: FieldType, value: Any) -> Any:
 def decode_frame(encoded: bytes) -> Frame:
     """Decode one whole frame. Raises CodecFault."""
     if len(encoded) < HEADER_BYTES:
-        raise CodecFault("", f"a frame of {len(encoded)} bytes, expected {HEADER_BYTES} at least")
+        raise CodecFault("", f"expected a frame of at least {HEADER_BYTES} bytes, got {len(encoded)}")
     size, offset, kind, channel = struct.unpack_from(">IBBH", encoded)
     if size != len(encoded) or not HEADER_BYTES <= 4 * offset <= size:
         raise CodecFault("", f"a frame of {len(encoded)} bytes with size {size} and data offset {offset}")

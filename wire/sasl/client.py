@@ -105,7 +105,7 @@ class SaslClient:
             del self._input[: headers.HEADER_BYTES]
             self._is_header_read = True
         else:
-            self.verdict = Refused(f"the server has no AMQP SASL layer: it speaks {headers.name_of(seen)}")
+            self.verdict = Refused(f"the server has no AMQP SASL layer: the server sent {headers.name_of(seen)}")
 
     def _on_frame(self, frame: Frame) -> None:
         match (self._mechanism, frame):
@@ -130,7 +130,9 @@ class SaslClient:
         chosen = next((name for name in usable if name in offered), None)
         if chosen is None:
             ours, theirs = " ".join(usable) or "nothing", " ".join(offered) or "nothing"
-            self.verdict = Refused(f"no common mechanism: the server offers {theirs}, our credentials allow {ours}")
+            self.verdict = Refused(
+                f"no common SASL mechanism: the server offers {theirs}, our credentials allow {ours}"
+            )
             return
         self._mechanism = make_mechanism(chosen, self._settings.user or "", self._settings.password or "")
         init = Init(chosen, self._mechanism.initial_response(), self._settings.hostname)

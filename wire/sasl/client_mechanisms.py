@@ -92,4 +92,4 @@ def make_mechanism(name: str, user: str, password: str) -> ClientMechanism:
             return Plain(user, password)
         case scram.NAME:
             return Scram(user, password)
-    raise LocalStateError(f"mechanism {name} is not known")
+    raise LocalStateError(f"unknown SASL mechanism {name}")

@@ -89,9 +89,9 @@ def take_frame(buffer: bytearray) -> Frame | None:
         return None
     size, doff, kind = struct.unpack_from(">IBB", buffer)
     if not _MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
-        raise FrameFault(f"SASL frame of {size} bytes, expected {_MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}")
+        raise FrameFault(f"expected a SASL frame of {_MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} bytes, got {size}")
     if kind != _SASL_TYPE:
-        raise FrameFault(f"frame of type {kind}, expected {_SASL_TYPE} (SASL)")
+        raise FrameFault(f"expected a frame of type {_SASL_TYPE} (SASL), got {kind}")
     if not 8 <= doff * 4 <= size:
         raise FrameFault(f"data offset of {doff * 4} bytes in a frame of {size}")
     if len(buffer) < size:

@@ -64,7 +64,9 @@ class ClientExchange:
             self._client.set_server_first(_text(message))
             iterations = int(self._client.iterations)
             if iterations > _MAX_CLIENT_ITERATIONS:
-                raise ScramFault(f"server asks for {iterations} iterations, over {_MAX_CLIENT_ITERATIONS}")
+                raise ScramFault(
+                    f"expected at most {_MAX_CLIENT_ITERATIONS} SCRAM iterations, the server asks for {iterations}"
+                )
             return str(self._client.get_client_final()).encode()
         except ScramException as error:
             raise ScramFault(f"malformed SCRAM message: {error}") from None

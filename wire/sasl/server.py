@@ -116,7 +116,7 @@ class SaslServer:
     def on_password_checked(self, is_right: bool) -> None:
         check = self.password_check
         if check is None:
-            raise LocalStateError("no password check is under way")
+            raise LocalStateError("expected a password check that was begun, got none")
         self.password_check = None
         self._state = _State.EXCHANGE
         if is_right:
@@ -170,9 +170,9 @@ class SaslServer:
 
     def _why_not(self, header: bytes, seen: bytes) -> str:
         if header == headers.AMQP:
-            return "authentication is required, and the peer began without a SASL layer"
+            return "authentication is required, but the peer began without a SASL layer"
         if header == headers.SASL:
-            return "a certificate is required, and the peer has none"
+            return "a client certificate is required, but the peer has none"
         return f"not AMQP 1.0: {headers.name_of(seen)}"
 
     def _on_frame(self, frame: Frame) -> None:
@@ -202,12 +202,12 @@ class SaslServer:
                 return Anonymous()
             case scram.NAME:
                 return Scram(self._settings.authenticator)
-        raise LocalStateError(f"mechanism {name} is offered but not known")
+        raise LocalStateError(f"SASL mechanism {name} is offered but unknown")
 
     def _step(self, response: bytes | None) -> None:
         self._rounds += 1
         if self._mechanism is None:
-            raise LocalStateError("a SASL response before a mechanism was chosen")
+            raise LocalStateError("the peer sent a SASL response before it chose a mechanism")
         if self._rounds > _MAX_ROUNDS:
             self._refuse(f"more than {_MAX_ROUNDS} SASL responses")
             return

@@ -30,7 +30,7 @@ class ExpiredCertificate(NodeInjection):
         self._log_bytes = {log: log_tail.size_bytes(log) for log in self._logs()}
         await self._start_again()
         if await holds_soon(self._is_refused, NOTICED_S):
-            self.bit(f"the others refuse {self.node}: its certificate has expired")
+            self.bit(f"the other nodes refuse {self.node}: its certificate has expired")
 
     async def heal(self) -> None:
         renew(self.stage.workdir.pki, self.node)

@@ -35,7 +35,7 @@ class FullDisk(Injection):
         # Limit the supervisor as well: a restarted broker inherits the supervisor's limits.
         pids = [node_pid(self._stage.workdir, self._broker), supervisor_pid(self._stage.workdir)]
         if None in pids:
-            raise CommandFailed(f"{self._broker} does not run: there is no disk to fill")
+            raise CommandFailed(f"{self._broker} does not run: expected a running broker to fill its disk")
         self._log_bytes = size_bytes(self._log)
         logs = (self._log, self._stage.workdir.log_file(SUPERVISOR))
         limit = max(size_bytes(log) for log in logs) + SPARE_BYTES
@@ -43,7 +43,7 @@ class FullDisk(Injection):
             assert pid is not None
             self._leases.append(self._stage.leases.grant(lift_file_limit(pid), self._lasts_s + 3600))
             limit_files(pid, limit)
-        self.say(f"{self._broker} writes to no file beyond {limit:,} bytes")
+        self.say(f"{self._broker} can write no file beyond {limit:,} bytes")
 
     async def heal(self) -> None:
         cause = first_cause(self._log, self._log_bytes)

@@ -40,7 +40,7 @@ class NodeInjection(Injection):
     def pid(self) -> int:
         pid = node_pid(self.stage.workdir, self.node)
         if pid is None:
-            raise CommandFailed(f"{self.node} does not run: there is nothing to {self.fault.kind}")
+            raise CommandFailed(f"{self.node} does not run: expected a running node to {self.fault.kind}")
         return pid
 
     async def wait_back(self) -> None:
@@ -104,14 +104,14 @@ class Paused(NodeInjection):
         self._lease = self.stage.leases.grant(let_go_on(self.old_pid), (self.fault.for_ or 0) + 3600)
         os.kill(self.old_pid, signal.SIGSTOP)
         if await holds_soon(lambda: state_of(self.old_pid) == "T", 1.0):
-            self.bit(f"process {self.old_pid} of {self.node} stands still")
+            self.bit(f"process {self.old_pid} of {self.node} is stopped")
 
     async def heal(self) -> None:
         self.stage.leases.heal(self._lease)
         if await holds_soon(lambda: state_of(self.old_pid) not in ("T", ""), 1.0):
-            self.say(f"process {self.old_pid} goes on")
+            self.say(f"process {self.old_pid} continues")
         elif state_of(self.old_pid):
-            self.stays(f"process {self.old_pid} of {self.node} stands still, although it was told to go on")
+            self.stays(f"process {self.old_pid} of {self.node} is still stopped, although it was told to continue")
 
 
 async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) -> bool:

@@ -198,7 +198,7 @@ def test_the_writer_does_not_write_again_what_was_merged_meanwhile(host: Host, l
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"", "expected a whole file of Parquet"), (b"PAR1 nothing PAR1", "expected a whole file of Parquet")],
+    [(b"", "expected a complete Parquet file"), (b"PAR1 nothing PAR1", "expected a complete Parquet file")],
 )
 def test_what_is_no_parquet_is_left_as_it_is(logs: Path, content: bytes, said: str) -> None:
     strange = live_files(logs)[0].with_name("0-foreign.parquet")
@@ -215,7 +215,9 @@ def test_files_of_another_schema_version_are_left_as_they_are(logs: Path) -> Non
         writer.write_batch(batch_of_rows([{"kind": "node", "event": "live"}]))
     report = compact(logs, LATER)
     assert newer.exists()
-    assert [("schema version 2, expected 1" in finding) for finding in report.findings] == [True]
+    assert [("expected schema version 1 and its columns, got version 2" in finding) for finding in report.findings] == [
+        True
+    ]
 
 
 def test_columns_that_a_file_does_not_have_are_null(logs: Path) -> None:
@@ -236,7 +238,7 @@ def test_a_file_with_a_damaged_page_leaves_its_hour_as_it_is(logs: Path) -> None
     # What it wrote with would say so now if it were still at it.
     gc.collect()
     assert report.hours == 0
-    assert ["its hour is left as it is" in finding for finding in report.findings] == [True]
+    assert ["the files of its hour were not changed" in finding for finding in report.findings] == [True]
     assert all_files(logs) == live_files(logs)
     assert not [path for path in logs.rglob("_*") if path.is_file()]
 

@@ -14,7 +14,7 @@ TypeError: 'int' object is not iterable
 
 def test_of_a_worker_the_error_itself_is_said() -> None:
     said = sentence(PySparkException(WORKER))
-    assert said == "Spark failed: a worker in Python ended with TypeError: 'int' object is not iterable"
+    assert said == "Spark failed: a Python worker ended with TypeError: 'int' object is not iterable"
 
 
 def test_without_a_worker_the_first_line_is_said() -> None:

@@ -52,7 +52,7 @@ def test_a_file_tells_how_many_records_it_has_and_of_what_time(tmp_path: Path) -
 def test_a_torn_file_is_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", ROWS)
     path.write_bytes(path.read_bytes()[:-20])
-    assert notice(path).startswith(f"{path} is torn, or no Parquet file: ")
+    assert notice(path).startswith(f"{path} is incomplete, or not a Parquet file: ")
 
 
 def test_a_file_with_damage_within_is_one_sentence(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_version_that_is_not_ours_is_said(tmp_path: Path, version: str, said: 
 @pytest.mark.parametrize(
     ("columns", "metadata", "said"),
     [
-        ({"a": [1]}, {}, "is no link log: expected amqpmesh.link-log in its metadata"),
+        ({"a": [1]}, {}, "is not a link log: expected amqpmesh.link-log in its metadata"),
         ({"kind": ["node"]}, {VERSION_KEY: "1"}, "has no column at_us"),
         ({"kind": ["node"], "at_us": ["now"]}, {VERSION_KEY: "1"}, "at_us of type string: expected int64"),
     ],
@@ -125,7 +125,7 @@ def test_a_column_that_is_there_twice_is_said(tmp_path: Path) -> None:
     path = tmp_path / "9.parquet"
     table = pa.table([["node"], [1], [2]], ["kind", "at_us", "at_us"]).replace_schema_metadata({VERSION_KEY: "1"})
     parquet.write_table(table, path)
-    assert "the column at_us twice" in notice(path)
+    assert "column at_us twice" in notice(path)
 
 
 def test_numbers_may_be_kept_as_times(tmp_path: Path) -> None:

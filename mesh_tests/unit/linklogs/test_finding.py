@@ -43,7 +43,7 @@ def test_what_is_of_no_link_log_is_named(tmp_path: Path, name: str) -> None:
     found = find(str(tmp_path), ALL)
     assert paths(found) == [str(good)]
     assert len(found.notices) == 1
-    assert "is not of a link log: expected" in found.notices[0]
+    assert "is not part of a link log: expected" in found.notices[0]
 
 
 @pytest.mark.parametrize("name", ["_truth.json", ".1-0.parquet", "node=r1/hour=2026-11-24T00/_1-0.parquet"])
@@ -62,8 +62,8 @@ def test_names_that_are_no_text_are_named_as_far_as_they_are(tmp_path: Path) -> 
     found = find(str(tmp_path), ALL)
     assert paths(found) == [str(first)]
     assert found.notices == (
-        f"{first.parent}/\\udcff.parquet has a name that is no text: expected UTF-8",
-        f"{tmp_path}/node=\\udcfe has a name that is no text: expected UTF-8",
+        f"{first.parent}/\\udcff.parquet has a name that is not valid text: expected UTF-8",
+        f"{tmp_path}/node=\\udcfe has a name that is not valid text: expected UTF-8",
     )
 
 
@@ -135,7 +135,7 @@ def test_an_empty_directory_is_said_to_be_one(tmp_path: Path) -> None:
 
 def test_where_a_writer_works_and_has_no_file_yet_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "_spool").mkdir()
-    with pytest.raises(NoLogs, match=f"^no link logs in {tmp_path} yet: what nodes record becomes a file within"):
+    with pytest.raises(NoLogs, match=f"^no link logs in {tmp_path} yet: records become a file within"):
         find(str(tmp_path), ALL)
 
 
@@ -165,7 +165,7 @@ def test_a_link_that_leads_nowhere_is_named_with_where(tmp_path: Path) -> None:
     (good.parent / "1-9.parquet").symlink_to("nowhere")
     found = find(str(tmp_path), ALL)
     assert paths(found) == [str(good)]
-    assert found.notices == (f"{good.parent}/1-9.parquet leads to nowhere, which is not there",)
+    assert found.notices == (f"{good.parent}/1-9.parquet is a link to nowhere, which does not exist",)
 
 
 def test_where_logs_lie_one_directory_further_down_that_is_named(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_of_several_directories_with_logs_none_is_meant(tmp_path: Path) -> None:
 
 
 def test_no_directory_is_said_to_be_none(tmp_path: Path) -> None:
-    with pytest.raises(NoLogs, match="is no directory: expected one with link logs"):
+    with pytest.raises(NoLogs, match="is not a directory: expected one with link logs"):
         find(str(tmp_path / "nothing"), ALL)
 
 
@@ -200,8 +200,8 @@ def test_a_node_that_has_files_but_none_of_the_time_is_named(tmp_path: Path) -> 
     written(tmp_path, "r2", hour="2026-11-23T05")
     found = find(str(tmp_path), Span(START_US, START_US + HOUR_US))
     assert found.notices == (
-        f"{tmp_path / 'node=r2'} has files of 2026-11-23T04 to 2026-11-23T05 and none of that time: its node was not "
-        "there, or its clock is off",
+        f"{tmp_path / 'node=r2'} has files of 2026-11-23T04 to 2026-11-23T05 and none of the requested time: "
+        "its node did not run then, or its clock was wrong",
     )
     assert find(str(tmp_path), ALL).notices == ()
     with pytest.raises(NoLogs, match="no link logs of that time"):

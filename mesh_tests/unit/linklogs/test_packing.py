@@ -66,4 +66,4 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = CliRunner().invoke(cli, ["linklogs", "pack", str(tmp_path / "file" / "job")])
     assert done.exit_code == ExitCode.FAILED
-    assert "expected a folder that can be written to" in done.stderr
+    assert "expected a writable folder" in done.stderr

@@ -74,5 +74,5 @@ def test_a_file_says_whose_it_is_and_what_was_added_later(file: parquet.ParquetF
 
 
 def test_a_column_that_no_record_has_is_refused() -> None:
-    with pytest.raises(KeyError, match="no column 'colour'"):
+    with pytest.raises(KeyError, match="unknown column 'colour'"):
         batch({"colour": numpy.zeros(1)}, 1)

@@ -291,7 +291,7 @@ def test_a_torn_file_is_a_sentence_and_the_others_are_told(tmp_path: Path) -> No
     rows = [row for batch in told(tmp_path) for row in batch.to_pylist()]
     notices = [row["notice"] for row in rows if row["kind"] == FILE and row["notice"]]
     assert len(notices) == 1
-    assert notices[0].startswith(f"{path.parent / '0-0.parquet'} is torn, or no Parquet file")
+    assert notices[0].startswith(f"{path.parent / '0-0.parquet'} is incomplete, or not a Parquet file")
     assert [row["count"] for row in rows if row["kind"] == FILE and row["notice"] is None] == [1]
 
 

@@ -227,7 +227,7 @@ def test_a_node_that_starts_again_has_a_ring_and_files_of_its_own(host: Host) ->
 def test_two_writers_do_not_write_to_one_directory(host: Host) -> None:
     host.node()
     host.step()
-    with pytest.raises(WriterInUse, match="expected one"):
+    with pytest.raises(WriterInUse, match="expected a single writer"):
         Writer(host.settings())
 
 

@@ -40,10 +40,10 @@ def assert_put_aside(host: Host, node: RingWriter, said: str) -> None:
 @pytest.mark.parametrize(
     ("at", "value", "said"),
     [
-        (ring.CAPACITY_AT, 0, "expected some of both"),
-        (ring.CAPACITY_AT, 1 << 50, "expected some of both"),
+        (ring.CAPACITY_AT, 0, "expected a capacity and a start time above 0"),
+        (ring.CAPACITY_AT, 1 << 50, "expected a capacity and a start time above 0"),
         (ring.CAPACITY_AT, 5000, "expected 164096 for 5000 slots"),
-        (ring.RUN_AT, 0, "expected some of both"),
+        (ring.RUN_AT, 0, "expected a capacity and a start time above 0"),
         (ring.WRITTEN_AT, 2000, "2000 slots written and 0 taken"),
         (ring.TAKEN_AT, 4, "1 slots written and 4 taken"),
     ],
@@ -69,7 +69,7 @@ def test_a_ring_that_is_none_is_put_aside(host: Host, data: bytes, said: str) ->
 def test_a_ring_of_nobody_is_put_aside(host: Host, header: bytes) -> None:
     node = host.node()
     node.map[ring.NODE_AT : ring.HEADER_BYTES] = header.ljust(ring.HEADER_BYTES - ring.NODE_AT, b"\0")
-    assert_put_aside(host, node, "expected a JSON object that names a node")
+    assert_put_aside(host, node, "expected a header with a JSON object that names a node")
 
 
 def test_a_ring_whose_node_steps_back_is_put_aside_and_what_was_taken_becomes_a_file(host: Host) -> None:
@@ -94,7 +94,7 @@ def test_a_ring_that_is_cut_off_is_put_aside(host: Host) -> None:
 def test_text_longer_than_its_ring_is_damage(host: Host) -> None:
     node = host.node(capacity=8)
     node.slots(struct.pack(ring.SLOT, START, 0, 9999, 0, 0, 0, ring.TEXT, 0, 0))
-    assert_put_aside(host, node, "text of 314 slots, expected at most 8")
+    assert_put_aside(host, node, "a text takes 314 slots, expected at most 8")
 
 
 def test_a_second_ring_of_a_run_is_put_aside(host: Host) -> None:
@@ -103,7 +103,7 @@ def test_a_second_ring_of_a_run_is_put_aside(host: Host) -> None:
     copy = node.path.with_name("z-copy.ring")
     copy.write_bytes(node.path.read_bytes())
     host.finish()
-    assert "expected only one ring of a run" in host.events(RingPutAside)[0].reason
+    assert "expected a single ring of run" in host.events(RingPutAside)[0].reason
     assert host.numbers() == [1]
     assert node.path.exists()
 
@@ -282,7 +282,7 @@ def test_a_spool_that_can_be_no_file_is_put_aside(host: Host) -> None:
     left.write_bytes(b"something else")
     host.step()
     assert [event.reason for event in host.events(SpoolPutAside)] == [
-        f"{left}: its head of 14 bytes is not whole, expected b'AMQspol1' and its crc32"
+        f"{left}: the header of 14 bytes is incomplete or damaged, expected b'AMQspol1' and its crc32"
     ]
     assert host.spools() == []
 

@@ -109,7 +109,7 @@ class Reader:
 
     def descriptor(self) -> int:
         if self.uint(1) != DESCRIBED:
-            raise malformed(f"byte {self.offset - 1} starts no section")
+            raise malformed(f"no section begins at byte {self.offset - 1}")
         code = self.uint(1)
         if code == SMALL_ULONG:
             return self.uint(1)
@@ -124,7 +124,7 @@ class Reader:
         if code == LIST0:
             return []
         if code not in (LIST8, LIST32):
-            raise malformed(f"a list was expected, not type 0x{code:02x}")
+            raise malformed(f"expected a list, got type 0x{code:02x}")
         width = 1 if code == LIST8 else 4
         size = self.uint(width)
         end = self.offset + size

@@ -294,7 +294,7 @@ def test_an_idle_peer_is_closed_after_the_idle_timeout() -> None:
         async with site() as server:
             server.node.settings = EndpointSettings("server", idle_timeout_s=0.2)
             answer = await exchange(server.port, plain_client_bytes())
-            assert b"nothing was heard for 0.2 s" in answer
+            assert b"the peer sent nothing for 0.2 s" in answer
             (lost,) = await server.log.wait_for(ConnectionLost)
             assert "idle" in lost.reason
 

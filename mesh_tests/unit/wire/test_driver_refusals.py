@@ -92,7 +92,7 @@ def test_over_the_limit_there_is_an_open_and_a_close_with_an_error(monkeypatch: 
             answer = await exchange(server.port, plain_client_bytes())
             assert b"amqp:resource-limit-exceeded" in answer
             (refused,) = await server.log.wait_for(ConnectionRefused)
-            assert "1 connections on this listener at most" in refused.reason
+            assert "this listener allows at most 1 connections" in refused.reason
             assert len(server.node.endpoints) == 1
             await client.driver.close()
             await server.node.wait(lambda: server.node.disconnected)

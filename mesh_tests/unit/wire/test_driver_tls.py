@@ -269,10 +269,10 @@ def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path) -> None:
     missing = tmp_path / "none.pem"
     with pytest.raises(TlsSetupError, match=r"cannot read .*none\.pem"):
         listener_context(missing, missing)
-    with pytest.raises(TlsSetupError, match="are not a certificate and its key"):
+    with pytest.raises(TlsSetupError, match="are not a valid certificate and its key"):
         listener_context(pki.r1.path, pki.r2.key_path)
     missing.write_text("x")
-    with pytest.raises(TlsSetupError, match=r"none\.pem is not a file of CA certificates"):
+    with pytest.raises(TlsSetupError, match=r"none\.pem is not a valid file of CA certificates"):
         client_context(missing)
 
 

@@ -123,9 +123,9 @@ def test_a_field_of_another_type_or_beyond_its_range_is_as_if_absent():
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
-        (b"\x01", "byte 0 starts no section"),
+        (b"\x01", "no section begins at byte 0"),
         (b"\x00\x71", "descriptor of type 0x71"),
-        (b"\x00\x53\x73\xa1\x00", "a list was expected, not type 0xa1"),
+        (b"\x00\x53\x73\xa1\x00", "expected a list, got type 0xa1"),
         (b"\x00\x53\x73\xc0\x01\x09", "a list of 9 items in 1 bytes"),
         (b"\x00\x53\x73\xc0\x02\x01\xa0\x00", "a list whose size does not fit its items"),
         (b"\x00\x53\x73\xc0\x04\x01\xa1\x01\xff", "a string that is not UTF-8"),

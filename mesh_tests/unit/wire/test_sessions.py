@@ -127,4 +127,4 @@ def test_a_begin_that_answers_no_begin_of_ours_closes_the_connection(answered: i
     stranger.say(raw_frame(0x11, [b"\x60" + answered.to_bytes(2), b"\x43", b"\x43", b"\x43"], channel=1))
     condition, description = stranger.error()
     assert condition == "amqp:invalid-field"
-    assert f"begin.remote-channel: {answered}, which is of no session that waits for an answer" in description
+    assert f"begin.remote-channel: {answered}, but no session on that channel waits for an answer" in description

@@ -115,11 +115,11 @@ def test_a_topic_is_shown_as_those_who_hear_it(rig: Rig, address: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"address": "orders"}, "there is no queue 'orders' yet: it is made when it is first used, or by create"),
+        ({"address": "orders"}, "there is no queue 'orders' yet: its first use makes it, or `create`"),
         ({"address": "elsewhere"}, "no queue or subscription 'elsewhere' on this broker"),
-        ({"address": "news.x"}, "nobody subscribes to 'news.x' in a way that lasts"),
+        ({"address": "news.x"}, "no durable subscription to 'news.x' on this broker"),
         ({"address": "news.#", "subscriber": "a|b"}, "no subscription of 'a|b' to 'news.#' on this broker"),
-        ({"address": "orders", "messages": 1001}, "1001 messages: 0 to 1000 are shown"),
+        ({"address": "orders", "messages": 1001}, "expected 0 to 1000 messages to show, got 1001"),
     ],
 )
 def test_what_is_not_there_is_not_shown(rig: Rig, arguments: dict[str, Any], reason: str) -> None:
@@ -145,10 +145,10 @@ def test_a_created_queue_is_on_disk_before_anybody_is_told(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("elsewhere", "the topology keeps no queue 'elsewhere' on this broker"),
-        ("news.x", "'news.x' is a topic: its subscriptions are made by those who subscribe"),
-        ("news.#", "'news.#' has wildcards: name one queue"),
-        ("_amqpmesh/broker/b1/probe", "'_amqpmesh/broker/b1/probe' is a probe queue, and goes with those who use it"),
+        ("elsewhere", "the topology has no queue 'elsewhere' on this broker"),
+        ("news.x", "'news.x' is a topic, expected a queue: subscribers make the subscriptions of a topic"),
+        ("news.#", "'news.#' has wildcards: expected the name of one queue"),
+        ("_amqpmesh/broker/b1/probe", "'_amqpmesh/broker/b1/probe' is a probe queue, and ends with its clients"),
     ],
 )
 def test_only_what_the_topology_keeps_here_is_created(rig: Rig, address: str, reason: str) -> None:
@@ -157,7 +157,7 @@ def test_only_what_the_topology_keeps_here_is_created(rig: Rig, address: str, re
 
 def test_a_queue_that_is_there_is_not_created_again(rig: Rig) -> None:
     fill(rig, 1)
-    assert Operator(rig).refusal("create", address="amqp:/orders") == "queue 'orders' is there already"
+    assert Operator(rig).refusal("create", address="amqp:/orders") == "queue 'orders' already exists"
 
 
 def test_an_empty_queue_is_deleted_for_good(rig: Rig) -> None:
@@ -173,7 +173,9 @@ def test_a_queue_in_use_is_not_deleted_without_force(rig: Rig) -> None:
     client.producer("orders").send("one")
     client.consumer("orders", credit=0)
     reason = Operator(rig).refusal("delete", address="orders")
-    assert reason == ("queue 'orders' has 1 message, 1 consumer, 1 producer: it is deleted with them by force only")
+    assert reason == (
+        "queue 'orders' still has 1 message, 1 consumer, 1 producer: expected 'force' to delete it with them"
+    )
     assert left(rig) == ["one"]
 
 
@@ -224,7 +226,7 @@ def test_nobody_is_told_of_a_deletion_before_it_is_on_disk(rig: Rig) -> None:
 def test_a_subscription_is_deleted_by_the_name_of_its_subscriber(rig: Rig) -> None:
     readers = [subscribe(rig, "one"), subscribe(rig, "two")]
     operator = Operator(rig)
-    reason = f"'news.#' is a topic: say whose subscription is meant, of {', '.join(readers)}"
+    reason = f"'news.#' is a topic: name one of its subscriptions, of {', '.join(readers)}"
     assert operator.refusal("delete", address="news.#") == reason
     assert operator.count("delete", address="news.#", subscriber=readers[0]) == 0
     assert [queue.subscriber for queue in rig.snapshot().queues if queue.is_durable] == [readers[1]]
@@ -233,7 +235,7 @@ def test_a_subscription_is_deleted_by_the_name_of_its_subscriber(rig: Rig) -> No
 def test_a_temporary_queue_is_left_to_those_who_use_it(rig: Rig) -> None:
     operator = Operator(rig)
     reason = operator.refusal("delete", address=operator.reply_to, force=True)
-    assert reason == f"temporary queue {operator.reply_to!r} goes with those who use it: it cannot be deleted"
+    assert reason == f"temporary queue {operator.reply_to!r} ends with its clients: it cannot be deleted"
 
 
 # Purging
@@ -308,16 +310,16 @@ def test_a_subscription_is_purged_and_others_keep_theirs(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("x", 'expected a text of JSON such as {"op": "list"}'),
-        ([1], 'expected a text of JSON such as {"op": "list"}'),
-        ('{"op": "bake"}', "unknown op 'bake': known are list, show, create, delete, purge, move, redrive"),
-        ('{"op": "list", "all": true}', "list has no 'all', but nothing more to say"),
+        ("x", 'expected a string of JSON such as {"op": "list"}'),
+        ([1], 'expected a string of JSON such as {"op": "list"}'),
+        ('{"op": "bake"}', "unknown op 'bake': expected one of list, show, create, delete, purge, move, redrive"),
+        ('{"op": "list", "all": true}', "unknown argument 'all' of list: expected no arguments"),
         ('{"op": "purge"}', "purge needs 'address'"),
         (
             '{"op": "move", "source": "a", "target": "b", "count": true}',
-            "count of move is True, expected a whole number",
+            "count of move: expected a whole number, got True",
         ),
-        ('{"op": "delete", "address": 5}', "address of delete is 5, expected a text"),
+        ('{"op": "delete", "address": 5}', "address of delete: expected a string, got 5"),
     ],
 )
 def test_a_request_that_is_not_understood_is_rejected(rig: Rig, body: Any, reason: str) -> None:

@@ -117,7 +117,7 @@ def test_a_damaged_table_of_annotations_takes_annotations_away_and_no_message(ri
     rig.restart()
     rig.crash(lambda: spoil_page(rig.data, root_of(rig.data, "annotation")))
     assert rig.inventory.damages == [
-        "table annotation was damaged, and is kept as annotation_damaged_1: 0 of its rows are left"
+        "table annotation was damaged, and was renamed to annotation_damaged_1: 0 of its rows could be read"
     ]
     assert said_of(rig.client().consumer("orders", credit=1)) == [{}]
 
@@ -163,5 +163,5 @@ def test_a_longer_head_is_refused_as_a_limit(rig: Rig, size: int) -> None:
     assert outcome is not None
     assert outcome.error is not None
     assert outcome.error.condition == "amqp:link:message-size-exceeded"
-    assert "more than 131072 bytes before the body" in outcome.error.description
+    assert "too many bytes before the body of the message: expected at most 131072" in outcome.error.description
     assert producer.outcomes[producer.send("next")] == Outcome(Kind.ACCEPTED)

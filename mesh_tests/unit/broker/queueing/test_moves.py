@@ -190,7 +190,7 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_more(rig: Rig, small_s
     rig.is_disk_held = False
     rig.run()
     answers = [json.loads(received.message.body) for received in operator.answers.received]
-    assert f"queue {THERE!r} was deleted meanwhile" in [answer.get("error") for answer in answers]
+    assert f"queue {THERE!r} was deleted in the meantime" in [answer.get("error") for answer in answers]
     assert len(list((rig.data / "large").iterdir())) == 1
     rig.crash()
     assert [body[0] for body in left(rig)] == [4]
@@ -199,12 +199,12 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_more(rig: Rig, small_s
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"source": "orders", "target": "orders"}, "'orders' is source and target"),
-        ({"source": "orders", "target": "elsewhere"}, "the topology keeps no queue 'elsewhere' on this broker"),
-        ({"source": "orders", "target": "news.x"}, "'news.x' is a topic: its subscriptions are made by those who sub"),
-        ({"source": "orders", "target": THERE, "count": 0}, "a count of 0, expected 1 or more"),
+        ({"source": "orders", "target": "orders"}, "'orders' is both source and target"),
+        ({"source": "orders", "target": "elsewhere"}, "the topology has no queue 'elsewhere' on this broker"),
+        ({"source": "orders", "target": "news.x"}, "'news.x' is a topic, expected a queue: subscribers make"),
+        ({"source": "orders", "target": THERE, "count": 0}, "expected a count of 1 or more, got 0"),
         ({"source": THERE, "target": "orders"}, f"there is no queue {THERE!r} yet"),
-        ({"source": "news.#", "target": "orders"}, "nobody subscribes to 'news.#' in a way that lasts"),
+        ({"source": "news.#", "target": "orders"}, "no durable subscription to 'news.#' on this broker"),
     ],
 )
 def test_a_move_that_makes_no_sense_is_refused(rig: Rig, arguments: dict[str, Any], reason: str) -> None:
@@ -228,7 +228,7 @@ def test_dead_letters_whose_origin_nobody_knows_go_where_the_operator_says(rig: 
     fill(rig, 2, THERE)
     operator = Operator(rig)
     reason = operator.refusal("redrive", address=THERE)
-    assert reason == f"the messages in {THERE!r} come from no queue that is here: say which one they go to"
+    assert reason == f"the messages in {THERE!r} come from no queue of this broker: name the queue that they go to"
     assert operator.do("redrive", address=THERE, to="orders") == [{"messages": 2, "not_moved": 0}]
     assert left(rig) == [0, 1]
 

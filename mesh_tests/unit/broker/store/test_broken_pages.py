@@ -137,7 +137,7 @@ def most_that_is_lost_with(written: Written, page: int) -> set[int]:
 
 def told_by(findings: list[str]) -> tuple[set[int], int]:
     """Of bodies: messages that are named one by one, and how many are behind a page."""
-    named = [re.match(r"message (\d+): its \d+ bytes are not those that were written", told) for told in findings]
+    named = [re.match(r"message (\d+): its \d+ bytes do not match their checksum", told) for told in findings]
     behind = [re.search(r"a page of its bodies cannot be read, nor can (\d+) message", told) for told in findings]
     return {int(found[1]) for found in named if found}, sum(int(found[1]) for found in behind if found)
 

@@ -96,8 +96,8 @@ def test_the_copy_takes_the_place_of_a_damaged_first_page(rig: Rig, damage: Dama
     rig.crash(lambda: damage(rig.data))
     (sentence,) = rig.inventory.damages
     assert (
-        sentence
-        == "the first page of store.db was damaged: its copy took its place, and it is kept as first-page.damaged"
+        sentence == "the first page of store.db was damaged: its copy replaced it, and the damaged page is kept as "
+        "first-page.damaged"
     )
     for _ in range(2):
         assert bodies_in(rig) == BODIES
@@ -173,7 +173,7 @@ def test_a_damaged_list_of_free_pages_is_given_up_until_the_store_is_compacted(r
     fill(rig)
     rig.crash(lambda: damage(rig.data))
     (sentence,) = rig.inventory.damages
-    assert sentence == "the list of free pages was damaged: `amqpmesh store compact` gives their room back"
+    assert sentence == "the list of free pages was damaged: `amqpmesh store compact` frees their space"
     producer = rig.client().producer("orders")
     for body in BODIES:
         assert producer.outcomes[producer.send(body)] == ACCEPTED
@@ -259,7 +259,7 @@ def test_without_a_copy_nothing_is_changed(rig: Rig, tmp_path: Path, damage: str
     (older / COPY).unlink()
     DAMAGES[damage](older)
     before = (older / "store.db").read_bytes()
-    with pytest.raises(StoreError, match=r"not a (database|broker)|but not a broker"):
+    with pytest.raises(StoreError, match=r"not a (database|broker)|but not the store of a broker"):
         SqliteStore(older)
     assert (older / "store.db").read_bytes() == before
 
@@ -287,7 +287,7 @@ def test_tools_that_only_read_say_who_mends_it(rig: Rig, tmp_path: Path, damage:
     killed = copied(rig, tmp_path)
     checkpoint(killed)
     DAMAGES[damage](killed)
-    with pytest.raises(StoreError, match="a broker that starts here tries to mend it"):
+    with pytest.raises(StoreError, match="a broker tries to repair the file when it starts"):
         check(killed)
 
 
@@ -363,7 +363,7 @@ def test_somebody_elses_database_is_left_alone(rig: Rig, tmp_path: Path) -> None
         database.execute("CREATE TABLE precious (value)")
         database.execute(f"PRAGMA schema_version={schema_version(rig.data)}")
     before = (killed / "store.db").read_bytes()
-    with pytest.raises(StoreError, match=r"not a broker's"):
+    with pytest.raises(StoreError, match=r"not the store of a broker"):
         SqliteStore(killed)
     assert (killed / "store.db").read_bytes() == before
 

@@ -54,8 +54,8 @@ def test_a_damaged_table_of_causes_takes_the_reasons_away_and_no_letter(rig: Rig
     rig.crash(lambda: spoil_page(rig.data, root_of(rig.data, "cause")))
     (damage,) = rig.inventory.damages
     assert damage == (
-        "table cause was damaged, and is kept as cause_damaged_1: 0 of its rows are left; "
-        "1 messages that may have been dead letters do not expire any more"
+        "table cause was damaged, and was renamed to cause_damaged_1: 0 of its rows could be read; "
+        "1 messages that may have been dead letters no longer expire"
     )
     for _ in range(2):
         assert letters(rig) == {"short lived": None, "long lived": None}
@@ -70,7 +70,7 @@ def test_a_damaged_table_of_causes_takes_the_reasons_away_and_no_letter(rig: Rig
 def test_a_spoiled_word_takes_its_own_cause_away(rig: Rig, word: bytes, by: bytes) -> None:
     reject_two(rig)
     rig.crash(lambda: spoil_word(rig.data, word, by))
-    assert all("what brought message" in damage for damage in rig.inventory.damages)
+    assert all("the dead-letter cause of message" in damage for damage in rig.inventory.damages)
     assert len(rig.inventory.damages) == 2
     for _ in range(2):
         assert letters(rig) == {"short lived": None, "long lived": None}

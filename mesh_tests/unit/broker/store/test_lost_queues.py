@@ -40,8 +40,8 @@ def test_a_broker_whose_queues_all_are_lost_begins_with_new_ones(rig: Rig) -> No
     rig.crash(lambda: spoil_page(rig.data, root_of(rig.data, "queue")))
     assert rig.inventory.queues == []
     table, *lost = rig.inventory.damages
-    assert table.startswith("table queue was damaged, and is kept as queue_damaged_1: ")
-    assert lost == [f"queue {number} is lost, and its 3 messages stay in the file, out of reach" for number in (1, 2)]
+    assert table.startswith("table queue was damaged, and was renamed to queue_damaged_1: ")
+    assert lost == [f"queue {number} is lost, and its 3 messages are unreachable in the file" for number in (1, 2)]
     works_anew(rig)
     for _ in range(2):
         rig.crash_damaged()
@@ -69,7 +69,7 @@ def test_check_says_which_queues_are_lost_before_and_after_a_start(rig: Rig) -> 
     for _ in range(2):
         found = findings_of(rig)
         for number in (1, 2):
-            assert f"queue {number} is lost, and its 3 messages are out of reach" in found
+            assert f"queue {number} is lost, and its 3 messages are unreachable" in found
     assert any("queue_damaged_1" in finding for finding in findings_of(rig))
 
 
@@ -126,7 +126,7 @@ def test_a_spoiled_row_is_lost_and_what_it_shares_with_others_stays(rig: Rig, wo
     producer.send("small"), producer.send(LARGE)
     rig.restart()
     rig.crash(lambda: spoil_word(rig.data, word, by))
-    assert any("is lost, and its 2 messages stay" in damage for damage in rig.inventory.damages)
+    assert any("is lost, and its 2 messages are" in damage for damage in rig.inventory.damages)
     segments = rows_in(rig.data, "segment")
     consumer = rig.client("reads").consumer("alerts.#", name="reads", **DURABLE)
     assert consumer.bodies == ["small", LARGE]

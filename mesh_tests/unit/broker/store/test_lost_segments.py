@@ -39,7 +39,7 @@ def test_a_broker_goes_on_where_the_last_segments_cannot_be_reached(rig: Rig, pa
     before = rig.inventory.next_message_id
     rig.crash(lambda: spoil_page(rig.data, pages_of(rig.data, "segment")[page]))
     table, *segments = rig.inventory.damages
-    assert table.startswith("table segment was damaged, and is kept as segment_damaged_1: ")
+    assert table.startswith("table segment was damaged, and was renamed to segment_damaged_1: ")
     assert rig.inventory.next_message_id > before + 1_000_000_000, "a number that may have been there"
     producer = rig.client().producer("orders")
     assert producer.outcomes[producer.send("new")] == ACCEPTED
@@ -56,8 +56,8 @@ def test_a_broker_goes_on_where_the_last_segments_cannot_be_reached(rig: Rig, pa
 
 
 def lost_in(damages: list[str]) -> int:
-    assert all("messages stay away" in damage for damage in damages), damages
-    return sum(int(damage.split(" messages stay away")[0].rpartition(" ")[2]) for damage in damages)
+    assert all("messages are not delivered" in damage for damage in damages), damages
+    return sum(int(damage.split(" messages are not delivered")[0].rpartition(" ")[2]) for damage in damages)
 
 
 def assert_all_can_be_taken(rig: Rig) -> None:
@@ -75,10 +75,10 @@ def test_check_and_dump_go_through_all_that_can_be_read(rig: Rig) -> None:
     rig.crash(lambda: spoil_page(rig.data, pages_of(rig.data, "segment")[-1]))
     rig.client().producer("orders").send("new")
     found = findings_of(rig)
-    assert "store.db: segment_damaged_1 was found damaged when a broker started, and put aside" in found
-    assert any("which it has messages in, is lost" in finding for finding in found)
+    assert "store.db: segment_damaged_1 was found damaged when a broker started, and was put aside" in found
+    assert any("is lost, with messages of this queue" in finding for finding in found)
     rig.store.close()
-    with pytest.raises(StoreError, match="is damaged, and stays as it is"):
+    with pytest.raises(StoreError, match="is damaged, and was not changed"):
         compact(rig.data)
     with reading(rig.data) as store:
         dumped = [message.message_id for message in stored_messages(store)]

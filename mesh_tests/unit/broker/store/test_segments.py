@@ -166,7 +166,7 @@ def test_the_next_message_comes_after_all_that_a_segment_ever_had() -> None:
 def test_a_holding_of_another_length_than_its_segment_is_an_error() -> None:
     segments = Segments()
     segments.load(1, 2)
-    with pytest.raises(KeyError, match="2 bytes for 2 messages"):
+    with pytest.raises(KeyError, match="2 bytes of counts for 2 messages"):
         segments.load_holding(1, 1, b"\1\0")
 
 
@@ -174,5 +174,5 @@ def test_a_holding_of_another_length_than_its_segment_is_an_error() -> None:
 def test_a_message_that_was_never_written_cannot_leave(message_id: int) -> None:
     segments = Segments()
     segments.apply(batch_of(4, 5))
-    with pytest.raises(KeyError, match=f"message {message_id} is in no segment"):
+    with pytest.raises(KeyError, match=f"no segment has message {message_id}"):
         segments.apply(gone(message_id))

@@ -82,7 +82,7 @@ def test_a_database_of_somebody_else_is_refused(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "store.db")
     database.execute("CREATE TABLE mine (x)")
     database.close()
-    with pytest.raises(StoreError, match="not a broker's"):
+    with pytest.raises(StoreError, match="not the store of a broker"):
         SqliteStore(tmp_path)
 
 
@@ -121,7 +121,7 @@ def test_a_large_body_that_went_missing_is_said(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     inventory = held_by(store.load())
     assert inventory.entries == [(1, 7, 0)]
-    assert inventory.damages == [f"message 7 is not whole in {tmp_path / 'large'}"]
+    assert inventory.damages == [f"message 7 is incomplete in {tmp_path / 'large'}"]
     (found,) = store.read([BodyRange(7, True, 0, 5)])
     assert isinstance(found, Unreadable)
     store.close()
@@ -264,7 +264,9 @@ def test_a_store_that_could_not_be_taken_over_is_what_it_was(tmp_path: Path, mon
 def test_a_body_that_its_segment_lacks_is_unreadable_and_no_other_body(tmp_path: Path) -> None:
     store = _with_one_message(tmp_path)
     for message_id in (6, 8):
-        assert store.read([BodyRange(message_id, False, 0, 5)]) == [Unreadable(message_id, "it is in no segment")]
+        assert store.read([BodyRange(message_id, False, 0, 5)]) == [
+            Unreadable(message_id, "no segment has the message")
+        ]
     store.close()
 
 

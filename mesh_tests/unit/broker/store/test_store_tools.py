@@ -101,7 +101,7 @@ def test_a_store_that_is_used_is_refused_and_none_uses_it_meanwhile(directory: P
 
 
 @pytest.mark.parametrize(
-    ("version", "what"), [(FORMAT_VERSION + 1, "use the newer amqpmesh"), (1, "takes it over when it starts")]
+    ("version", "what"), [(FORMAT_VERSION + 1, "use the newer amqpmesh"), (1, "upgrades the store when it starts")]
 )
 def test_a_store_of_another_format_is_refused(directory: Path, version: int, what: str) -> None:
     query(directory, f"PRAGMA user_version={version}")
@@ -113,7 +113,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store in"):
         check(tmp_path)
     sqlite3.connect(tmp_path / "store.db").execute("CREATE TABLE t (a)").connection.close()
-    with pytest.raises(StoreError, match="a database, but not a broker's"):
+    with pytest.raises(StoreError, match="a database, but not the store of a broker"):
         check(tmp_path)
     (tmp_path / "store.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreError, match="cannot read"):
@@ -151,47 +151,50 @@ def sql(*statements: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("spoil", "finding"),
     [
-        (lose_large, r"message 301: large/301 is not there, 100,000 expected"),
-        (cut_large, r"message 301: large/301 has 5 bytes, 100,000 expected"),
-        (spoil_a_page, r"message 7: its \d+ bytes are not those that were written"),
+        (lose_large, r"message 301: large/301 is missing, expected 100,000 bytes"),
+        (cut_large, r"message 301: large/301 has 5 bytes, expected 100,000"),
+        (spoil_a_page, r"message 7: its \d+ bytes do not match their checksum"),
         (spoil_the_tree, r"store.db: .*"),
         (
             sql("UPDATE segment SET bodies = x'00' WHERE segment_id = 1"),
-            r"segment 1: 1 bytes of bodies, \d+ by its index",
+            r"segment 1: its bodies have 1 bytes, expected \d+ by its index",
         ),
         (
             sql("UPDATE segment SET message_index = x'00'"),
-            r"segment 1: an index of 1 bytes, 16 for each message expected",
+            r"segment 1: its index has 1 bytes, expected 16 for each message",
         ),
         (
             sql("UPDATE segment SET segment_id = 200 WHERE segment_id = 257"),
             r"segment 200: begins before .* ends, at 257",
         ),
-        (sql("UPDATE holding SET counts = x'0100'"), r"queue 1: 2 bytes of counts in segment 1, 512 expected"),
-        (sql("DELETE FROM segment WHERE segment_id = 1"), r"queue 2: segment 1, which it has messages in, is lost"),
-        (sql("DELETE FROM segment WHERE segment_id = 257"), r"queue 1: segment 257, which it has .* is lost"),
+        (sql("UPDATE holding SET counts = x'0100'"), r"queue 1: 2 bytes of counts in segment 1, expected 512"),
+        (sql("DELETE FROM segment WHERE segment_id = 1"), r"queue 2: segment 1 is lost, with messages of this queue"),
+        (
+            sql("DELETE FROM segment WHERE segment_id = 257"),
+            r"queue 1: segment 257 is lost, with messages of this queue",
+        ),
         (
             sql(
                 "INSERT INTO queue SELECT 9, kind, address, container_id, link_name, owner, used_at_s FROM queue "
                 "WHERE queue_id = 2"
             ),
-            r"queue 9: there is another subscription 'news.#' like it",
+            r"queue 9: another row has the same subscription 'news.#'",
         ),
         (
             sql("INSERT INTO cause VALUES (1, 10, 'full', 'other', 0, 0)"),
-            r"queue 1: it has no message 10, but says what brought that there",
+            r"queue 1: it has no message 10, but a dead-letter cause for it",
         ),
         (
             sql("INSERT INTO cause VALUES (1, 9, 'whim', 'other', 0, 0)"),
-            r"queue 1: what brought message 9 there .*'whim'.*",
+            r"queue 1: the dead-letter cause of message 9 .*'whim'.*",
         ),
         (
             sql("INSERT INTO annotation VALUES (1, 10, x'00', 3523407757)"),
-            r"queue 1: it has no message 10, but annotations for that",
+            r"queue 1: it has no message 10, but annotations for it",
         ),
         (
             sql("INSERT INTO annotation VALUES (1, 9, x'00', 1)"),
-            r"queue 1: what consumers added to message 9 cannot be read: the section is not what was written",
+            r"queue 1: the annotations of message 9 cannot be read: the section does not match its checksum",
         ),
     ],
 )
@@ -336,7 +339,7 @@ def test_a_large_message_that_is_lost_is_not_left_out_in_silence(
     if not is_used:
         store.close()
     lose_large(directory)
-    with pytest.raises(StoreError, match=r"is damaged: .*large/301 is not there"):
+    with pytest.raises(StoreError, match=r"is damaged: .*large/301 is missing"):
         back_up(directory, tmp_path / "copy")
     assert list(tmp_path.iterdir()) == [directory]
     if is_used:
@@ -353,22 +356,22 @@ def test_a_large_message_that_is_lost_is_not_left_out_in_silence(
 def test_what_is_damaged_is_not_compacted(directory: Path, statement: str) -> None:
     query(directory, statement)
     before = state_of(directory)
-    with pytest.raises(StoreError, match="is damaged, and stays as it is: "):
+    with pytest.raises(StoreError, match="is damaged, and was not changed: "):
         compact(directory)
     assert state_of(directory) == before
 
 
 def test_who_is_refused_by_a_reader_is_not_told_of_a_process_that_is_gone(directory: Path) -> None:
-    with reading(directory), pytest.raises(StoreError, match="in use by an `amqpmesh store` that reads it"):
+    with reading(directory), pytest.raises(StoreError, match="in use by an `amqpmesh store` command"):
         SqliteStore(directory)
 
 
 def test_a_backup_goes_over_nothing(directory: Path, tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
-    with pytest.raises(StoreError, match="is there already"):
+    with pytest.raises(StoreError, match="already exists"):
         back_up(directory, tmp_path / "copy")
     back_up(directory, tmp_path / "other")
-    with pytest.raises(StoreError, match="expected a directory that is new or empty"):
+    with pytest.raises(StoreError, match="expected a new or empty directory"):
         restore(tmp_path / "other", directory)
     assert totals(restore(tmp_path / "other", tmp_path / "copy")) == ALL_THERE
 

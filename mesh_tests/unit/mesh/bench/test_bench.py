@@ -202,23 +202,23 @@ def test_the_smallest_body_is_what_the_generator_needs() -> None:
     [
         (["forward", "--url", "http://h/a"], "unknown scheme 'http'"),
         (["forward", "--url", "amqp://h"], "has no address"),
-        (["forward", "--url", "orders"], "the URL needs host and address"),
+        (["forward", "--url", "orders"], "expected a URL with host and address"),
         (["forward", "--url", "amqps://h/a"], "plain text"),
-        (["latency", "--url", "amqp://h/a", "--routers", "2"], "do not go with --url"),
-        (["links", "--url", "amqp://h/a", "--tls"], "do not go with --url"),
-        (["forward", "--url", "amqp://h/a", "--records"], "do not go with --url"),
-        (["connections", "--pid", "1"], "--pid goes with --url"),
+        (["latency", "--url", "amqp://h/a", "--routers", "2"], "are not allowed with --url"),
+        (["links", "--url", "amqp://h/a", "--tls"], "are not allowed with --url"),
+        (["forward", "--url", "amqp://h/a", "--records"], "are not allowed with --url"),
+        (["connections", "--pid", "1"], "--pid is only for a router at --url"),
         (["connections", "--url", "amqp://h/a", "--pid", "4194304"], "no such process"),
-        (["forward", "--body", "15"], "16 bytes at least"),
+        (["forward", "--body", "15"], "at least 16 bytes"),
         (["forward", "--mode", "fast"], "fast"),
         (["forward", "--routers", "4"], "4"),
-        (["latency", "--rate", "much"], "does not begin with a number"),
+        (["latency", "--rate", "much"], "expected a number at the beginning"),
         (["latency", "-d", "0s"], "must be longer than 0"),
-        (["latency", "--rate", "200m"], "200,000,000/s is more than one process sends evenly: 1,000,000/s at most"),
-        (["latency", "--rate", "1/s", "-d", "100ms"], "nothing would be sent"),
+        (["latency", "--rate", "200m"], "expected at most 1,000,000/s"),
+        (["latency", "--rate", "1/s", "-d", "100ms"], "no message would be sent"),
         (["latency", "--streams", "1", "--stream-rate", "0"], "--stream-rate must be more than 0"),
-        (["latency", "--stream-rate", "1m"], "--stream-rate without --streams N"),
-        (["latency", "--stream-bytes", "1m", "--stream-rate", "1m"], "--stream-bytes and --stream-rate without"),
+        (["latency", "--stream-rate", "1m"], "expected --streams N with --stream-rate"),
+        (["latency", "--stream-bytes", "1m", "--stream-rate", "1m"], "expected --streams N with --stream-bytes and"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_starts(arguments: list[str], words: str) -> None:
@@ -324,7 +324,7 @@ def test_an_address_may_be_one_for_all_or_one_for_each() -> None:
 
 
 def test_more_sessions_than_the_peer_allows_is_said_with_what_to_do() -> None:
-    with pytest.raises(CommandFailed, match="5 sessions are needed on a connection, and the peer allows 4") as failed:
+    with pytest.raises(CommandFailed, match="a connection needs 5 sessions, and the peer allows 4") as failed:
         check_sessions(5, PeerOpen(channel_max=3))
     assert failed.value.fix is not None
 
@@ -336,9 +336,7 @@ def test_more_files_than_this_user_may_open_is_said_with_what_to_do(monkeypatch:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 1000))
     monkeypatch.setattr(resource, "setrlimit", refuse)
     open_files.make_room(100)
-    with pytest.raises(
-        CommandFailed, match="10,200 open files are needed in one process, and this user may have 1,000"
-    ):
+    with pytest.raises(CommandFailed, match="a process needs 10,200 open files, and the limit of this user is 1,000"):
         open_files.make_room(10_200)
 
 
@@ -373,7 +371,7 @@ def waiting_side() -> Iterator[Side]:
 
 def test_a_side_that_died_is_said_so(waiting_side: Side) -> None:
     os.kill(waiting_side.pid, signal.SIGKILL)
-    with pytest.raises(CommandFailed, match="was to sink was ended by SIGKILL"):
+    with pytest.raises(CommandFailed, match="of role sink was ended by SIGKILL"):
         waiting_side.step()
 
 

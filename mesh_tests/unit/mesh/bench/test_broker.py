@@ -105,12 +105,12 @@ def test_a_topic_is_measured_where_there_is_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["amqp://h/a", "--work", "topic"], "--work topic at a URL needs --topic ADDRESS"),
-        (["--topic", "news"], "--pid and --topic go with a URL"),
-        (["--pid", "1"], "--pid and --topic go with a URL"),
-        (["orders"], "the URL needs host and address"),
+        (["amqp://h/a", "--work", "topic"], "--work topic needs --topic ADDRESS if a URL is given"),
+        (["--topic", "news"], "--pid and --topic are only for a broker at URL"),
+        (["--pid", "1"], "--pid and --topic are only for a broker at URL"),
+        (["orders"], "expected a URL with host and address"),
         (["amqps://h/a"], "plain text"),
-        (["--body", "15"], "16 bytes at least"),
+        (["--body", "15"], "at least 16 bytes"),
         (["--work", "fast"], "fast"),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_wrong_password_is_said_in_a_sentence() -> None:
 
 
 def test_who_must_log_in_and_has_no_name_is_told() -> None:
-    with pytest.raises(Unreachable, match="no common mechanism"):
+    with pytest.raises(Unreachable, match="no common SASL mechanism"):
         log_in(None, None)
 
 

@@ -42,7 +42,8 @@ async def refusal(answer: bytes, *, is_tls: bool) -> Unreachable:
         (
             SASL_HEADER,
             False,
-            "where users log in by certificate only, show one to a listener with TLS, by amqps://, with --cert FILE.",
+            "where users log in by certificate only, give a client certificate to a listener with TLS, by amqps://, "
+            "with --cert FILE.",
         ),
         (SASL_HEADER, True, "if that is a listener without TLS, write amqp:// in place of amqps://."),
     ],

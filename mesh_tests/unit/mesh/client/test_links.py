@@ -131,7 +131,7 @@ def test_a_body_too_large_to_be_printed_is_refused_and_not_settled(monkeypatch: 
     monkeypatch.setattr("mesh.client.bodies.MAX_HELD_BYTES", 1 << 17)
     ends = Ends()
     outcome = ends.send(pieces_of(encode(Message(LARGE))))
-    with pytest.raises(BodyNotKept, match="is not printed") as told:
+    with pytest.raises(BodyNotKept, match="is too large to print") as told:
         ends.receive()
     assert "-o DIRECTORY" in (told.value.fix or "")
     assert not outcome.done()

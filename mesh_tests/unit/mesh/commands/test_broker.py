@@ -90,10 +90,10 @@ def test_the_topology_says_which_brokers_keep_an_address(address: str, only: str
     ("address", "only", "said"),
     [
         ("rpc", None, "'rpc' is anycast: no broker keeps it"),
-        ("left.behind", None, "does not say who keeps 'left.behind': name it by --broker, of b1, b2"),
-        ("orders.a", "b9", "no broker 'b9' in mesh m: known: b1, b2, rabbit"),
-        ("theirs", None, "'theirs' is kept by rabbit, which is a broker of its own, with tools of its own"),
-        ("orders.a", "rabbit", "rabbit is a broker of its own, with tools of its own"),
+        ("left.behind", None, "names no broker for 'left.behind': name one with --broker, of b1, b2"),
+        ("orders.a", "b9", "unknown broker 'b9' in mesh m: expected one of b1, b2, rabbit"),
+        ("theirs", None, "'theirs' is kept by rabbit, which is an existing broker: use its own tools"),
+        ("orders.a", "rabbit", "rabbit is an existing broker: use its own tools"),
     ],
 )
 def test_an_address_that_is_at_no_broker_of_ours_is_told_so(address: str, only: str | None, said: str) -> None:
@@ -130,12 +130,12 @@ def test_a_target_is_called_by_its_name_at_the_same_broker(brokers: Brokers) -> 
 def test_nothing_is_lost_unless_somebody_says_yes(brokers: Brokers, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unattended = run(verb, "orders.a")
     assert unattended.exit_code == ExitCode.USAGE
-    assert "nobody is there to be asked: --yes says that it is meant" in unattended.stderr
+    assert "cannot ask for confirmation without a terminal: confirm with --yes" in unattended.stderr
     monkeypatch.setattr("mesh.commands.broker.is_attended", lambda: True)
     refused = run(verb, "jobs", input="n\n")
     assert refused.exit_code == ExitCode.FAILED
     assert "jobs on b1, b2" in refused.stderr
-    assert refused.stderr.endswith("error: nothing was done\n")
+    assert refused.stderr.endswith("error: not confirmed: nothing was changed\n")
     assert brokers.asked == []
     assert run(verb, "orders.a", input="y\n").exit_code == ExitCode.OK
     assert run(verb, "orders.a", "--yes").exit_code == ExitCode.OK
@@ -164,8 +164,8 @@ def test_what_was_not_moved_is_told(brokers: Brokers) -> None:
 def test_why_messages_were_not_moved_is_told(brokers: Brokers) -> None:
     brokers.parts = {"b1": [{"messages": 3, "not_moved": 9, "without_queue": 4, "for_full_queue": 2}]}
     assert run("redrive", "orders.dead").stderr.splitlines()[1:] == [
-        "b1: 4 stay: they come from no queue that is here; --to names one",
-        "b1: 2 stay: the queue that they go to is full",
+        "b1: 4 stay: they come from no queue of this broker; name a queue with --to",
+        "b1: 2 stay: their target queue is full",
         "b1: 3 stay or are gone: there already, taken, or expired meanwhile",
     ]
 
@@ -224,18 +224,18 @@ def test_a_broker_that_cannot_be_asked_is_a_failure_whatever_another_has_not_mad
 
 
 def test_a_refusal_is_all_that_is_said_where_nothing_was_done(brokers: Brokers) -> None:
-    brokers.failures = {"b1": CommandFailed("queue 'orders.a' is there already")}
+    brokers.failures = {"b1": CommandFailed("queue 'orders.a' already exists")}
     result = run("create", "orders.a", "--json")
     assert result.exit_code == ExitCode.FAILED
     assert [json.loads(line)["error"]["message"] for line in result.stdout.splitlines()] == [
-        "b1: queue 'orders.a' is there already"
+        "b1: queue 'orders.a' already exists"
     ]
 
 
 def test_a_count_is_not_shared_out_between_brokers(brokers: Brokers) -> None:
     result = run("redrive", "jobs", "-c", "5")
     assert result.exit_code == ExitCode.USAGE
-    assert "jobs is spread over b1, b2: -c is of one of them, so name it by --broker" in result.stderr
+    assert "jobs is spread over b1, b2: -c needs --broker with one of them" in result.stderr
     assert run("redrive", "jobs", "-c", "5", "--broker", "b2").exit_code == ExitCode.OK
 
 

@@ -33,7 +33,7 @@ def test_check_shows_each_queue_and_the_sum(directory: Path) -> None:
     assert lines[1][:3] == ["orders", "-", "291"]
     assert lines[2][:3] == ["news.#", "reader|mine", "145"]
     assert "291 messages of" in result.stderr
-    assert "bytes that nobody needs (`amqpmesh store compact`)" in result.stderr
+    assert "bytes of deleted messages (`amqpmesh store compact` frees them)" in result.stderr
 
 
 def test_a_shared_subscription_is_called_by_its_name() -> None:
@@ -46,12 +46,12 @@ def test_check_says_what_is_wrong_and_fails(directory: Path) -> None:
     (directory / "large" / str(LARGE_ID)).unlink()
     result = run("check", directory)
     assert result.exit_code == ExitCode.FAILED
-    assert "wrong: message 301: large/301 is not there, 100,000 expected" in result.stderr
-    assert f"error: 1 thing is wrong with the store in {directory}" in result.stderr
+    assert "wrong: message 301: large/301 is missing, expected 100,000 bytes" in result.stderr
+    assert f"error: 1 fault in the store in {directory}" in result.stderr
     document = json.loads(run("check", directory, "--json").stdout.splitlines()[0])
     assert document["schema"] == "amqpmesh.store.check/1"
     assert document["is_sound"] is False
-    assert document["findings"] == ["message 301: large/301 is not there, 100,000 expected"]
+    assert document["findings"] == ["message 301: large/301 is missing, expected 100,000 bytes"]
 
 
 def test_dump_prints_each_message_as_json(directory: Path) -> None:
@@ -71,8 +71,8 @@ def test_dump_of_an_unknown_queue_says_what_there_is(directory: Path) -> None:
     assert result.exit_code == ExitCode.FAILED
     assert result.stdout == ""
     assert result.stderr == (
-        f"error: there is no queue or topic filter 'ordres' in {directory}: "
-        "did you mean 'orders'?  it has: orders, news.#\n"
+        f"error: no queue or topic filter 'ordres' in {directory}: did you mean 'orders'?  the store "
+        "has: orders, news.#\n"
     )
 
 
@@ -98,12 +98,16 @@ def test_nothing_is_said_of_closing_where_a_running_broker_was_backed_up(directo
     shutil.copytree(directory, tmp_path / "killed")
     copied = run("backup", directory, tmp_path / "copy")
     store.close()
-    told = "its broker did not close it: at the next start up to 1,000 more in a queue count as delivered"
+    told = (
+        "the broker did not close the store: at the next start up to 1,000 more messages in a queue count as "
+        "delivered before"
+    )
     assert told in run("check", tmp_path / "killed").stderr
     for result in (copied, run("check", tmp_path / "copy"), run("restore", tmp_path / "copy", tmp_path / "again")):
         assert result.exit_code == ExitCode.OK
         assert result.stderr.splitlines() == [
-            "291 messages of 111,966 bytes in 2 segments; 360 bytes that nobody needs (`amqpmesh store compact`)"
+            "291 messages of 111,966 bytes in 2 segments; 360 bytes of deleted messages (`amqpmesh store compact` "
+            "frees them)"
         ]
 
 

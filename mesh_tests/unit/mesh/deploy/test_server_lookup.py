@@ -102,7 +102,7 @@ def test_a_password_comes_from_the_url_then_a_file_then_the_environment(
 
 
 def test_a_password_without_a_user_is_refused() -> None:
-    with pytest.raises(click.UsageError, match="a password but no user"):
+    with pytest.raises(click.UsageError, match="expected a user for the password"):
         find_server(request("//:secret@h/a"))
 
 
@@ -131,7 +131,7 @@ def test_while_the_mesh_runs_it_need_not_be_started(folder: Path) -> None:
 def test_a_user_without_a_password_is_told_of(folder: Path) -> None:
     warning = find_server(request("//alice@elsewhere/orders")).warning
     assert warning is not None
-    assert warning.startswith("note: alice has no password here, and comes as nobody")
+    assert warning.startswith("note: alice has no password here, so the client logs in as anonymous")
     (folder / "amqpmesh.yml").write_text(TOPOLOGY)
     assert "alice has no password" in (find_server(request("orders", user="alice")).warning or "")
     assert find_server(request("//alice:secret@elsewhere/orders")).warning is None

@@ -51,9 +51,9 @@ def test_every_rule_is_the_advice_for_something() -> None:
     [
         ("outage", "pause", "anycast", "hello_interval_s: 0.1"),
         ("recovery", "blackhole", "queue", "hello_interval_s: 0.1"),
-        ("recovery", "blackhole", "queue", "a broker is given up after 16 s"),
+        ("recovery", "blackhole", "queue", "a silent broker is given up after 16 s"),
         ("modified", "kill", "anycast", "retransmit: true"),
-        ("lost", "kill", "multicast", "Nobody keeps copies"),
+        ("lost", "kill", "multicast", "No node stores messages"),
         ("stalls", "kill", "anycast", "link_capacity"),
         ("recovery", "kill", "queue", "`fallback`"),
         ("outage", "flap", "anycast", "`cost`"),

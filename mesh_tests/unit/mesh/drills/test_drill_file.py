@@ -136,7 +136,7 @@ def complaint(text: str, folder: Path) -> tuple[str, str]:
 
 def test_a_topology_in_place_of_a_drill_is_told_to_be_one(tmp_path: Path):
     message, fix = complaint("mesh: m\nrouters: {r1: }\n", tmp_path)
-    assert message == "this is a topology: a drill says what is to break in one"
+    assert message == "expected a drill, got a topology: a drill describes the faults of a topology"
     assert "topology: FILE" in fix
 
 
@@ -144,7 +144,7 @@ def test_a_topology_in_place_of_a_drill_is_told_to_be_one(tmp_path: Path):
     ("line", "message"),
     [
         ("method: [{at: 15s, heal: al}]", "expected all, got 'al'"),
-        ("baseline: -5s", "'-5s' does not begin with a number"),
+        ("baseline: -5s", "expected a number at the beginning of '-5s'"),
         ("method: [{}]", "expected a mapping with 'fault', or with 'heal: all'"),
     ],
 )

@@ -82,7 +82,7 @@ def test_what_does_not_hold_fails_it_and_is_the_reason():
 
 def test_a_fault_that_did_not_bite_makes_it_invalid():
     seen = report(drill("lost == 0"), record_of(FakeTraffic(), did_bite=False))
-    assert (seen.verdict, seen.reasons) == (Verdict.INVALID, ("kill r2 was not shown to bite",))
+    assert (seen.verdict, seen.reasons) == (Verdict.INVALID, ("kill r2 had no proven effect",))
 
 
 def test_a_failure_weighs_more_than_a_fault_that_did_not_bite():
@@ -94,7 +94,7 @@ def test_a_failure_weighs_more_than_a_fault_that_did_not_bite():
 def test_where_nothing_flowed_before_the_fault_nothing_is_proven():
     seen = report(drill("lost == 0"), record_of(FakeTraffic(silent=(BEGAN, FAULT_AT + 1))))
     assert seen.verdict is Verdict.INVALID
-    assert seen.reasons[0] == "no data: nothing arrived on orders before the first fault"
+    assert seen.reasons[0] == "no data: no message arrived on orders before the first fault"
 
 
 def test_where_the_steady_state_did_not_hold_before_nothing_is_proven():
@@ -154,7 +154,7 @@ def test_counts_are_in_the_result_of_the_fault_they_follow(told: Callable[[Journ
 
 def test_nothing_is_broken_where_nothing_flows_or_the_steady_state_does_not_hold():
     silent = record_of(FakeTraffic(silent=(BEGAN, ENDED)))
-    assert "there is nothing to drill" in baseline_failure(drill(), silent)
+    assert "the drill has no traffic to judge" in baseline_failure(drill(), silent)
     busy = record_of(FakeTraffic())
     busy.injected = []
     assert baseline_failure(drill(steady=("p(99) < 0.1ms",)), busy) == ""

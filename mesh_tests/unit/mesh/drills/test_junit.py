@@ -43,7 +43,7 @@ def test_a_check_that_failed_counts_once() -> None:
     verdict = next(iter(suite))
     # Two failed, one was not measured, and there is no more to say for the verdict.
     assert (suite.failures, suite.errors, suite.skipped) == (2, 0, 2)
-    assert verdict.result[0].message == "FAIL, as the cases that did not pass say"
+    assert verdict.result[0].message == "FAIL: see the failed cases"
     assert verdict.result[0].text.startswith("FAIL: lose-a-router: worst outage 2.4 s")
 
 

@@ -74,7 +74,7 @@ def test_a_drill_counts_though_no_report_of_its_link_logs_can_be_made(
     monkeypatch.setattr("mesh.reports.report.make", fails)
     kept = keep_link_logs(recorded, tmp_path / "drill", is_reported=True, out=Output("drill"))
     assert (kept.logs, kept.page) == (tmp_path / "drill" / "linklogs", None)
-    assert "link logs: no report of them: no memory" in capsys.readouterr().err
+    assert "link logs: cannot make their report: no memory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -85,4 +85,4 @@ def test_where_nothing_was_recorded_nothing_is_kept_and_who_wants_a_report_is_to
     empty = tmp_path / "empty" if is_there else None
     kept = keep_link_logs(empty, tmp_path / "drill", is_reported=True, out=Output("drill"))
     assert kept.told_by(drill_reports.passing(), tmp_path / "page.html") == drill_reports.passing()
-    assert "nothing was recorded" in capsys.readouterr().err
+    assert "no records, since `link_logs` of the topology is off" in capsys.readouterr().err

@@ -166,5 +166,5 @@ def test_a_figure_that_is_no_number_is_missing_and_the_page_is_there() -> None:
 
 @pytest.mark.parametrize("text", ["", "<html></html>", DATA_BEGINS + "{", DATA_BEGINS + "[]</script>"])
 def test_what_is_no_report_cannot_be_read_back(text: str) -> None:
-    with pytest.raises(ValueError, match="this is no report of a drill"):
+    with pytest.raises(ValueError, match="not a report of a drill"):
         read_back(text)

@@ -157,7 +157,7 @@ KILL = "  - {fault: kill, router: r2}\n"
 
 def test_of_one_address_there_is_one_load(tmp_path: Path):
     ((message, _),) = complaints(KILL, tmp_path, "[{address: orders}, {address: prices}, {address: orders}]")
-    assert message == "'orders' has a load already: nobody could tell whose messages are missing"
+    assert message == "'orders' already has a load: with two loads, missing messages could not be told apart"
 
 
 def test_what_an_address_is_the_topology_says(tmp_path: Path):

@@ -42,7 +42,7 @@ def test_results_then_checks_then_the_verdict_as_the_last_line(capsys: pytest.Ca
 def test_advice_stands_below_what_failed_and_reasons_above_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(drill_reports.failing(), capsys)
     at = lines.index("✗ outage < 500ms    2.4 s          4.8x above   cut r3-r4, orders")
-    assert lines[at + 1].startswith("    What was lost was noticed at once")
+    assert lines[at + 1].startswith("    The loss was noticed at once")
     assert lines[at + 2].startswith("    ")
     assert max(map(len, lines[at + 1 : at + 3])) <= terminal.ADVICE_WIDTH
     assert any(line.startswith("? recovery < 5s     not recovered") for line in lines)

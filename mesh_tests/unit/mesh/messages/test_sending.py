@@ -51,7 +51,7 @@ def test_a_message_that_takes_longer_than_the_timeout_but_moves_is_sent() -> Non
 
 
 def test_a_message_that_stops_moving_is_told_with_its_size() -> None:
-    with pytest.raises(TimedOut, match=r"a message of 1000\d\d bytes was begun, and nothing of it moves for 0\.2 s"):
+    with pytest.raises(TimedOut, match=r"a message of 1000\d\d bytes was begun, and no byte of it moved for 0\.2 s"):
         ship(2)
 
 

@@ -19,7 +19,7 @@ TOPOLOGY = parse_topology(
         ("e1", "r1", "e1 is an edge router"),
         ("r1", "e1", "e1 is an edge router"),
         ("r1", "r3", "r1 is not connected to r3, but to r2$"),
-        ("r1", "r9", "no router 'r9'"),
+        ("r1", "r9", "unknown router 'r9'"),
     ],
 )
 def test_only_of_connections_between_interior_routers(router: str, neighbor: str, said: str) -> None:

@@ -53,8 +53,11 @@ def test_programs_get_them_by_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("link_logs", "said"),
     [
-        ("full", "link_logs: redact hides nothing: address is as it is in link logs"),
-        ({"redact": {"key": "key", "columns": ["user"]}}, "link_logs: redact hides user: address is as it is"),
+        ("full", "link_logs: redact hides nothing: link logs show address unchanged"),
+        (
+            {"redact": {"key": "key", "columns": ["user"]}},
+            "link_logs: redact hides user: link logs show address unchanged",
+        ),
         ({"redact": "lost"}, "No such file"),
     ],
 )

@@ -27,7 +27,7 @@ def keeps(seconds: float, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("cause", "why"), [("no_taker", "nobody was there who wanted it"), ("takers", "those who took it gave no credit")]
+    ("cause", "why"), [("no_taker", "the address had no consumer"), ("takers", "its consumers gave no credit")]
 )
 def test_a_producer_that_waited_is_told_with_who_kept_it_waiting(cause: str, why: str) -> None:
     row = {**LINK, "direction": "incoming", "user": None, "cause": cause, "starved_us": 5 * S, "share": 0.25}
@@ -51,7 +51,7 @@ def test_a_consumer_that_keeps_what_it_got_is_told_of() -> None:
     held = {"most_unsettled": 12, "last_unsettled": 3, "held_us": 200 * S, "longest_us": 90 * S}
     row = {**LINK, "role": "consumer", "direction": "outgoing", "user": None, **held}
     assert texts(unsettled=[row]) == [
-        "consumer app at r1 kept 12 deliveries of orders without an outcome for 90 s; 3 at last"
+        "consumer app at r1 kept 12 deliveries of orders without an outcome for 90 s; 3 of them at the end"
     ]
     assert texts(unsettled=[{**row, "longest_us": 50 * S}]) == []
     assert texts(unsettled=[{**row, "role": "circuit"}]) == []
@@ -68,7 +68,7 @@ def test_each_cause_is_told_however_many_waited_longer_for_another() -> None:
     many = [waited(90 - number, "takers", address=f"slow.{number}") for number in range(5)]
     found = texts(credit=[*many, waited(20, "no_taker", address="none"), waited(10, "full_queue", address="small")])
     assert sum("gave no credit" in text for text in found) == 3
-    assert sum("to none, 20 % of the time: nobody was there" in text for text in found) == 1
+    assert sum("to none, 20 % of the time: the address had no consumer" in text for text in found) == 1
     assert sum("to small, 10 % of the time: the queue was full" in text for text in found) == 1
     assert found[-1] == "producers of 2 more addresses waited for credit"
 
@@ -76,8 +76,8 @@ def test_each_cause_is_told_however_many_waited_longer_for_another() -> None:
 def test_of_links_that_waited_for_one_matter_the_longest_is_told_and_the_others_counted() -> None:
     rows = [waited(seconds, "takers", link=seconds, container=f"app{seconds}") for seconds in (5, 9, 7)]
     assert texts(credit=rows) == [
-        "producer app9 at r1 waited 9 s for credit to send to orders, 9 % of the time (2 more like it waited, too): "
-        "those who took it gave no credit"
+        "producer app9 at r1 waited 9 s for credit to send to orders, 9 % of the time (2 more such links waited, too): "
+        "its consumers gave no credit"
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_consumer_that_keeps_what_it_got_is_why_producers_wait() -> None:
         "producer app at r1 waited 88 s for credit to send to it, 88 % of the time"
     )
     assert (finding.since, finding.weight) == (at(4), pytest.approx(0.35 + 0.88 / 3))
-    assert "no more credit than it works on" in finding.helps
+    assert "no more credit than the number of messages that it works on" in finding.helps
 
 
 def test_of_many_addresses_whose_consumers_keep_what_they_got_some_are_told_and_the_others_counted() -> None:
@@ -117,6 +117,6 @@ def helps_with_modified(**tables: list[dict[str, Any]]) -> str:
 
 def test_what_a_consumer_kept_and_gave_up_is_not_put_down_to_outages() -> None:
     outage = {"node": "r1", "neighbor": "r2", "cause": "c", "why": None, "lasted_s": 1.0, "failed": 0, "at": at(1)}
-    assert "Consumers that kept them" in helps_with_modified(unsettled=[keeps(100)], outages=[outage])
+    assert "Consumers left, or were lost" in helps_with_modified(unsettled=[keeps(100)], outages=[outage])
     assert "see the outages" in helps_with_modified(outages=[outage])
-    assert "A consumer was lost" in helps_with_modified()
+    assert "Consumers gave these messages back" in helps_with_modified()

@@ -81,7 +81,7 @@ def test_messages_that_were_not_accepted_are_a_share_with_their_outcomes() -> No
     row = {**MOVED, "address": "orders", "accepted": 90, "released": 8, "sender_lost": 2}
     [finding] = findings(summary(addresses=[row]))
     assert finding.text == ("10 % of the messages to orders from clients were not accepted (8 released, 2 sender lost)")
-    assert finding.helps.startswith("Nobody took them")
+    assert finding.helps.startswith("No consumer took these messages")
 
 
 def test_a_few_messages_among_thousands_are_not_worth_a_word() -> None:
@@ -107,7 +107,7 @@ def test_what_is_said_to_help_names_commands_that_there_are() -> None:
 def test_an_old_message_in_a_queue_is_told() -> None:
     row = {"node": "b1", "address": "work", "subscriber": None, "oldest_us": 90 * S, "most_messages": 7}
     assert texts(queues=[{**row, "last_messages": 2}]) == [
-        "a message lay in work at b1 for 90 s; 7 were there at most, 2 at last"
+        "a message waited in work at b1 for 90 s; the queue had 7 messages at most, 2 at the end"
     ]
 
 
@@ -141,7 +141,7 @@ def test_records_that_are_in_no_table_are_a_share_and_name_the_nodes() -> None:
         {"node": "r1", "lost": 0, "moved": 0, "told": 0, "untold": 10},
     ]
     [text] = texts(missing=rows)
-    assert text.startswith("10 % of the records (10, of r1) are of runs of which no file tells")
+    assert text.startswith("10 % of the records (10, of r1) belong to runs without a description in any file")
 
 
 def test_restarts_drops_and_clocks_are_told() -> None:
@@ -158,7 +158,7 @@ def test_restarts_drops_and_clocks_are_told() -> None:
     assert found == [
         "4 pre-settled messages, or copies of them, were dropped, most of them of a at r1 (full)",
         "r1 started again twice: once after it was killed, or its host failed; once after it was stopped",
-        "the clock of r3 is 2 s behind the others; its times are corrected by that",
+        "the clock of r3 is 2 s behind the clocks of the other nodes; the report corrects its times by that difference",
     ]
 
 
@@ -200,14 +200,14 @@ def test_a_clock_that_was_set_is_told_with_when_and_by_how_much() -> None:
         *({"node": "r4", "at": at(1), "set_by_us": S, "ahead_us": S} for _ in range(3)),
     ]
     assert texts(clocks=rows) == [
-        "the clock of r3 was set by 20 s at 2026-11-24 00:00:09+00:00, and was then 20 s ahead of the others; "
-        "its times are corrected by that",
-        "the clock of r1 was set back by 3 s at 2026-11-24 00:00:05+00:00, and was then as the others were; "
-        "its times are corrected by that",
-        "the clock of r4 was set by 1 s at 2026-11-24 00:00:01+00:00, and was then 1 s ahead of the others; "
-        "its times are corrected by that",
-        "the clock of r2 was from 2026-11-24 00:00:07+00:00 on 4 s ahead of the others; "
-        "its times are corrected by that",
+        "the clock of r3 was set by 20 s at 2026-11-24 00:00:09+00:00, and was then 20 s ahead of the clocks of the "
+        "other nodes; the report corrects its times by that difference",
+        "the clock of r1 was set back by 3 s at 2026-11-24 00:00:05+00:00, and was then in step with the clocks of "
+        "the other nodes; the report corrects its times by that difference",
+        "the clock of r4 was set by 1 s at 2026-11-24 00:00:01+00:00, and was then 1 s ahead of the clocks of the "
+        "other nodes; the report corrects its times by that difference",
+        "the clock of r2 was from 2026-11-24 00:00:07+00:00 on 4 s ahead of the clocks of the other nodes; "
+        "the report corrects its times by that difference",
         "clocks were set 2 more times",
     ]
 
@@ -241,8 +241,7 @@ def test_a_time_without_records_is_the_first_that_is_told_and_of_which_time_the_
     order = replace(made.order, span=Span(START_US + 60 * S, None))
     found = findings(replace(made, order=order))
     assert found[0].text == (
-        "no record is of the time that was asked for: "
-        "what was read is of 2026-11-24 00:00:00+00:00 to 2026-11-24 00:00:20+00:00"
+        "no record of the requested time: the records cover 2026-11-24 00:00:00+00:00 to 2026-11-24 00:00:20+00:00"
     )
 
 

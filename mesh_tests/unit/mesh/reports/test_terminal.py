@@ -19,8 +19,8 @@ def test_what_is_left_out_on_the_terminal_is_counted_and_where_it_is_is_told(
     made = summary(mesh=[MOVED], addresses=[{**MOVED, "address": f"a{number}"} for number in range(MOST_ROWS + more)])
     tell(made, [Finding(0.5, "x", "y")] * (MOST_FINDINGS + more), Output("report"))
     told = capsys.readouterr().out
-    assert ("12 more findings: out/report.html has all of them" in told) == bool(more)
-    assert ("12 more rows: out/tables/addresses.csv has all of them" in told) == bool(more)
+    assert ("12 more findings: out/report.html lists all of them" in told) == bool(more)
+    assert ("12 more rows: out/tables/addresses.csv lists all of them" in told) == bool(more)
 
 
 def test_a_finding_has_the_time_since_when_it_is_so_where_the_reader_is(capsys: pytest.CaptureFixture[str]) -> None:

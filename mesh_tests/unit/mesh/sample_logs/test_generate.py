@@ -15,13 +15,13 @@ MESH = "mesh: m\nrouters: {r1: {listeners: [{authentication: none}]}}\n"
 @pytest.mark.parametrize(
     ("addresses", "duration", "said"),
     [
-        ("addresses: {a: anycast}", "0s", "a duration of 0 s: expected at least 1 s"),
-        ("addresses: {a: anycast}", "300ms", "a duration of 0.3 s: expected at least 1 s"),
-        ("addresses: {}", "1m", "nothing would be sent: expected at least one address"),
+        ("addresses: {a: anycast}", "0s", "expected a duration of at least 1 s, got 0 s"),
+        ("addresses: {a: anycast}", "300ms", "expected a duration of at least 1 s, got 0.3 s"),
+        ("addresses: {}", "1m", "no traffic to record: expected at least one recorded address"),
         (
             "addresses: {a: {type: anycast, link_log: off}}",
             "1m",
-            "nothing would be sent: expected at least one address",
+            "no traffic to record: expected at least one recorded address",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_the_disposition_of_a_delivery_with_anothers_tie_is_found_out():
     first, second = unsettled(consumer.taker.link)
     set_tie(first, tie_of(second))
     consumer.answer(count=1)
-    with pytest.raises(LocalStateError, match="of another"):
+    with pytest.raises(LocalStateError, match="belongs to another delivery"):
         rig.run()
     assert producer.outcomes == [], "neither was told of"
 
@@ -102,7 +102,7 @@ def test_an_incoming_delivery_that_has_become_another_is_not_settled():
     first, second = unsettled(producer.inlet.link)
     set_tie(first, tie_of(second))
     consumer.answer(count=1)
-    with pytest.raises(LocalStateError, match="has become another"):
+    with pytest.raises(LocalStateError, match="now belongs to another delivery"):
         rig.run()
     assert producer.outcomes == []
 

@@ -100,7 +100,7 @@ def test_what_was_under_way_on_a_lost_parallel_connection_is_made_good() -> None
 def test_a_malformed_message_closes_its_connection_and_says_why() -> None:
     core = _with_neighbor()
     actions = core.on_message(1, {"id": "r2"}, "LSU", 0.0)
-    said = "LSU: ls is None, expected a map"
+    said = "LSU: ls: expected a map, got None"
     assert actions[:2] == [ControlMessageRefused(said), CloseConnection(1, "amqp:invalid-field", said)]
     assert NeighborDown("r2", said) in actions
     assert core.neighbors == {}
@@ -109,7 +109,8 @@ def test_a_malformed_message_closes_its_connection_and_says_why() -> None:
 def test_link_state_before_hello_is_refused() -> None:
     core = Routing("r1", 10, RoutingSettings())
     core.on_connected(1, 1, 0.0)
-    assert ControlMessageRefused("LSU before HELLO was heard both ways") in _tell(core, Lsu("r2", 20, 1, {}))
+    said = "unexpected LSU: HELLO was not yet heard both ways"
+    assert ControlMessageRefused(said) in _tell(core, Lsu("r2", 20, 1, {}))
 
 
 def test_what_a_newer_router_says_is_ignored_and_told_once() -> None:
@@ -126,7 +127,7 @@ def test_what_comes_from_a_closed_connection_is_dropped() -> None:
 
 
 def test_an_instance_below_one_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="instance 0"):
+    with pytest.raises(ValueError, match="an instance of at least 1, got 'r1', 0"):
         Routing("r1", 0, RoutingSettings())
 
 

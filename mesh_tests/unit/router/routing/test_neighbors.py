@@ -178,7 +178,9 @@ def test_a_neighbor_that_uses_our_id_is_refused() -> None:
     neighbors.on_connected(1, 1, 0.0)
     assert neighbors.on_hello(1, _hello("me", 6), 0.0) == [
         DuplicateRouterId("me", 6, 5),
-        CloseConnection(1, "amqp:not-allowed", "router id 'me' (instance 6) is taken by this router (instance 5)"),
+        CloseConnection(
+            1, "amqp:not-allowed", "router id 'me' (instance 6) is already in use by this router (instance 5)"
+        ),
     ]
     assert not neighbors.knows(1)
 
@@ -205,5 +207,5 @@ def test_a_connection_keeps_the_router_that_it_began_with() -> None:
 
 
 def test_a_cost_below_one_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="cost is 0"):
+    with pytest.raises(ValueError, match="expected a cost of at least 1, got 0"):
         _neighbors().on_connected(1, 0, 0.0)

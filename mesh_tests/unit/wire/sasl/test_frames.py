@@ -72,9 +72,9 @@ def test_other_encodings_of_the_same_frame_are_read() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        ((MAX_FRAME_BYTES + 1).to_bytes(4, "big") + b"\x02\x01\x00\x00", "16385 bytes"),
-        (b"\x00\x00\x00\x07\x02\x01\x00\x00", "7 bytes"),
-        (b"\x00\x00\x00\x0c\x02\x00\x00\x00\x00\x53\x10\x45", "type 0"),
+        ((MAX_FRAME_BYTES + 1).to_bytes(4, "big") + b"\x02\x01\x00\x00", "got 16385"),
+        (b"\x00\x00\x00\x07\x02\x01\x00\x00", "bytes, got 7"),
+        (b"\x00\x00\x00\x0c\x02\x00\x00\x00\x00\x53\x10\x45", "SASL.*got 0"),
         (b"\x00\x00\x00\x0c\x01\x01\x00\x00\x00\x53\x41\x45", "offset of 4"),
         (b"\x00\x00\x00\x0c\x09\x01\x00\x00\x00\x53\x41\x45", "offset of 36"),
         (b"\x00\x00\x00\x08\x02\x01\x00\x00", "ends 1 bytes too early"),

@@ -87,7 +87,7 @@ def test_anonymous_where_nothing_is_required() -> None:
 def test_no_common_mechanism_names_both_sides() -> None:
     _, client = verdicts(REQUIRED, SaslClientSettings())
     assert client == Refused(
-        "no common mechanism: the server offers SCRAM-SHA-256 PLAIN, our credentials allow ANONYMOUS"
+        "no common SASL mechanism: the server offers SCRAM-SHA-256 PLAIN, our credentials allow ANONYMOUS"
     )
 
 
@@ -116,7 +116,7 @@ def test_a_mesh_certificate_may_stand_for_the_sasl_layer() -> None:
 def test_no_certificate_and_nothing_else_to_offer_is_refused() -> None:
     server = SaslServer(SaslServerSettings(is_required=True, is_tls_enough=True))
     server.receive(SASL)
-    assert server.verdict == Refused("a certificate is required, and the peer has none")
+    assert server.verdict == Refused("a client certificate is required, but the peer has none")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_the_servers_proof_may_come_as_a_challenge() -> None:
 def test_a_server_without_sasl_is_named() -> None:
     client = SaslClient(SaslClientSettings())
     client.receive(b"HTTP/1.1 400 Bad Request\r\n")
-    assert client.verdict == Refused("the server has no AMQP SASL layer: it speaks an HTTP response")
+    assert client.verdict == Refused("the server has no AMQP SASL layer: the server sent an HTTP response")
 
 
 @pytest.mark.parametrize("settings_", [OPEN, OPTIONAL, REQUIRED])
