@@ -143,7 +143,7 @@ class Addresses:
             raise AmqpError("amqp:not-found", f"router {self._reach.router_id} has no address {spec.address!r}")
         is_copy = policy.kind.is_copied_by_routers
         if router_of(spec.address) and not is_copy and not edge and not self._is_alive(policy):
-            raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")
+            raise AmqpError(NO_TAKER, f"address {spec.address!r} no longer has a receiver")
         self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
         group.maker = group.maker or spec.user or None
@@ -378,7 +378,7 @@ class Addresses:
         if group.takers:
             return
         for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
-            inlet.expel(AmqpError(NO_TAKER, f"nobody listens to {group.address!r} any more"))
+            inlet.expel(AmqpError(NO_TAKER, f"address {group.address!r} no longer has a receiver"))
 
     def _is_awaited(self, entry: Entry) -> bool:
         """True if the entry must stay although it has no ends.

@@ -19,7 +19,11 @@ from linklogs.writer.writer import WriterInUse
 @click.command()
 @click.argument("rings", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("out", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--redact-key-file", type=click.Path(path_type=Path, exists=True), help="Its bytes are the key.")
+@click.option(
+    "--redact-key-file",
+    type=click.Path(path_type=Path, exists=True),
+    help="File whose bytes are the key of the hashes.",
+)
 @click.option(
     "--redact",
     "columns",
@@ -27,30 +31,32 @@ from linklogs.writer.writer import WriterInUse
     default=PERSONAL_COLUMNS,
     show_default=True,
     type=click.Choice(REDACTABLE),
-    help="A column that becomes keyed hashes, if there is a key.",
+    help="Column whose values become keyed hashes, if a key is given. Repeatable.",
 )
 @click.option(
     "--spool-bytes",
     default=16 * MIB,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Records that are a file's worth, of 32 bytes each.",
+    help="Size of a spool that becomes a file.",
 )
 @click.option(
     "--spool-s",
     default=60.0,
     show_default=True,
     type=click.FloatRange(min=0),
-    help="How long the first record of a file may wait for others.",
+    help="Longest time that a record waits in the spool for a file.",
 )
-@click.option("--keep-s", type=click.FloatRange(min=0), help="Of files whose hour is over.")
-@click.option("--keep-bytes", type=click.IntRange(min=0), help="Of all files.")
+@click.option("--keep-s", type=click.FloatRange(min=0), help="Age at which files of past hours are deleted.")
+@click.option(
+    "--keep-bytes", type=click.IntRange(min=0), help="Size of all files beyond which the oldest files are deleted."
+)
 @click.option(
     "--poll-s",
     default=0.1,
     show_default=True,
     type=click.FloatRange(min=0.001),
-    help="Between two looks at the rings.",
+    help="Interval in which the writer reads the rings.",
 )
 def main(
     rings: Path, out: Path, redact_key_file: Path | None, columns: tuple[str, ...],

@@ -54,18 +54,18 @@ def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
 
     \b
     Columns:
-      KIND       queue; subscription: what one subscriber of a topic has not had yet; temporary queue
+      KIND       queue; subscription: messages of a topic for one subscriber; temporary queue
       SUBSCRIBER container-id and link name of the subscriber, or the name of a shared subscription
-      OWNER      the user who made it: nobody else may take from a subscription, or end it
+      OWNER      user who made it: no other user may take from a subscription, or end it
       DURABLE    no for a queue or subscription that ends with its users, or with the broker
       AVAILABLE  messages that wait for a consumer
       ACQUIRED   messages that are with a consumer, without an outcome yet
-      UNREADABLE messages whose place on the disk is damaged: nobody is given them
+      UNREADABLE messages that are damaged on the disk: no consumer gets them
       BYTES      size of all messages in the queue
-      CONSUMERS  links that take from it
-      PRODUCERS  links that bring messages to this queue only
-      ENQUEUED   messages that came since the broker started, and those it found in its store
-      DEPARTED   what became of them since then: accepted, rejected, expired, given up (too many attempts), no room
+      CONSUMERS  links that receive from it
+      PRODUCERS  links that send messages to this queue only
+      ENQUEUED   messages that entered the queue since the broker started, or that its store had
+      DEPARTED   messages that left since then: accepted, rejected, expired, given up (too many attempts), no room
                  (dropped, or dead letters, as when_full says), moved and purged (by operators), dropped with the queue
 
     \b
@@ -109,7 +109,7 @@ def show_one(
       DELIVERED  number of earlier deliveries, not counting released ones
       EXPIRES    when it is dropped, or moved, if nobody has taken it until then
       REASON     why it was taken from another queue, if it was
-      ORIGIN     the queue or subscription from which it was taken
+      ORIGIN     queue or subscription from which it was taken
 
     \b
     Examples:

@@ -25,7 +25,7 @@ COMMANDS = {
     "demo": ("demo", "Run a mesh, send and receive on all address types, kill a router, clean up."),
     "check": ("check", "Validate a topology file and draw it."),
     "up": ("up", "Start every node of a topology and keep it running."),
-    "down": ("down", "Stop what `up` started."),
+    "down": ("down", "Stop all nodes that `up` started."),
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
     "cost": ("cost", "Change the cost of the connection between two routers of a running mesh."),
     "node": ("node", "Run one node of a topology in this process."),

@@ -17,7 +17,7 @@ from mesh.terminal.output import Output
 @topology_option
 @output_options
 def command(router: str, neighbor: str, cost: int, topology_path: Path | None, out: Output) -> None:
-    """Change what the way between two connected routers of a running mesh costs.
+    """Change the cost of the connection between two routers of a running mesh.
 
     Traffic takes the cheapest path: a high cost keeps traffic off a connection, say before maintenance. Existing
     traffic moves after two seconds; links to queues and topics stay where they are. A router that is started again has

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @topology_option
 @output_options
 def command(topology_path: Path | None, out: Output) -> None:
-    """Stop what `up` started, in order; also what is left of a supervisor that crashed. Data stays.
+    """Stop all nodes that `up` started, in order; also nodes that a crashed supervisor left. Data stays.
 
     A mesh that runs under the name it had before the file was changed is stopped too.
 

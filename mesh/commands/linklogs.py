@@ -25,7 +25,7 @@ def command() -> None:
 )
 @output_options
 def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None:
-    """Write what the nodes of a mesh record on this host to files, until SIGTERM or Ctrl-C.
+    """Write the records of a mesh's nodes on this host to files, until SIGTERM or Ctrl-C.
 
     This is what `up` starts beside the nodes, unless the topology says `link_logs: "off"`. On a host
     whose nodes are started one by one, start one writer, too. The log of the writer is on stderr, one JSON
@@ -62,7 +62,7 @@ def compact_it(directory: Path, out: Output) -> None:
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @output_options
 def pack(directory: Path, out: Output) -> None:
-    """Pack what spark-submit needs of amqpmesh into DIR: linklogs.zip, and amqpmesh_report.py, which it starts.
+    """Pack the files that spark-submit needs into DIR: linklogs.zip, and amqpmesh_report.py, which it starts.
 
     Nothing is to be installed on the cluster for that. Prints the line to submit it with.
 
@@ -83,9 +83,9 @@ def pack(directory: Path, out: Output) -> None:
 @click.argument("values", metavar="VALUE...", nargs=-1, required=True)
 @output_options
 def hash_them(topology_path: Path | None, column: str, values: tuple[str, ...], out: Output) -> None:
-    """Print what link logs with `redact` have in place of each VALUE: one hash a line.
+    """Print the hash that link logs with `redact` have in place of each VALUE, one a line.
 
-    So whoever has the key finds an address or a user in a report of such logs, and nobody else does.
+    With the key, you find an address or a user in a report of such logs; without the key, you do not.
 
     \b
     Examples:

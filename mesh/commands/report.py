@@ -50,7 +50,7 @@ OF_LOGS = {
               help="Report on the tables of a job under spark-submit, in place of LOGS. Needs no Spark.")  # fmt: skip
 @output_options
 def command(out: Output, **options: Any) -> int:
-    """Read link logs with Spark and say what to do about the mesh: findings, charts and tables.
+    """Report on link logs with Spark: findings, charts and tables.
 
     LOGS is the directory that has node=NAME/hour=YYYY-MM-DDTHH in it, or any path that Spark reads. In the folder of
     the report are report.html, summary.json, and each table as Parquet and CSV. Needs `pip install '.[spark]'`

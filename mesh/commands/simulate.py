@@ -70,7 +70,7 @@ def command(
     is_measured: bool,
     **options: Any,
 ) -> int:
-    """Let a topology, or a random one, fail in virtual time and see what becomes of messages.
+    """Let routers, brokers and links of a mesh fail in virtual time, and count lost and late messages.
 
     Real: routers and embedded brokers as `amqpmesh node` runs them, the AMQP engines between them, the brokers'
     files. Simulated: the network (a connection takes 1 ms each way), time, and clients. Left out: TLS, SASL, sockets,
@@ -78,11 +78,11 @@ def command(
 
     \b
     Faults:
-      cut      a connection between two routers is lost, and both see it
-      crash    a router is gone with all that it had, and comes back empty
-      silence  a connection takes no byte any more, and only HELLO tells
+      cut      a connection between two routers is closed, and both routers notice at once
+      crash    a router is killed with all its deliveries, and starts again empty
+      silence  a connection carries no byte any more, and only missing HELLOs show it
       delay    a connection takes 20, 50 or 200 ms each way
-      broker   an embedded broker is gone, and comes back with what it stored
+      broker   an embedded broker is killed, and starts again with its stored messages
 
     After each change, every router's picture of the mesh is compared with the truth. At the end, all is healed, and
     each message has to be accounted for. Exit code 1 if a picture is wrong, a message was accepted and lost, came

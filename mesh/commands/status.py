@@ -27,31 +27,31 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
     Columns of nodes:
       STATE      up; starting: no answer yet; silent: runs, but does not answer any more;
                  waiting: died, to be started again; stopping; down
-      PID        its process
-      RESTARTS   how often it was started again since `up`
-      NEIGHBORS  routers that it is connected to, and hears
-      BROKERS    brokers that it is connected to
+      PID        process id of the node
+      RESTARTS   number of restarts of the node since `up`
+      NEIGHBORS  routers with a connection to the node, and HELLO both ways
+      BROKERS    brokers with a connection to the node
       CLIENTS    connections of clients
       DETAIL     what a node waits for, or why it died
 
     \b
     Columns of --connections:
       KIND       client, inter-router, broker; arriving: another node or an operator, not open yet
-      CONTAINER  what the other side calls itself (container-id)
-      REMOTE     its address
-      USER       who it logged in as; none for anonymous
-      LISTENER   which port of the topology it came in by; none for what was dialed
-      LINKS      senders and receivers on it
-      IN, OUT    bytes since it was opened
+      CONTAINER  container-id of the peer
+      REMOTE     host and port of the peer
+      USER       user who logged in; none for anonymous
+      LISTENER   port of the topology that accepted the connection; none for a dialed connection
+      LINKS      number of senders and receivers on the connection
+      IN, OUT    bytes since the connection was opened
 
     \b
     Columns of --addresses, at that router:
-      TREATMENT  how a message picks among consumers: balanced, closest or multicast
+      TREATMENT  choice among consumers: balanced, closest or multicast
       PRODUCERS  links that bring messages: of clients, from other routers, from a broker
-      TAKERS     links that take them: to clients, other routers, a broker
+      TAKERS     links that take messages: to clients, other routers, a broker
       UNSETTLED  messages without an outcome yet
-      IN, OUT    messages that came and that were sent on, since the address is in use
-      RELEASED   messages given back because nobody took them
+      IN, OUT    messages that arrived, and that were sent on, since the address came into use
+      RELEASED   messages given back because no consumer took them
 
     \b
     Columns of --queues:
@@ -61,8 +61,8 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
       AVAILABLE  messages that wait for a consumer
       ACQUIRED   messages that are with a consumer, without an outcome yet
       BYTES      size of all messages in the queue
-      CONSUMERS  links that take from it
-      WAITING    producers without credit, because it is full
+      CONSUMERS  links that receive from it
+      WAITING    producers without credit, because the queue is full
 
     \b
     Examples:

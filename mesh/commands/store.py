@@ -30,9 +30,9 @@ def check_all(directory: Path, out: Output) -> None:
     Columns:
       ADDRESS    name of the queue, or the topic of a subscription
       SUBSCRIBER container-id and link name of the subscriber, or the name of a shared subscription
-      MESSAGES   messages that wait, those that were with a consumer too
-      BYTES      size of all of them
-      DELIVERED  messages that somebody was given before
+      MESSAGES   messages in the queue, including messages that were with a consumer
+      BYTES      size of all messages in the queue
+      DELIVERED  messages that were delivered before
 
     \b
     Examples:

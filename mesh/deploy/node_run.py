@@ -84,7 +84,8 @@ def check_name(topology: Topology, name: str) -> None:
     for kind in NODE_KINDS.values():
         if name in kind.declared(topology):
             raise click.UsageError(
-                f"{kind.name} '{name}' is an existing {kind.name}, expected a node that amqpmesh runs: {', '.join(known)}"
+                f"{kind.name} '{name}' is an existing {kind.name}, expected a node that amqpmesh runs: "
+                f"{', '.join(known)}"
             )
     near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean '{near[0]}'? " if near else ""

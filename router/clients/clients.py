@@ -179,7 +179,7 @@ class ClientConnection(RouterConnection):
     def _check_alive(self, policy: AddressPolicy) -> None:
         services = self._services
         if router_of(policy.address) == services.router_id and not services.addresses.has_taker(policy):
-            raise AmqpError("amqp:not-found", f"nobody listens to {policy.address!r} any more")
+            raise AmqpError("amqp:not-found", f"address {policy.address!r} no longer has a receiver")
 
     # Consumers
     def _on_consumer(self, link: OutgoingLink) -> None:

@@ -67,11 +67,9 @@ def test_a_name_leads_to_its_kind_also_of_a_broker_that_is_not_ours(topology: To
 
 def test_node_runs_a_node_of_any_kind_and_names_all_of_them(topology: Topology) -> None:
     check_name(topology, "g1")
-    with pytest.raises(
-        click.UsageError, match="broker 'old' is an existing broker, expected a node that amqpmesh runs"
-    ):
+    with pytest.raises(click.UsageError, match="broker 'old' is an existing broker, expected a node"):
         check_name(topology, "old")
-    with pytest.raises(click.UsageError, match=r"did you mean 'g1'\? known: r1, r2, b1, g1, g2"):
+    with pytest.raises(click.UsageError, match=r"did you mean 'g1'\? expected one of r1, r2, b1, g1, g2"):
         check_name(topology, "g11")
 
 
