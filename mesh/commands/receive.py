@@ -41,7 +41,7 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
 )
 @click.option("-W", "--timeout", "timeout_s", type=DURATION, help="Stop when no message arrives for this time.")
 @click.option(
-    "-e", "--exit-when-empty", "is_until_empty", is_flag=True, help="Stop when the queue has no more messages."
+    "-e", "--exit-when-empty", "is_until_empty", is_flag=True, help="Stop when the address has no more messages now."
 )
 @click.option("--browse", "is_browsing", is_flag=True, help="Look at the messages of a queue and leave them there.")
 @click.option("--selector", metavar="SQL92", help="Receive only messages that match this selector.")
