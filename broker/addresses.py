@@ -13,7 +13,7 @@ from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
 from addressing.topology.model import Topology
 
 
-class Holding(Enum):
+class BrokerAddressKind(Enum):
     QUEUE = "queue"
     TOPIC = "topic"
     TEMPORARY = "temporary queue"
@@ -22,7 +22,7 @@ class Holding(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BrokerAddress:
     """An address in normal form, and its kind.
 
     A filter with wildcards is an address too: the topology entry that covers the filter applies, though the addresses
@@ -30,7 +30,7 @@ class Place:
     """
 
     address: str
-    holding: Holding
+    holding: BrokerAddressKind
     subscription_expiry_s: float = inf
     """Expiry of durable subscriptions without a consumer."""
 
@@ -50,25 +50,29 @@ class BrokerAddresses:
             if entry.broker_address and broker in topology.brokers_of(entry)
         ]
         self._renamed = {
-            entry.broker_address: Place(entry.broker_address, _holding_of(entry.type), subscription_expiry_s(entry))
+            entry.broker_address: BrokerAddress(
+                entry.broker_address, _holding_of(entry.type), subscription_expiry_s(entry)
+            )
             for entry in renamed
         }
         self._renamed_policies = {entry.broker_address: book.queue_policy(entry) for entry in renamed}
 
-    def resolve(self, address: str) -> Place | None:
+    def resolve(self, address: str) -> BrokerAddress | None:
         """None for an address that this broker does not keep."""
         name = normalize(address)
         renamed = self._renamed.get(name)
         if renamed is not None:
             return renamed
         if name.startswith(self._temporary_topic_prefix):
-            return Place(name, Holding.TOPIC)
+            return BrokerAddress(name, BrokerAddressKind.TOPIC)
         policy = self._book.resolve(name)
         if policy is None or self._broker not in policy.brokers:
             return None
         if policy.is_internal:
-            return Place(name, Holding.TEMPORARY if self.is_temporary(name) else Holding.PROBE)
-        return Place(name, _holding_of(policy.kind), policy.subscription_expiry_s)
+            return BrokerAddress(
+                name, BrokerAddressKind.TEMPORARY if self.is_temporary(name) else BrokerAddressKind.PROBE
+            )
+        return BrokerAddress(name, _holding_of(policy.kind), policy.subscription_expiry_s)
 
     def subscription_expiry_s(self, filter_: str) -> float:
         """Expiry of durable subscriptions with this filter; inf if the topology no longer has the address."""
@@ -87,15 +91,15 @@ class BrokerAddresses:
         """The policy of the pattern that makes ``address`` a queue here; None for an address named in the topology."""
         return None if address in self._renamed else self._book.pattern_policy(address)
 
-    def temporary(self, token: str, *, is_topic: bool = False) -> Place:
+    def temporary(self, token: str, *, is_topic: bool = False) -> BrokerAddress:
         """The address of a new dynamic terminus. [3.5.3]"""
         if is_topic:
-            return Place(f"{self._temporary_topic_prefix}{token}", Holding.TOPIC)
-        return Place(f"{self._temporary_prefix}{token}", Holding.TEMPORARY)
+            return BrokerAddress(f"{self._temporary_topic_prefix}{token}", BrokerAddressKind.TOPIC)
+        return BrokerAddress(f"{self._temporary_prefix}{token}", BrokerAddressKind.TEMPORARY)
 
     def is_temporary(self, address: str) -> bool:
         return address.startswith(self._temporary_prefix)
 
 
-def _holding_of(kind: AddressKind) -> Holding:
-    return Holding.TOPIC if kind.has_subscriptions else Holding.QUEUE
+def _holding_of(kind: AddressKind) -> BrokerAddressKind:
+    return BrokerAddressKind.TOPIC if kind.has_subscriptions else BrokerAddressKind.QUEUE

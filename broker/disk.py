@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from broker.node import BrokerNode
 from broker.queueing.body_cache import Fetch
-from broker.store.batch import Store, Unreadable, WriteBatch
+from broker.store.batch import Store, UnreadableBody, WriteBatch
 from broker.store.space import Space
 from broker.time_slice import ask_for_slice
 
@@ -135,7 +135,7 @@ class Disk:
         ranges = [fetch.wanted for fetch in fetches]
         self._hand_over(self._reader, self._store.read, ranges, lambda bodies: self._on_read(fetches, bodies))
 
-    def _on_read(self, fetches: list[Fetch], bodies: list[bytes | Unreadable]) -> None:
+    def _on_read(self, fetches: list[Fetch], bodies: list[bytes | UnreadableBody]) -> None:
         self._is_reading = False
         if not self._is_finishing:
             self._node.on_fetched(fetches, bodies, self._clock())

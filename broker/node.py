@@ -15,23 +15,23 @@ from addressing.book import AddressBook
 from addressing.topology.model import Topology
 from broker.addresses import BrokerAddresses
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
-from broker.links.attaching import Attachments
-from broker.links.incoming import Gate
-from broker.links.link_log import LinkLog
-from broker.links.second_settlement import LastWords
+from broker.links.attachments import Attachments
+from broker.links.incoming import ProducerGate
+from broker.links.link_log import BrokerLinkLog
+from broker.links.second_settlement import SecondSettlements
 from broker.operating.administration import Administration
 from broker.operating.control import Control, ControlLink
-from broker.queueing.body_cache import Fetch, Shelf
-from broker.queueing.client_queues import MadeQueues
+from broker.queueing.body_cache import BodyCache, Fetch
+from broker.queueing.client_queues import ClientQueues
 from broker.queueing.commit import Commits
-from broker.queueing.expired_subscriptions import Abandoned
+from broker.queueing.expired_subscriptions import ExpiredSubscriptions
 from broker.queueing.held_queue import QueueSummary
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from broker.queueing.recovery import restock
 from broker.queueing.subscribers import Subscribers
-from broker.queueing.subscription_owners import Owners
-from broker.queueing.subscriptions import Subscriptions
-from broker.store.batch import Inventory, Unreadable, WriteBatch
+from broker.queueing.subscription_owners import SubscriptionOwners
+from broker.queueing.subscriptions import TopicSubscriptions
+from broker.store.batch import Inventory, UnreadableBody, WriteBatch
 from broker.store.space import Space, Watermark
 from recording.records import Recorder
 from wire.core import DirtyEndpoints
@@ -48,7 +48,7 @@ PRODUCT = "amqpmesh broker"
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSnapshot:
+class BrokerNodeSnapshot:
     name: str
     queues: tuple[QueueSummary, ...]
     connection_count: int
@@ -92,24 +92,24 @@ class BrokerNode:
         self._endpoints: dict[Endpoint, None] = {}
         self._log = log
         self._recorder = recorder
-        self._link_log = LinkLog(recorder)
+        self._link_log = BrokerLinkLog(recorder)
         self._commits = Commits()
-        self._shelf = Shelf()
+        self._shelf = BodyCache()
         book = AddressBook(topology)
         addresses = BrokerAddresses(topology, name, book)
-        self._stock = Stock(self._commits, self._shelf, recorder, wall_offset_s, addresses.queue_policy)
-        self._gate = Gate(self._commits, self._shelf)
-        self._last_words = LastWords()
+        self._stock = MessageStore(self._commits, self._shelf, recorder, wall_offset_s, addresses.queue_policy)
+        self._gate = ProducerGate(self._commits, self._shelf)
+        self._last_words = SecondSettlements()
         self._is_memory_low = False
         self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
-        self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
-        self._made = MadeQueues(self._stock, addresses.pattern_policy, wall_offset_s, log)
+        self._abandoned = ExpiredSubscriptions(self._stock, addresses.subscription_expiry_s, log)
+        self._made = ClientQueues(self._stock, addresses.pattern_policy, wall_offset_s, log)
         serials = itertools.count(1)
-        owners = Owners(topology, partial(book.name_in_mesh, name), self._stock, log)
+        owners = SubscriptionOwners(topology, partial(book.name_in_mesh, name), self._stock, log)
         self._attachments = Attachments(
             addresses,
             self._made,
-            Subscriptions(self._stock, Subscribers(topology.mesh), self._abandoned, owners),
+            TopicSubscriptions(self._stock, Subscribers(topology.mesh), self._abandoned, owners),
             self._stock,
             self._shelf,
             self._commits,
@@ -147,10 +147,10 @@ class BrokerNode:
         """Bodies to be read; then call ``on_fetched``."""
         return self._shelf.take_fetches()
 
-    def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | Unreadable], now: float) -> None:
+    def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | UnreadableBody], now: float) -> None:
         self._look_at_clock(now)
         for fetch, body in zip(fetches, bodies, strict=True):
-            if isinstance(body, Unreadable):
+            if isinstance(body, UnreadableBody):
                 self._log(MessageUnreadable(fetch.address, body.message_id, body.why))
                 fetch.on_unreadable(now)
             else:
@@ -264,8 +264,8 @@ class BrokerNode:
         self._stock.close()
         self._commits.close()
 
-    def snapshot(self) -> BrokerSnapshot:
-        return BrokerSnapshot(
+    def snapshot(self) -> BrokerNodeSnapshot:
+        return BrokerNodeSnapshot(
             self.name,
             self._stock.summaries(),
             len(self._endpoints),

@@ -25,7 +25,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClockReading:
     """``up_s`` is the time since the boot, including sleep of the machine; ``boot`` is empty if unknown."""
 
     wall_s: float
@@ -33,15 +33,15 @@ class Reading:
     boot: str
 
 
-def read_clocks() -> Reading:
+def read_clocks() -> ClockReading:
     try:
         boot = BOOT_ID.read_text().strip()
     except OSError:
         boot = ""
-    return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), boot)
+    return ClockReading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), boot)
 
 
-def wall_time_s(now: Reading, before: Reading | None) -> float:
+def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
     """The time to use. ``before`` is the note of an earlier start, None if unknown."""
     if before is None:
         return now.wall_s
@@ -51,25 +51,25 @@ def wall_time_s(now: Reading, before: Reading | None) -> float:
     return now.wall_s if abs(now.wall_s - expected_s) <= TOLERANCE_S else expected_s
 
 
-def settle_wall_time_s(directory: Path, now: Reading) -> float:
+def settle_wall_time_s(directory: Path, now: ClockReading) -> float:
     """The time to use from now on, noted in ``directory``, the data of a broker that nobody else uses."""
     wall_s = wall_time_s(now, _noted(directory / NOTE))
     # Without a note the next start uses the wall clock. The disk may be full.
     with suppress(OSError):
-        _note(directory / NOTE, Reading(wall_s, now.up_s, now.boot))
+        _note(directory / NOTE, ClockReading(wall_s, now.up_s, now.boot))
     return wall_s
 
 
-def _noted(path: Path) -> Reading | None:
+def _noted(path: Path) -> ClockReading | None:
     try:
-        found = Reading(**json.loads(path.read_bytes()))
+        found = ClockReading(**json.loads(path.read_bytes()))
         is_sound = math.isfinite(found.wall_s) and math.isfinite(found.up_s) and isinstance(found.boot, str)
     except (OSError, ValueError, TypeError):
         return None
     return found if is_sound else None
 
 
-def _note(path: Path, reading: Reading) -> None:
+def _note(path: Path, reading: ClockReading) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         length = os.pwrite(handle, json.dumps(asdict(reading)).encode(), 0)

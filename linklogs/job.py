@@ -15,16 +15,16 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from linklogs.asked import span_of, window_us_of, zone_of
+from linklogs.cluster_settings import is_cluster, settings, submitted_session
 from linklogs.failures import FAILURES, sentence
-from linklogs.finding import NoLogs
-from linklogs.holding import held, is_local, local_path
-from linklogs.on_cluster import is_cluster, settings, submitted_session
+from linklogs.file_holds import held, is_local, local_path
+from linklogs.input_logs import look
+from linklogs.log_search import NoLogs
 from linklogs.private_files import OTHERS, make_private
-from linklogs.reading import look
 from linklogs.replay.run import Params, Tables, run
-from linklogs.result import NAME, Result
+from linklogs.result import NAME, ReplayResult
 from linklogs.session import open_session
+from linklogs.time_options import span_of, window_us_of, zone_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,9 +87,9 @@ def _make_private(out: str, name: str) -> None:
             make_private(directory)
 
 
-def _result(path: str, params: Params, tables: Tables) -> Result:
+def _result(path: str, params: Params, tables: Tables) -> ReplayResult:
     time = tables.time
-    return Result(
+    return ReplayResult(
         logs=path,
         address=params.address,
         window_us=params.window_us,

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow
 from pyarrow import parquet
 
-from linklogs.naming import files_in, hours
+from linklogs.file_names import files_in, hours
 from recording.columns import REPLACES_KEY
 
 MERGED: Final = ".to."

@@ -13,7 +13,7 @@ HOUR_FORMAT = "%Y-%m-%dT%H"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """From one time up to, and without, another; None: from the first, to the last."""
 
     from_us: int | None = None
@@ -28,15 +28,15 @@ class Span:
         """The length of a span with both ends, or else 0; also 0 if the span ends before it begins."""
         return 0 if self.from_us is None or self.to_us is None else max(0, self.to_us - self.from_us)
 
-    def widened(self, by_us: int) -> Span:
+    def widened(self, by_us: int) -> TimeSpan:
         from_us = None if self.from_us is None else self.from_us - by_us
-        return Span(from_us, None if self.to_us is None else self.to_us + by_us)
+        return TimeSpan(from_us, None if self.to_us is None else self.to_us + by_us)
 
-    def within(self, other: Span) -> Span:
+    def within(self, other: TimeSpan) -> TimeSpan:
         """The part in both spans."""
         begins = [each for each in (self.from_us, other.from_us) if each is not None]
         ends = [each for each in (self.to_us, other.to_us) if each is not None]
-        return Span(max(begins, default=None), min(ends, default=None))
+        return TimeSpan(max(begins, default=None), min(ends, default=None))
 
     def may_hold(self, hour_us: int) -> bool:
         """Whether a file begun in the hour may have records of this time: a file may reach into the next hour."""
@@ -44,7 +44,7 @@ class Span:
         return is_late_enough and (self.to_us is None or hour_us < self.to_us)
 
 
-ALWAYS = Span()
+ALWAYS = TimeSpan()
 
 
 def parse_hour_us(text: str) -> int:

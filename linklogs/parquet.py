@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from recording.columns import COLUMNS, MESH_KEY, NODE_KEY, RUN_KEY, SCHEMA_VERSION, VERSION_KEY, Kind
+from recording.columns import COLUMNS, MESH_KEY, NODE_KEY, RUN_KEY, SCHEMA_VERSION, VERSION_KEY, RecordKind
 
 TEXT: Final = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 _TYPES: Final = {"string": TEXT, "int64": pyarrow.int64()}
@@ -23,9 +23,9 @@ _TYPES: Final = {"string": TEXT, "int64": pyarrow.int64()}
 SCHEMA: Final = pyarrow.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
 """The schema of a batch. Readers of a file see text in place of numbered words."""
 
-MOVED: Final = (Kind.DELIVERY, Kind.TRAFFIC, Kind.MESSAGE)
+MOVED: Final = (RecordKind.DELIVERY, RecordKind.TRAFFIC, RecordKind.MESSAGE)
 """Kinds with many records."""
-TOLD: Final = tuple(kind for kind in Kind if kind not in MOVED)
+TOLD: Final = tuple(kind for kind in RecordKind if kind not in MOVED)
 """Kinds with few records, in one row group: a small file is mostly footer, with every column of every row group."""
 
 RISING: Final = ("at_us", "took_us")

@@ -40,7 +40,7 @@ class NoTables(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReplayResult:
     """``from_us`` and ``to_us`` are None if nothing moved."""
 
     logs: str
@@ -67,14 +67,14 @@ class Result:
         return pa.Table.from_pylist([asdict(self)], SCHEMA)
 
 
-def read_result(directory: Path) -> Result:
+def read_result(directory: Path) -> ReplayResult:
     """Raise NoTables if no job, or a job of a newer amqpmesh, wrote the tables."""
     rows = read_table(directory, NAME).to_pylist()
     row = rows[0] if len(rows) == 1 else {}
     version = row.get("version")
     if version != VERSION:
         raise NoTables(f"{directory / NAME} has report version {version}: expected {VERSION}")
-    return Result(**row)
+    return ReplayResult(**row)
 
 
 def read_table(directory: Path, name: str) -> pa.Table:

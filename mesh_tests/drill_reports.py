@@ -8,15 +8,15 @@ from dataclasses import replace
 from mesh.drills.report import (
     AddressReport,
     Check,
-    Counts,
     Drawing,
+    DrillReport,
+    DrillVerdict,
     Example,
     FaultReport,
-    Latency,
-    Report,
-    Result,
+    FaultResult,
+    LatencyFigures,
+    MessageCounts,
     Series,
-    Verdict,
 )
 
 TYPES = ("anycast", "queue", "multicast", "topic", "anycast")
@@ -73,17 +73,17 @@ def dots(rng: random.Random, count: int, end_s: float, holes: list[tuple[float, 
     return tuple(sorted(made, key=lambda dot: dot[0]))
 
 
-def result(fault_id: str, address: str, outage_ms: float, counts: Counts, passed: bool = True) -> Result:
-    return Result(
+def result(fault_id: str, address: str, outage_ms: float, counts: MessageCounts, passed: bool = True) -> FaultResult:
+    return FaultResult(
         fault=fault_id,
         address=address,
         detection_ms=9.2,
         outage_ms=outage_ms,
         first_delivery_ms=outage_ms * 1.1,
         recovery_ms=outage_ms * 3,
-        before=Latency(2500, 0.7, 2.1, 6.0),
-        during=Latency(2500, 0.9, outage_ms * 0.9, outage_ms),
-        after=Latency(2500, 0.7, 2.2, 7.0),
+        before=LatencyFigures(2500, 0.7, 2.1, 6.0),
+        during=LatencyFigures(2500, 0.9, outage_ms * 0.9, outage_ms),
+        after=LatencyFigures(2500, 0.7, 2.2, 7.0),
         counts=counts,
         stalls=1,
         longest_stall_ms=104.0,
@@ -100,20 +100,20 @@ def ring(routers: int, brokers: tuple[tuple[str, tuple[str, ...]], ...] = (("b1"
     )
 
 
-def passing(addresses: int = 2, dots_each: int = 600, seed: int = 7) -> Report:
+def passing(addresses: int = 2, dots_each: int = 600, seed: int = 7) -> DrillReport:
     rng = random.Random(seed)
     names, end_s = NAMES[:addresses], 24.0
     holes = [(8.0, 8.4), (14.0, 14.5)]
     faults = (fault(1, "kill", ("r2",), 8.0, None), fault(2, "cut", ("r3", "r4"), 14.0, 18.0))
-    counts = Counts(attempted=6017, accepted=6017, received=6017)
-    return Report(
+    counts = MessageCounts(attempted=6017, accepted=6017, received=6017)
+    return DrillReport(
         drill="lose-a-router",
         title="Traffic survives the loss of r2, and then of the link between r3 and r4",
-        verdict=Verdict.PASS,
+        verdict=DrillVerdict.PASS,
         reasons=(),
         faults=faults,
         addresses=tuple(
-            AddressReport(name, TYPES[i], counts, Latency(6017, 0.7, 3.1, 18.2), RATE, 2, 104.0, 1)
+            AddressReport(name, TYPES[i], counts, LatencyFigures(6017, 0.7, 3.1, 18.2), RATE, 2, 104.0, 1)
             for i, name in enumerate(names)
         ),
         results=tuple(
@@ -145,21 +145,21 @@ def passing(addresses: int = 2, dots_each: int = 600, seed: int = 7) -> Report:
     )
 
 
-def failing() -> Report:
+def failing() -> DrillReport:
     report = passing(addresses=3)
     rng = random.Random(11)
     holes = [(8.0, 9.8), (14.0, 16.4)]
-    orders = Counts(6017, 5893, 0, 12, 104, 8, 5882, 13, 2, 7)
+    orders = MessageCounts(6017, 5893, 0, 12, 104, 8, 5882, 13, 2, 7)
     counts = {"orders": orders, "prices": replace(orders, attempted=6005, released=0, received=17_688)}
     results = (
-        result("1", "orders", 812.0, Counts(3000, 2900, 0, 12, 84, 4, 2887, 13, 0, 0), passed=False),
+        result("1", "orders", 812.0, MessageCounts(3000, 2900, 0, 12, 84, 4, 2887, 13, 0, 0), passed=False),
         *report.results[1:3],
         replace(result("2", "orders", 2404.0, orders, passed=False), recovery_ms=None),
         *report.results[4:],
     )
     return replace(
         report,
-        verdict=Verdict.FAIL,
+        verdict=DrillVerdict.FAIL,
         reasons=(
             "outage < 500ms: observed 2.4 s (cut r3-r4, orders)",
             "lost == 0: observed 13 (kill r2, orders)",
@@ -198,24 +198,24 @@ def failing() -> Report:
     )
 
 
-def invalid() -> Report:
+def invalid() -> DrillReport:
     report = passing()
     first, second = report.faults
     toothless = replace(second, did_bite=False, evidence=("no byte was dropped between r3 and r4",), detection_ms=None)
     return replace(
         report,
-        verdict=Verdict.INVALID,
+        verdict=DrillVerdict.INVALID,
         reasons=("cut r3-r4 had no proven effect",),
         faults=(first, replace(toothless, detected_by=None)),
     )
 
 
-def unknown() -> Report:
+def unknown() -> DrillReport:
     """Ended by Ctrl-C before the second fault."""
     report = passing()
     return replace(
         report,
-        verdict=Verdict.UNKNOWN,
+        verdict=DrillVerdict.UNKNOWN,
         reasons=("it was stopped by Ctrl-C after 9.1 s", "recovery < 5s: could not be measured"),
         faults=report.faults[:1],
         results=report.results[:2],
@@ -225,11 +225,11 @@ def unknown() -> Report:
     )
 
 
-def empty() -> Report:
+def empty() -> DrillReport:
     """Nothing flowed, nothing was injected."""
     return replace(
         passing(),
-        verdict=Verdict.INVALID,
+        verdict=DrillVerdict.INVALID,
         reasons=("nothing flowed: no producer got credit in 10 s",),
         faults=(),
         addresses=(),
@@ -246,17 +246,17 @@ def empty() -> Report:
     )
 
 
-def silent() -> Report:
+def silent() -> DrillReport:
     """Addresses without a single message."""
     report = passing()
-    nothing = Latency()
+    nothing = LatencyFigures()
     return replace(
         report,
-        verdict=Verdict.UNKNOWN,
+        verdict=DrillVerdict.UNKNOWN,
         reasons=("nothing was received",),
-        addresses=tuple(AddressReport(name, "queue", Counts(), nothing, RATE, 0, 0.0, 0) for name in NAMES[:2]),
+        addresses=tuple(AddressReport(name, "queue", MessageCounts(), nothing, RATE, 0, 0.0, 0) for name in NAMES[:2]),
         results=tuple(
-            Result("1", name, None, None, None, None, nothing, nothing, nothing, Counts(), 0, 0.0, False)
+            FaultResult("1", name, None, None, None, None, nothing, nothing, nothing, MessageCounts(), 0, 0.0, False)
             for name in NAMES[:2]
         ),
         series={
@@ -267,7 +267,7 @@ def silent() -> Report:
     )
 
 
-def large(faults: int = 20, addresses: int = 5) -> Report:
+def large(faults: int = 20, addresses: int = 5) -> DrillReport:
     """As much as anybody should have to scroll through."""
     report, rng, end_s = passing(), random.Random(3), 20.0 + 12 * faults
     made = tuple(
@@ -282,13 +282,13 @@ def large(faults: int = 20, addresses: int = 5) -> Report:
     )
     names = NAMES[:addresses]
     holes = [(each.at_s, each.at_s + 0.3) for each in made]
-    counts = Counts(130_000, 130_000, received=130_000)
+    counts = MessageCounts(130_000, 130_000, received=130_000)
     return replace(
         report,
         title="Twenty faults in a row, with five addresses",
         faults=made,
         addresses=tuple(
-            AddressReport(name, TYPES[i], counts, Latency(130_000, 0.7, 3.1, 300.0), RATE, 2, 104.0, 1)
+            AddressReport(name, TYPES[i], counts, LatencyFigures(130_000, 0.7, 3.1, 300.0), RATE, 2, 104.0, 1)
             for i, name in enumerate(names)
         ),
         results=tuple(
@@ -311,7 +311,7 @@ HOSTILE = (
 )
 
 
-def hostile() -> Report:
+def hostile() -> DrillReport:
     """Every text is an attempt to get out of where it stands."""
     report = failing()
     name = f"a{HOSTILE}"

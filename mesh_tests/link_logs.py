@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow
 
 from linklogs.parquet import batch_of_rows, metadata, open_writer
-from recording.columns import Kind
+from recording.columns import RecordKind
 
 NOTHING: Mapping[str, str] = {}
 Row = Mapping[str, str | int | None]
@@ -31,7 +31,7 @@ def write(
     path = root / f"node={node}" / f"hour={hour}" / f"{name}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_writer(path, {**metadata(node, RUN, "test"), **more}) as writer:
-        for kind in Kind:
+        for kind in RecordKind:
             of_kind = [row for row in rows if row["kind"] == kind]
             if of_kind:
                 writer.write_batch(batch_of_rows(of_kind))
@@ -50,22 +50,22 @@ def for_workers(*paths: Path, is_handed_over: bool = False) -> pyarrow.RecordBat
 
 
 def node(role: str = "router", **more: str | int) -> Row:
-    return {"kind": Kind.NODE, "event": "opened", "at_us": START_US, "run": RUN, "role": role, **more}
+    return {"kind": RecordKind.NODE, "event": "opened", "at_us": START_US, "run": RUN, "role": role, **more}
 
 
 def connection(number: int, role: str, **facts: str | int) -> Row:
-    opened = {"kind": Kind.CONNECTION, "event": "opened", "at_us": START_US, "run": RUN}
+    opened = {"kind": RecordKind.CONNECTION, "event": "opened", "at_us": START_US, "run": RUN}
     return {**opened, "connection": number, "role": role, **facts}
 
 
 def link(number: int, role: str, direction: str, **facts: str | int) -> Row:
-    opened = {"kind": Kind.LINK, "event": "opened", "at_us": START_US, "run": RUN}
+    opened = {"kind": RecordKind.LINK, "event": "opened", "at_us": START_US, "run": RUN}
     return {**opened, "link": number, "role": role, "direction": direction, "connection": 1, **facts}
 
 
 def delivery(at_s: float, incoming: int, outgoing: int, took_us: int = 1000, **more: str | int) -> Row:
     """At so many seconds after the start."""
-    moved = {"kind": Kind.DELIVERY, "at_us": START_US + round(at_s * S), "run": RUN}
+    moved = {"kind": RecordKind.DELIVERY, "at_us": START_US + round(at_s * S), "run": RUN}
     rest = {"outcome": "accepted", "part": "whole", "count": 1, "size_bytes": 100, "took_us": took_us}
     return {**moved, "incoming": incoming, "outgoing": outgoing, **rest, **more}
 

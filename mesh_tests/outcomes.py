@@ -6,7 +6,7 @@ from typing import cast
 
 from mesh.simulation.clients import told as told
 from wire import data
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected, set_outcome
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeCode, rejected, set_outcome
 from wire.engine import Pointer, lib, pointer_to
 
 REFUSED = rejected("amqp:not-allowed", "no")
@@ -15,14 +15,14 @@ EVERY_KIND = (
     RELEASED,
     REFUSED,
     rejected("com.example:custom", "a condition that AMQP does not define"),
-    Outcome(Kind.MODIFIED),
+    Outcome(OutcomeCode.MODIFIED),
     MODIFIED_FAILED,
-    Outcome(Kind.MODIFIED, undeliverable_here=True),
-    Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"why": "broken", "times": 3}),
-    Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"why": "all of it"}),
+    Outcome(OutcomeCode.MODIFIED, undeliverable_here=True),
+    Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={"why": "broken", "times": 3}),
+    Outcome(OutcomeCode.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"why": "all of it"}),
 )
 
-_TRANSACTIONAL = Outcome(cast("Kind", 0x34))
+_TRANSACTIONAL = Outcome(cast("OutcomeCode", 0x34))
 
 
 def set_transactional(delivery: Pointer) -> None:

@@ -26,7 +26,7 @@ REPLACES_KEY: Final = "amqpmesh.replaces"
 """JSON list of file names in the same directory: the file holds all records of the named files, which count no more."""
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     """Subject of a record."""
 
     NODE = "node"
@@ -51,7 +51,7 @@ class Kind(StrEnum):
     """Messages that entered or left a queue."""
 
 
-class Event(StrEnum):
+class RecordEvent(StrEnum):
     """Event that happened to the subject of the record."""
 
     LIVE = "live"
@@ -75,7 +75,7 @@ class Event(StrEnum):
     """The message left for another reason: refused where there is no such queue, dropped, purged, moved, queue gone."""
 
 
-class Outcome(StrEnum):
+class RecordOutcome(StrEnum):
     """Outcome of a delivery. [3.4]"""
 
     ACCEPTED = "accepted"
@@ -88,7 +88,7 @@ class Outcome(StrEnum):
     SENDER_LOST = "sender_lost"
 
 
-class Part(StrEnum):
+class DeliveryPart(StrEnum):
     """Part of a delivery's way through the node. WHOLE and MANY count arrivals, WHOLE and COPY count departures."""
 
     WHOLE = "whole"
@@ -105,7 +105,7 @@ class Column:
     name: str
     type: str
     meaning: str
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[RecordKind, ...] = ()
 
 
 STOPPED: Final = "stopped"
@@ -116,8 +116,8 @@ FAILED: Final = "failed"
 STILL_S: Final = 10
 """A link without a move for so long stands still. Dispatch, too, takes deliveries for stuck from then on."""
 
-_MOVED = (Kind.DELIVERY, Kind.TRAFFIC)
-_COUNTED = (*_MOVED, Kind.MESSAGE)
+_MOVED = (RecordKind.DELIVERY, RecordKind.TRAFFIC)
+_COUNTED = (*_MOVED, RecordKind.MESSAGE)
 
 COLUMNS: Final = (
     Column("kind", "string", "subject of the record"),
@@ -132,46 +132,53 @@ COLUMNS: Final = (
     Column("part", "string", "part of the delivery's way through the node: the whole way, or a part of a multicast",
            _MOVED),
     Column("count", "int64", "number of deliveries, messages, copies, drains or records; 1 in a `delivery`",
-           (*_COUNTED, Kind.CREDIT, Kind.DROP, Kind.NODE)),
+           (*_COUNTED, RecordKind.CREDIT, RecordKind.DROP, RecordKind.NODE)),
     Column("size_bytes", "int64", "size of all deliveries or messages that the record counts", _COUNTED),
     Column("took_us", "int64", "latency from start to settlement, or a `message`'s time in the queue; the longest of "
            "several, since all of them are in one latency bucket", _COUNTED),
-    Column("connection", "int64", "number of the connection", (Kind.CONNECTION, Kind.LINK)),
-    Column("link", "int64", "number of the link", (Kind.LINK, Kind.CREDIT, Kind.DROP)),
-    Column("queue", "int64", "number of the queue", (Kind.QUEUE, Kind.MESSAGE)),
+    Column("connection", "int64", "number of the connection", (RecordKind.CONNECTION, RecordKind.LINK)),
+    Column("link", "int64", "number of the link", (RecordKind.LINK, RecordKind.CREDIT, RecordKind.DROP)),
+    Column("queue", "int64", "number of the queue", (RecordKind.QUEUE, RecordKind.MESSAGE)),
     Column("role", "string", "role of a connection: client, router, edge, broker, operator; of a link: producer, "
            "consumer, circuit, broker, route; of a node: router, edge, broker",
-           (Kind.NODE, Kind.CONNECTION, Kind.LINK)),
-    Column("direction", "string", "direction of the link as the node sees it: incoming or outgoing", (Kind.LINK,)),
-    Column("container", "string", "container-id of the peer", (Kind.CONNECTION, Kind.LINK)),
-    Column("user", "string", "authenticated user", (Kind.CONNECTION, Kind.LINK)),
-    Column("remote_address", "string", "host and port of the peer", (Kind.CONNECTION, Kind.LINK)),
-    Column("address", "string", "address of the link or queue", (Kind.LINK, Kind.QUEUE)),
-    Column("treatment", "string", "treatment of the address: closest, balanced, multicast, queue, topic", (Kind.LINK,)),
-    Column("name", "string", "name of a link; subscriber of a queue that is a subscription", (Kind.LINK, Kind.QUEUE)),
-    Column("ingress", "string", "ingress of a circuit: router where its messages enter the mesh", (Kind.LINK,)),
-    Column("egress", "string", "egress of a circuit or path: router at the other end", (Kind.LINK, Kind.PATH)),
-    Column("path", "string", "routers of the path from this node on, with > between them", (Kind.LINK, Kind.PATH)),
-    Column("cost", "int64", "cost of the neighbor's connection, or of the path", (Kind.NEIGHBOR, Kind.PATH)),
-    Column("neighbor", "string", "router at the other end of the connection", (Kind.NEIGHBOR,)),
+           (RecordKind.NODE, RecordKind.CONNECTION, RecordKind.LINK)),
+    Column("direction", "string", "direction of the link as the node sees it: incoming or outgoing",
+    (RecordKind.LINK,)),
+    Column("container", "string", "container-id of the peer", (RecordKind.CONNECTION, RecordKind.LINK)),
+    Column("user", "string", "authenticated user", (RecordKind.CONNECTION, RecordKind.LINK)),
+    Column("remote_address", "string", "host and port of the peer", (RecordKind.CONNECTION, RecordKind.LINK)),
+    Column("address", "string", "address of the link or queue", (RecordKind.LINK, RecordKind.QUEUE)),
+    Column("treatment", "string", "treatment of the address: closest, balanced, multicast, queue, topic",
+    (RecordKind.LINK,)),
+    Column("name", "string", "name of a link; subscriber of a queue that is a subscription", (RecordKind.LINK,
+    RecordKind.QUEUE)),
+    Column("ingress", "string", "ingress of a circuit: router where its messages enter the mesh", (RecordKind.LINK,)),
+    Column("egress", "string", "egress of a circuit or path: router at the other end", (RecordKind.LINK,
+    RecordKind.PATH)),
+    Column("path", "string", "routers of the path from this node on, with > between them", (RecordKind.LINK,
+    RecordKind.PATH)),
+    Column("cost", "int64", "cost of the neighbor's connection, or of the path", (RecordKind.NEIGHBOR,
+    RecordKind.PATH)),
+    Column("neighbor", "string", "router at the other end of the connection", (RecordKind.NEIGHBOR,)),
     Column("credit", "int64", "credit of the link; recorded in the link's first second, after 10 s without a move, "
-           "and after a lack of credit, since the credit of a link at work changes all the time", (Kind.CREDIT,)),
-    Column("starved_us", "int64", "time without credit since the previous record", (Kind.CREDIT,)),
+           "and after a lack of credit, since the credit of a link at work changes all the time", (RecordKind.CREDIT,)),
+    Column("starved_us", "int64", "time without credit since the previous record", (RecordKind.CREDIT,)),
     Column("cause", "string", "reason for the end (of a node: `stopped`, `failed`), for a drop, or for the lack of "
            "credit (`no_taker`, `takers`; at a broker `full_queue`, `disk`, `memory`); a condition that the peer "
            "gave stands behind `by the peer: `",
-           (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
+           (RecordKind.NODE, RecordKind.CONNECTION, RecordKind.LINK, RecordKind.NEIGHBOR, RecordKind.CREDIT,
+           RecordKind.DROP)),
     Column("unsettled_count", "int64", "deliveries that wait for an outcome, of an outgoing link without a move for "
-           f"{STILL_S} s; 0 while deliveries move", (Kind.CREDIT,)),
-    Column("depth_count", "int64", "number of messages in the queue", (Kind.QUEUE,)),
-    Column("depth_bytes", "int64", "size of all messages in the queue", (Kind.QUEUE,)),
+           f"{STILL_S} s; 0 while deliveries move", (RecordKind.CREDIT,)),
+    Column("depth_count", "int64", "number of messages in the queue", (RecordKind.QUEUE,)),
+    Column("depth_bytes", "int64", "size of all messages in the queue", (RecordKind.QUEUE,)),
     Column("acquired_count", "int64", "number of messages in the queue that consumers have, without an outcome yet",
-           (Kind.QUEUE,)),
+           (RecordKind.QUEUE,)),
     Column("oldest_us", "int64", "age of the oldest message since it came to the broker, also if it was moved to "
-           "this queue later, as dead letters are", (Kind.QUEUE,)),
-    Column("clock_us", "int64", "time by which the wall clock is ahead of the monotonic clock", (Kind.NODE,)),
-    Column("topology", "string", "SHA-256 of the topology file", (Kind.NODE,)),
-    Column("version", "string", "version of amqpmesh", (Kind.NODE,)),
+           "this queue later, as dead letters are", (RecordKind.QUEUE,)),
+    Column("clock_us", "int64", "time by which the wall clock is ahead of the monotonic clock", (RecordKind.NODE,)),
+    Column("topology", "string", "SHA-256 of the topology file", (RecordKind.NODE,)),
+    Column("version", "string", "version of amqpmesh", (RecordKind.NODE,)),
 )  # fmt: skip
 """All columns, in the order of the files."""
 

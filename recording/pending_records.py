@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 Row = dict[str, Any]
 _Thing = tuple[str, object]
 
 _NAMED_BY: Final = {
-    Kind.CONNECTION: "connection",
-    Kind.LINK: "link",
-    Kind.CREDIT: "link",
-    Kind.DROP: "link",
-    Kind.NEIGHBOR: "neighbor",
-    Kind.PATH: "egress",
-    Kind.QUEUE: "queue",
+    RecordKind.CONNECTION: "connection",
+    RecordKind.LINK: "link",
+    RecordKind.CREDIT: "link",
+    RecordKind.DROP: "link",
+    RecordKind.NEIGHBOR: "neighbor",
+    RecordKind.PATH: "egress",
+    RecordKind.QUEUE: "queue",
 }
 _ADDED_UP: Final = ("starved_us", "count")
 """Columns that cover the time between two records, so values of delayed rows are added up."""
@@ -36,7 +36,7 @@ class _Late:
     is_heard_of: bool
 
 
-class Untold:
+class PendingRecords:
     """Delayed rows, the oldest first.
 
     Always: at most one row for each thing that exists, or that the reader believes to exist.
@@ -53,13 +53,13 @@ class Untold:
         thing = _thing_of(row)
         if thing is None:
             return
-        if row.get("event") == Event.CLOSED:
+        if row.get("event") == RecordEvent.CLOSED:
             self._close(thing, row)
         elif thing in self._late:
             self._late[thing].row = _both(self._late[thing].row, row)
         else:
-            is_new = row.get("event") == Event.OPENED
-            self._late[thing] = _Late(row | {"event": Event.LIVE} if is_new else row, not is_new)
+            is_new = row.get("event") == RecordEvent.OPENED
+            self._late[thing] = _Late(row | {"event": RecordEvent.LIVE} if is_new else row, not is_new)
 
     def first(self) -> Row:
         return next(iter(self._late.values())).row
@@ -72,22 +72,22 @@ class Untold:
         if before is None or before.is_heard_of:
             # Move to the end, behind delayed rows about the credit of the link.
             self._late[thing] = _Late(row, is_heard_of=True)
-        elif thing[0] == Kind.LINK:
-            for what in (Kind.CREDIT, Event.DRAIN, Kind.DROP):
+        elif thing[0] == RecordKind.LINK:
+            for what in (RecordKind.CREDIT, RecordEvent.DRAIN, RecordKind.DROP):
                 self._late.pop((what, thing[1]), None)
 
 
 def _thing_of(row: Row) -> _Thing | None:
     """Return the key of the row's subject. Drains that a receiver asked for have another key than the link's credit."""
-    kind = Kind(row["kind"])
-    what = Event.DRAIN if row.get("event") == Event.DRAIN else kind
+    kind = RecordKind(row["kind"])
+    what = RecordEvent.DRAIN if row.get("event") == RecordEvent.DRAIN else kind
     return (what, row[_NAMED_BY[kind]]) if kind in _NAMED_BY else None
 
 
 def _both(before: Row, after: Row) -> Row:
-    if before.get("event") == Event.CLOSED or after.get("event") == Event.OPENED:
+    if before.get("event") == RecordEvent.CLOSED or after.get("event") == RecordEvent.OPENED:
         # The thing exists again: its state before the end is past.
-        return after | {"event": Event.LIVE}
+        return after | {"event": RecordEvent.LIVE}
     if "depth_count" in after:
         # An empty queue has no oldest message: drop the age from the row before.
         before = {name: value for name, value in before.items() if name != "oldest_us"}

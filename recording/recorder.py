@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from addressing.topology.model import Topology
-from recording.columns import FAILED, STOPPED, Event, Kind
+from recording.columns import FAILED, STOPPED, RecordEvent, RecordKind
 from recording.records import Recorder
 from recording.ring_file import RingFile
 from wire.driver import Driver
@@ -45,7 +45,7 @@ def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) 
         cause = STOPPED
     finally:
         recorder.end_second()
-        recorder.tell_last({"kind": Kind.NODE, "event": Event.CLOSED, "cause": cause})
+        recorder.tell_last({"kind": RecordKind.NODE, "event": RecordEvent.CLOSED, "cause": cause})
         recorder.close()
         if ring is not None:
             ring.close()

@@ -1,7 +1,7 @@
 from cpython.buffer cimport Py_buffer
 
 from wire.proton cimport pn_delivery_t
-from recording.traffic cimport Traffic
+from recording.traffic cimport TrafficSums
 
 
 cdef enum:
@@ -53,7 +53,7 @@ cdef class Recorder:
     # Wall clock less monotonic clock at the node's start.
     cdef long long wall_offset_ms
     cdef unsigned int last_number
-    cdef Traffic traffic
+    cdef TrafficSums traffic
     # Ends of links and queues that came or went: (end, is there, error); then ends with news at the end of the second.
     cdef list changes
     cdef list restless

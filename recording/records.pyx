@@ -17,7 +17,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
 from wire.proton cimport pn
-from recording.traffic cimport Alike, Traffic
+from recording.traffic cimport Alike, TrafficSums
 
 from recording import ring_format as ring
 
@@ -55,7 +55,7 @@ cdef class Recorder:
         self.changes, self.restless, self.moved = [], [], []
         if memory is None:
             return
-        self.traffic = Traffic()
+        self.traffic = TrafficSums()
         PyObject_GetBuffer(memory, &self.buffer, PyBUF_WRITABLE)
         self.has_buffer = True
         self.level = RECORD_LEVELS[level]

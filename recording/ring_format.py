@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from recording.columns import Event, Kind, Outcome, Part
+from recording.columns import DeliveryPart, RecordEvent, RecordKind, RecordOutcome
 
 MAGIC: Final = b"AMQring1"
 HEADER_BYTES: Final = 4096
@@ -50,25 +50,25 @@ TRAFFIC: Final = 2
 TEXT: Final = 255
 
 KINDS: Final = {
-    DELIVERY: (Kind.DELIVERY, None),
-    TRAFFIC: (Kind.TRAFFIC, None),
-    3: (Kind.MESSAGE, Event.ENQUEUED),
-    4: (Kind.MESSAGE, Event.DEQUEUED),
-    5: (Kind.MESSAGE, Event.EXPIRED),
-    6: (Kind.MESSAGE, Event.DEAD_LETTERED),
-    7: (Kind.MESSAGE, Event.REMOVED),
+    DELIVERY: (RecordKind.DELIVERY, None),
+    TRAFFIC: (RecordKind.TRAFFIC, None),
+    3: (RecordKind.MESSAGE, RecordEvent.ENQUEUED),
+    4: (RecordKind.MESSAGE, RecordEvent.DEQUEUED),
+    5: (RecordKind.MESSAGE, RecordEvent.EXPIRED),
+    6: (RecordKind.MESSAGE, RecordEvent.DEAD_LETTERED),
+    7: (RecordKind.MESSAGE, RecordEvent.REMOVED),
 }
 """Kind and event by code, for slots that are complete records."""
 
 OUTCOMES: Final = {
-    0: Outcome.NONE,
-    1: Outcome.ABORTED,
-    2: Outcome.SENDER_LOST,
-    0x24: Outcome.ACCEPTED,
-    0x25: Outcome.REJECTED,
-    0x26: Outcome.RELEASED,
-    0x27: Outcome.MODIFIED,
+    0: RecordOutcome.NONE,
+    1: RecordOutcome.ABORTED,
+    2: RecordOutcome.SENDER_LOST,
+    0x24: RecordOutcome.ACCEPTED,
+    0x25: RecordOutcome.REJECTED,
+    0x26: RecordOutcome.RELEASED,
+    0x27: RecordOutcome.MODIFIED,
 }
 """Outcome by code; from 0x24 on, codes are descriptors of delivery states. [3.4]"""
 
-PARTS: Final = {0: Part.WHOLE, 1: Part.MANY, 2: Part.COPY}
+PARTS: Final = {0: DeliveryPart.WHOLE, 1: DeliveryPart.MANY, 2: DeliveryPart.COPY}

@@ -31,7 +31,7 @@ class LinkEnd(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Has:
+class LinkCounts:
     """State of a link, in numbers of deliveries."""
 
     credit: int
@@ -48,7 +48,7 @@ class _Link:
     end: LinkEnd
     seen: tuple[int, int | None, int] | None = None
     since_s: float = 0.0
-    told: Has | None = None
+    told: LinkCounts | None = None
 
 
 class Standstill:
@@ -57,7 +57,7 @@ class Standstill:
     Always: a link that needs no look has stood still for STILL_S, and its state was recorded then.
     """
 
-    def __init__(self, tell: Callable[[int, Has], None]) -> None:
+    def __init__(self, tell: Callable[[int, LinkCounts], None]) -> None:
         self._tell = tell
         self._links: dict[int, _Link] = {}
         self._moving: dict[int, _Link] = {}
@@ -77,7 +77,7 @@ class Standstill:
         """Note that another record has given the credit of an incoming link."""
         link = self._links.get(number)
         if link is not None:
-            link.told = Has(credit, None)
+            link.told = LinkCounts(credit, None)
 
     def forget(self, number: int) -> None:
         self._links.pop(number, None)
@@ -97,7 +97,7 @@ class Standstill:
         if seen != link.seen:
             link.seen, link.since_s = seen, now
         is_still = now - link.since_s >= STILL_S
-        has = Has(max(0, end.credit), kept if is_still or kept is None else 0)
+        has = LinkCounts(max(0, end.credit), kept if is_still or kept is None else 0)
         if has != link.told and (is_still or link.told is None or link.told.is_held_up):
             link.told = has
             self._tell(number, has)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from recording.columns import Event, Kind
-from recording.pending_records import Untold
+from recording.columns import RecordEvent, RecordKind
+from recording.pending_records import PendingRecords
 from recording.records import Recorder
-from recording.standstill import Has, LinkEnd, Standstill
-from wire.ended import without_words
+from recording.standstill import LinkCounts, LinkEnd, Standstill
+from wire.end_reasons import without_words
 from wire.endpoint import Endpoint
 from wire.link import IncomingLink
 
@@ -24,7 +24,7 @@ LEAST_STARVED_US: Final = 1000
 """Less time without credit in a second is not recorded: credit that returns before the next message is normal."""
 
 
-class Thirsty(Protocol):
+class StarvedEnd(Protocol):
     """The incoming end of a link, which measures how long the sender had no credit."""
 
     @property
@@ -34,18 +34,18 @@ class Thirsty(Protocol):
     def take_starved_us(self) -> int: ...
 
 
-class Teller:
+class StateRecorder:
     """Writes state records. A row without room in the ring is written later, so that readers know the state again."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._untold = Untold()
+        self._untold = PendingRecords()
         self._starving: dict[int, Any] = {}
         """Ends of links whose senders have or had no credit, by link number; recorded in turn."""
         self.standstill = Standstill(self._tell_what_it_has)
         self.is_on = recorder.capacity > 0
 
-    def tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
+    def tell(self, kind: RecordKind, event: RecordEvent | None, **columns: Any) -> None:
         """Record a row. ``columns`` that are None are left out."""
         said = {"kind": kind, "event": event, **columns}
         row = {name: value for name, value in said.items() if value is not None}
@@ -61,8 +61,8 @@ class Teller:
         """Record a connection after the peer's OPEN, which names the peer."""
         remote, peer = endpoint.remote, endpoint.peer
         self.tell(
-            Kind.CONNECTION,
-            Event.OPENED,
+            RecordKind.CONNECTION,
+            RecordEvent.OPENED,
             connection=connection,
             role=role,
             container=remote.container_id if remote is not None else None,
@@ -75,23 +75,23 @@ class Teller:
         cause = without_words(reason)
         for link in links:
             self.tell_detached(link, connection, cause)
-        self.tell(Kind.CONNECTION, Event.CLOSED, connection=connection, cause=cause)
+        self.tell(RecordKind.CONNECTION, RecordEvent.CLOSED, connection=connection, cause=cause)
 
     # Links
     def tell_detached(self, link: int, connection: int, cause: str | None) -> None:
         self._starving.pop(link, None)
         self.standstill.forget(link)
-        self.tell(Kind.LINK, Event.CLOSED, link=link, connection=connection, cause=cause)
+        self.tell(RecordKind.LINK, RecordEvent.CLOSED, link=link, connection=connection, cause=cause)
 
     def is_moving(self, link: int, end: LinkEnd) -> None:
         """Note that a link is new, or may have changed, for a look at the end of the second."""
         self.standstill.on_move(link, end)
 
-    def _tell_what_it_has(self, link: int, has: Has) -> None:
-        self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=has.credit, unsettled_count=has.unsettled)
+    def _tell_what_it_has(self, link: int, has: LinkCounts) -> None:
+        self.tell(RecordKind.CREDIT, RecordEvent.CHANGED, link=link, credit=has.credit, unsettled_count=has.unsettled)
 
     # Time without credit
-    def is_starving(self, link: int, end: Thirsty) -> None:
+    def is_starving(self, link: int, end: StarvedEnd) -> None:
         """Note that the sender of a link has or had no credit, for a record at the end of the second."""
         self._starving[link] = end
 
@@ -108,11 +108,13 @@ class Teller:
                 if end.starves:
                     self._starving[link] = end
 
-    def tell_credit(self, link: int, end: Thirsty, cause: str) -> None:
+    def tell_credit(self, link: int, end: StarvedEnd, cause: str) -> None:
         starved_us = end.take_starved_us()
         if starved_us >= LEAST_STARVED_US:
             credit = max(0, end.link.credit)
-            self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=credit, starved_us=starved_us, cause=cause)
+            self.tell(
+                RecordKind.CREDIT, RecordEvent.CHANGED, link=link, credit=credit, starved_us=starved_us, cause=cause
+            )
             self.standstill.on_told(link, credit)
 
     # Time

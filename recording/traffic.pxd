@@ -10,7 +10,7 @@ ctypedef struct Alike:
     unsigned int size_bytes
 
 
-cdef class Traffic:
+cdef class TrafficSums:
     cdef Alike *table
     cdef unsigned int *places  # places in use, in order of arrival
     cdef readonly unsigned int used

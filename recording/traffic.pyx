@@ -17,7 +17,7 @@ cdef enum:
 cdef unsigned int LARGEST = 0xFFFFFFFF
 
 
-cdef class Traffic:
+cdef class TrafficSums:
     """Sums for at most ``MOST`` groups of equal deliveries at a time."""
 
     def __cinit__(self):

@@ -18,15 +18,15 @@ from router.circuits.circuits import Circuits
 from router.circuits.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.connections.brokers import Brokers
 from router.distribution.address_circuits import AddressCircuits
+from router.distribution.attach_waits import AttachWaits
 from router.distribution.branches import Branches
 from router.distribution.broker_links import BrokerLinks
-from router.distribution.changed_addresses import Changed
-from router.distribution.entries import Entry
-from router.distribution.joining import Joining
-from router.distribution.reach import Reach
+from router.distribution.changed_addresses import ChangedAddresses
+from router.distribution.entries import AddressEntry
+from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
 from router.fallback.announcements import Advertise
-from router.fallback.context import Ways
+from router.fallback.context import FallbackServices
 from router.fallback.fallbacks import Fallbacks
 from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
@@ -35,8 +35,8 @@ from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
-from router.routing.edges import Edges
-from router.routing.messages import Level
+from router.routing.edges import EdgeRouters
+from router.routing.messages import ReachLevel
 from router.timers import Timers
 from wire.errors import AmqpError
 from wire.link import IncomingLink, OutgoingLink
@@ -47,14 +47,14 @@ _MOST_AT_ONCE = 64
 """Addresses settled in one turn: other inputs come in between, and the next hop can start on the first circuits."""
 
 
-class Addresses:
+class RouterAddresses:
     """Owner of every group. ``advertise(key, is_there)`` tells other routers; ``tell_edges()`` answers edge routers."""
 
     def __init__(
         self,
-        reach: Reach,
+        reach: AddressReach,
         book: AddressBook,
-        edges: Edges,
+        edges: EdgeRouters,
         circuits: Circuits,
         brokers: Brokers,
         timers: Timers,
@@ -80,11 +80,13 @@ class Addresses:
         self._circuits = AddressCircuits(self._reach, circuits, self._upkeep, timers, self.on_group_changed)
         self._branches = Branches(self._reach, circuits, self._upkeep, timers)
         self._broker_links = BrokerLinks(self._reach, brokers, self._upkeep, settings.link_capacity)
-        ways = Ways(self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s)
+        ways = FallbackServices(
+            self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s
+        )
         self._fallbacks = Fallbacks(book, ways, advertise, emit)
-        self._entries: dict[tuple[str, int], Entry] = {}
-        self._changed = Changed()
-        self._joining = Joining(self._reach, timers, settings.path_wait_s, self._changed.add)
+        self._entries: dict[tuple[str, int], AddressEntry] = {}
+        self._changed = ChangedAddresses()
+        self._joining = AttachWaits(self._reach, timers, settings.path_wait_s, self._changed.add)
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
@@ -94,7 +96,7 @@ class Addresses:
     def group(self, policy: AddressPolicy, phase: int = 0) -> AddressGroup:
         return self._entry(policy, phase).group
 
-    def _entry(self, policy: AddressPolicy, phase: int) -> Entry:
+    def _entry(self, policy: AddressPolicy, phase: int) -> AddressEntry:
         key = (policy.address, phase)
         entry = self._entries.get(key)
         if entry is None:
@@ -102,17 +104,17 @@ class Addresses:
             self._changed.add(entry)
         return entry
 
-    def _make(self, policy: AddressPolicy, phase: int) -> Entry:
+    def _make(self, policy: AddressPolicy, phase: int) -> AddressEntry:
         given = (policy.address, phase, self._timers, self._settings, self, self._copies, self._recorder)
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
-            return Entry(policy, Multicast(*given, **options))
+            return AddressEntry(policy, Multicast(*given, **options))
         make: Callable[..., Anycast] = Anycast
         if phase == 0 and self._reach.may_fall_back(policy):
             make = partial(AnycastWithFallback, on_despair=self._fallbacks.on_despair)
         is_closest = policy.distribution is Distribution.CLOSEST
         anycast = make(*given, closest=is_closest, spills=policy.spill, is_retransmitted=policy.retransmit, **options)
-        entry = Entry(policy, anycast)
+        entry = AddressEntry(policy, anycast)
         if isinstance(anycast, AnycastWithFallback):
             self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))
         return entry
@@ -265,28 +267,28 @@ class Addresses:
     def _deny(self, key: str) -> None:
         """The key is malformed or belongs to another topology: answer the edge routers that the key has no taker."""
         for edge in self._edges.asking(key):
-            self._edges.note(edge, key, Level.NONE)
+            self._edges.note(edge, key, ReachLevel.NONE)
             self._has_news = True
 
-    def _settle_asked(self, entry: Entry) -> None:
+    def _settle_asked(self, entry: AddressEntry) -> None:
         key = entry.key
         for edge in self._edges.asking(key):
             level = self._reach.level(entry, edge)
-            if level is not Level.TAKEN and self._fallbacks.is_kept(entry.policy):
-                level = Level.TAKEN
+            if level is not ReachLevel.TAKEN and self._fallbacks.is_kept(entry.policy):
+                level = ReachLevel.TAKEN
             before = self._edges.note(edge, key, level)
             self._has_news = self._has_news or before is not level
-            if before is Level.TAKEN and level is not Level.TAKEN:
+            if before is ReachLevel.TAKEN and level is not ReachLevel.TAKEN:
                 self._give_back_later(entry, edge)
 
-    def _give_back_later(self, entry: Entry, edge: str) -> None:
+    def _give_back_later(self, entry: AddressEntry, edge: str) -> None:
         """Only this edge still takes the address: hold its deliveries for a while, as after the last taker leaves."""
         self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
 
-    def _give_back(self, entry: Entry, edge: str) -> None:
+    def _give_back(self, entry: AddressEntry, edge: str) -> None:
         number, group = self._reach.edge_number(edge), entry.group
         is_there = number and any(inlet.shuns == number for inlet in group.inlets)
-        if is_there and self._reach.level(entry, edge) is not Level.TAKEN:
+        if is_there and self._reach.level(entry, edge) is not ReachLevel.TAKEN:
             group.give_back_to(number)
             self._give_back_later(entry, edge)
 
@@ -328,7 +330,7 @@ class Addresses:
         """The node settles again after its timers ran."""
         self._has_more = False
 
-    def _settle(self, key: tuple[str, int], entry: Entry) -> None:
+    def _settle(self, key: tuple[str, int], entry: AddressEntry) -> None:
         group = entry.group
         self._reach.follow(entry)
         if isinstance(group, Multicast):
@@ -358,12 +360,12 @@ class Addresses:
             self._fallbacks.drop(entry)
             self._reach.forget(entry)
 
-    def _is_over(self, entry: Entry) -> bool:
+    def _is_over(self, entry: AddressEntry) -> bool:
         """True if the uplink of this edge router says that a dynamic address is gone."""
         return self._reach.is_edge and bool(router_of(entry.policy.address)) and not self._reach.is_announced(entry)
 
     @staticmethod
-    def _may_be_kept(entry: Entry) -> bool:
+    def _may_be_kept(entry: AddressEntry) -> bool:
         """True if a broker may take deliveries without other takers."""
         return entry.policy.kind.is_stored or bool(entry.policy.fallback)
 
@@ -380,7 +382,7 @@ class Addresses:
         for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
             inlet.expel(AmqpError(NO_TAKER, f"address {group.address!r} no longer has a receiver"))
 
-    def _is_awaited(self, entry: Entry) -> bool:
+    def _is_awaited(self, entry: AddressEntry) -> bool:
         """True if the entry must stay although it has no ends.
 
         Other routers have consumers of a queue with a broker here, this router keeps the entry's fallback, or an edge
@@ -390,7 +392,7 @@ class Addresses:
             return True
         return entry.group.phase == 1 and self._hosts(entry.policy) and bool(self._reach.takers(entry))
 
-    def _settle_advertisement(self, entry: Entry) -> None:
+    def _settle_advertisement(self, entry: AddressEntry) -> None:
         key = self._reach.told_key(entry)
         is_taken_here = bool(entry.joiners) or any(taker.cost == 0 for taker in entry.group.takers)
         has_taker = is_taken_here or bool(self._reach.behind(entry))

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from addressing.book import AddressBook
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 from recording.records import Recorder
-from recording.state_records import AT_ONCE, Teller
+from recording.state_records import AT_ONCE, StateRecorder
 from router.circuits.spec import CIRCUIT, CircuitSpec
 from router.connections.peers import RouterConnection
 from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.events import NeighborDown, NeighborExpired
 from router.routing.snapshot import RoutingSnapshot
-from wire import ended
+from wire import end_reasons
 from wire.link import IncomingLink, Link
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
@@ -28,12 +28,12 @@ _CLIENT, _BROKER = "client", "broker"
 _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
 
-class LinkLog:
+class RouterLinkLog:
     """``routing`` returns the neighbors and paths."""
 
     def __init__(self, recorder: Recorder, book: AddressBook, routing: Callable[[], RoutingSnapshot]) -> None:
         self._recorder = recorder
-        self._teller = Teller(recorder)
+        self._teller = StateRecorder(recorder)
         self._tell = self._teller.tell
         self._book = book
         self._arriving: dict[int, RouterConnection] = {}
@@ -80,9 +80,9 @@ class LinkLog:
                 if is_there:
                     self._on_link(end)
                 elif end.link.endpoint.owner.number == lost:
-                    self._on_link_left(end, ended.without_words(reason))
+                    self._on_link_left(end, end_reasons.without_words(reason))
                 else:
-                    self._on_link_left(end, ended.told(error))
+                    self._on_link_left(end, end_reasons.told(error))
 
     def _on_link(self, end: Inlet | Taker) -> None:
         link = end.link
@@ -97,8 +97,8 @@ class LinkLog:
         if policy is not None and policy.link_log is not None:
             end.record_at(self._recorder.level_of(policy.link_log))
         self._tell(
-            Kind.LINK,
-            Event.OPENED,
+            RecordKind.LINK,
+            RecordEvent.OPENED,
             link=end.number,
             connection=connection.number,
             role=_role_of(end, connection.kind),
@@ -145,9 +145,11 @@ class LinkLog:
         if not self._is_known(taker):
             return
         if missed:
-            self._tell(Kind.DROP, None, link=taker.number, count=missed, cause="stalled")
+            self._tell(RecordKind.DROP, None, link=taker.number, count=missed, cause="stalled")
         if drains:
-            self._tell(Kind.CREDIT, Event.DRAIN, link=taker.number, count=drains, credit=max(0, taker.credit))
+            self._tell(
+                RecordKind.CREDIT, RecordEvent.DRAIN, link=taker.number, count=drains, credit=max(0, taker.credit)
+            )
 
     def _note(self, end: Inlet | Taker) -> None:
         end.rest()
@@ -177,7 +179,7 @@ class LinkLog:
     def _lose(self, router: str, cause: str) -> None:
         cost = self._neighbors.pop(router, None)
         if cost is not None:
-            self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=cost, cause=cause)
+            self._tell(RecordKind.NEIGHBOR, RecordEvent.CLOSED, neighbor=router, cost=cost, cause=cause)
 
     def _compare(self) -> None:
         """Record the changes of neighbors, and of the cheapest path to each router."""
@@ -189,22 +191,22 @@ class LinkLog:
     def _compare_neighbors(self, found: dict[str, int]) -> None:
         for router, cost in found.items():
             if self._neighbors.get(router) != cost:
-                self._tell(Kind.NEIGHBOR, _came(router, self._neighbors), neighbor=router, cost=cost)
+                self._tell(RecordKind.NEIGHBOR, _came(router, self._neighbors), neighbor=router, cost=cost)
         for router in self._neighbors.keys() - found.keys():
-            self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=self._neighbors[router])
+            self._tell(RecordKind.NEIGHBOR, RecordEvent.CLOSED, neighbor=router, cost=self._neighbors[router])
         self._neighbors = found
 
     def _compare_paths(self, found: dict[str, tuple[str, int]]) -> None:
         for router, (path, cost) in found.items():
             if self._paths.get(router) != (path, cost):
-                self._tell(Kind.PATH, _came(router, self._paths), egress=router, path=path, cost=cost)
+                self._tell(RecordKind.PATH, _came(router, self._paths), egress=router, path=path, cost=cost)
         for router in self._paths.keys() - found.keys():
-            self._tell(Kind.PATH, Event.CLOSED, egress=router)
+            self._tell(RecordKind.PATH, RecordEvent.CLOSED, egress=router)
         self._paths = found
 
 
-def _came(router: str, before: Mapping[str, object]) -> Event:
-    return Event.CHANGED if router in before else Event.OPENED
+def _came(router: str, before: Mapping[str, object]) -> RecordEvent:
+    return RecordEvent.CHANGED if router in before else RecordEvent.OPENED
 
 
 def _spec_of(link: Link) -> CircuitSpec | None:

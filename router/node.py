@@ -15,32 +15,32 @@ from addressing.keys import broker_key, edge_key
 from addressing.permissions import Permissions
 from addressing.topology.model import MAX_COST
 from recording.records import Recorder
-from router.addresses import Addresses
+from router.addresses import RouterAddresses
+from router.circuit_placement import CircuitPlacement
 from router.circuits.circuits import Circuits
 from router.circuits.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
 from router.circuits.spec import CircuitSpec, path_lost
 from router.clients.clients import ClientConnection, ClientServices
-from router.clients.connection_limits import Crowding
-from router.clients.leaving import Leaving
+from router.clients.connection_limits import ConnectionLimits
+from router.clients.detach_waits import DetachWaits
 from router.clients.sole_connections import SoleConnections
 from router.connections.broker_connection import BrokerConnection
 from router.connections.brokers import Brokers, is_broker_connector
 from router.connections.peers import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.distribution.edge_reach import EdgeReach
-from router.distribution.reach import Reach
+from router.distribution.reach import AddressReach
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
-from router.link_log import LinkLog
-from router.placing import Placing
-from router.routes.link_routes import RouteWays
+from router.link_log import RouterLinkLog
+from router.routes.link_routes import RoutePaths
 from router.routing import actions, events
 from router.routing.core import Routing
-from router.routing.edges import Edges
+from router.routing.edges import EdgeRouters
 from router.routing.plane import Plane
 from router.routing.uplinks import Uplinks
 from router.settings import ListenerSettings, RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
-from router.timers import Patience, Timers
+from router.timers import RetryDelay, Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
 from wire.engine import Pointer
@@ -71,8 +71,8 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
-        self._link_log = LinkLog(recorder, book, self._routing.snapshot)
-        self._edges = Edges(settings.router_id, settings.instance, settings.routing)
+        self._link_log = RouterLinkLog(recorder, book, self._routing.snapshot)
+        self._edges = EdgeRouters(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
         copies = Copies(settings.forwarding.copies_bytes)
@@ -80,13 +80,13 @@ class RouterNode:
             settings.router_id,
             settings.instance,
             self._neighbor,
-            Patience(self._timers, settings.forwarding.path_wait_s),
+            RetryDelay(self._timers, settings.forwarding.path_wait_s),
             copies,
             recorder,
         )
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, self._on_broker_changed, emit)
         self.commands: list[Command] = self._brokers.commands
-        self._addresses = Addresses(
+        self._addresses = RouterAddresses(
             self._make_reach(),
             book,
             self._edges,
@@ -100,9 +100,9 @@ class RouterNode:
             lambda: self._act(self._edges.take_news()),
             emit,
         )
-        self._leaving = Leaving(self._timers, settings.forwarding.path_wait_s, self._obey)
-        self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
-        self._placing = Placing(settings.router_id, book, self._addresses, self._circuits, self._ways)
+        self._leaving = DetachWaits(self._timers, settings.forwarding.path_wait_s, self._obey)
+        self._ways = RoutePaths(settings.router_id, self._routing, self._brokers, self._circuits, emit)
+        self._placing = CircuitPlacement(settings.router_id, book, self._addresses, self._circuits, self._ways)
         self._services = ClientServices(
             router_id=settings.router_id,
             instance=settings.instance,
@@ -113,7 +113,7 @@ class RouterNode:
             timers=self._timers,
             subscription_broker=settings.subscription_broker,
             new_token=new_token,
-            crowding=Crowding(permissions.max_connections),
+            crowding=ConnectionLimits(permissions.max_connections),
             sole_connections=SoleConnections(),
             recorder=recorder,
             emit=emit,
@@ -125,11 +125,11 @@ class RouterNode:
             return Uplinks(settings.router_id, settings.instance, settings.routing, settings.costs)
         return Routing(settings.router_id, settings.instance, settings.routing)
 
-    def _make_reach(self) -> Reach:
+    def _make_reach(self) -> AddressReach:
         settings, routing = self._settings, self._routing
         if isinstance(routing, Uplinks):
             return EdgeReach(settings.router_id, routing, self._brokers, self._ask)
-        return Reach(settings.router_id, routing, self._brokers, self._edges, settings.edges)
+        return AddressReach(settings.router_id, routing, self._brokers, self._edges, settings.edges)
 
     # Inputs of the driver
     def _look_at_clock(self, now: float) -> None:
@@ -326,7 +326,7 @@ class RouterNode:
             endpoint.open()
         endpoint.owner.on_opened()
 
-    def _plane_of(self, connection: NeighborConnection) -> Plane | Edges:
+    def _plane_of(self, connection: NeighborConnection) -> Plane | EdgeRouters:
         return self._edges if connection.kind == EDGE else self._routing
 
     def _neighbor(self, router: str) -> NeighborConnection | None:

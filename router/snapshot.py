@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from router.connections.brokers import BrokerSnapshot
+from router.connections.brokers import BrokerConnectionSnapshot
 from router.connections.peers import RouterConnection
 from router.forwarding.settings import AddressSnapshot
 from router.routing.snapshot import RoutingSnapshot
@@ -48,7 +48,7 @@ class RouterNodeSnapshot:
     mesh: str
     connections: tuple[ConnectionSnapshot, ...]
     addresses: tuple[AddressSnapshot, ...]
-    brokers: tuple[BrokerSnapshot, ...]
+    brokers: tuple[BrokerConnectionSnapshot, ...]
     transit_circuits: int
     routers: tuple[RouterView, ...]
     mode: str

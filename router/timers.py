@@ -22,7 +22,7 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryDelay:
     """A time to wait before a fallback action."""
 
     timers: Timers

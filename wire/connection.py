@@ -19,8 +19,8 @@ from wire.errors import AmqpError
 from wire.layers import Layers
 from wire.node import Node, format_address
 from wire.os_errors import describe_os_error
-from wire.owner import Keeper, Origin, Owner
-from wire.sasl import Accepted, PasswordCheck
+from wire.owner import ConnectionMaker, ConnectionOwner, Origin
+from wire.sasl import PasswordCheck, SaslAccepted
 from wire.socket_tuning import forget_unsent, tune
 
 LINGER_S = 2.0
@@ -28,7 +28,7 @@ CLOSE_TIMEOUT_S = 5.0
 FAILED_LOGIN_DELAY_S = 0.5
 
 
-class Phase(Enum):
+class ConnectionPhase(Enum):
     NEW = auto()
     HANDSHAKE = auto()
     AMQP = auto()
@@ -37,14 +37,15 @@ class Phase(Enum):
 
 
 # Reaching a member through its class costs Python 3.11 as much as a call: too much for each read and each write.
-_AMQP = Phase.AMQP
+_AMQP = ConnectionPhase.AMQP
 
 
-class Connection(asyncio.BufferedProtocol):
+class SocketConnection(asyncio.BufferedProtocol):
     """Always: ``endpoint`` is set from AMQP on; ``on_gone`` comes exactly once, and last.
 
-    Input is read into one buffer for all connections (``Owner.input_buffer``) and taken out at once. Plain AMQP is
-    written from the engine straight to the socket; asyncio's buffer only gets bytes that the socket did not take.
+    Input is read into one buffer for all connections (``ConnectionOwner.input_buffer``) and taken out at once. Plain
+    AMQP is written from the engine straight to the socket; asyncio's buffer only gets bytes that the socket did not
+    take.
     """
 
     __slots__ = (
@@ -53,7 +54,13 @@ class Connection(asyncio.BufferedProtocol):
         "node", "origin", "remote_address",
     )  # fmt: skip
 
-    def __init__(self, owner: Owner[Connection], keeper: Keeper[Connection], node: Node, origin: Origin) -> None:
+    def __init__(
+        self,
+        owner: ConnectionOwner[SocketConnection],
+        keeper: ConnectionMaker[SocketConnection],
+        node: Node,
+        origin: Origin,
+    ) -> None:
         self.keeper = keeper
         self.node = node
         self.origin = origin
@@ -64,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._layers: Layers
         self._transport: asyncio.Transport
-        self._phase = Phase.NEW
+        self._phase = ConnectionPhase.NEW
         self._reason: str | None = None
         self._is_open_seen = False
         self._is_output_paused = False
@@ -81,10 +88,10 @@ class Connection(asyncio.BufferedProtocol):
         self.remote_address = _remote_address(self._transport)
         self._socket = tune(self._transport)
         self._owner.on_made(self)
-        if self._phase is not Phase.NEW:
+        if self._phase is not ConnectionPhase.NEW:
             self._transport.abort()
             return
-        self._phase = Phase.HANDSHAKE
+        self._phase = ConnectionPhase.HANDSHAKE
         self._arm_deadline(self.origin.handshake_timeout_s, self._on_handshake_timeout)
         self._owner.guard(self, self._begin)
 
@@ -98,13 +105,13 @@ class Connection(asyncio.BufferedProtocol):
                 self._on_amqp(data)
             except Exception as fault:  # noqa: BLE001 (as in guard, which would cost a call for each read)
                 self._owner.on_fault(self, fault)
-        elif self._phase in (Phase.HANDSHAKE, Phase.AMQP):
+        elif self._phase in (ConnectionPhase.HANDSHAKE, ConnectionPhase.AMQP):
             self._owner.guard(self, self._on_data, bytes(data))
 
     def eof_received(self) -> bool:
         self._owner.guard(self, self._on_eof)
         # True while our own half has something to send; a lingering connection has nothing left.
-        return self._phase is Phase.AMQP
+        return self._phase is ConnectionPhase.AMQP
 
     def pause_writing(self) -> None:
         self._is_output_paused = True
@@ -113,14 +120,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_output_paused = False
-        if self.endpoint is not None and self._phase is Phase.AMQP:
+        if self.endpoint is not None and self._phase is ConnectionPhase.AMQP:
             self.endpoint.is_output_blocked = False
             self._owner.guard(self, self._on_writable)
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._phase is Phase.GONE:
+        if self._phase is ConnectionPhase.GONE:
             return
-        self._phase = Phase.GONE
+        self._phase = ConnectionPhase.GONE
         self._cancel_timers()
         if self._reason is None:
             self._reason = _why_lost(error, self._layers if self.endpoint is None else None)
@@ -128,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # From the driver
     @property
-    def accepted(self) -> Accepted | None:
+    def accepted(self) -> SaslAccepted | None:
         return self._layers.accepted
 
     @property
@@ -186,18 +193,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def forsake(self) -> None:
         """Lose a connection whose dialing was given up just as it was made: the loop may never report the loss."""
-        if self._phase is not Phase.NEW:
+        if self._phase is not ConnectionPhase.NEW:
             self.connection_lost(None)
 
     def close(self, error: AmqpError | None) -> None:
         """End in order: tell the peer, and wait for the peer's close."""
-        if self._phase is Phase.NEW:
+        if self._phase is ConnectionPhase.NEW:
             self.abort("closed by us")
-        elif self._phase is Phase.HANDSHAKE and self.origin.connector is not None:
+        elif self._phase is ConnectionPhase.HANDSHAKE and self.origin.connector is not None:
             self.abort("closed by us")  # the dialing side has sent nothing yet that could be lost
-        elif self._phase is Phase.HANDSHAKE:
+        elif self._phase is ConnectionPhase.HANDSHAKE:
             self._end("closed by us")
-        elif self._phase is Phase.AMQP and self.endpoint is not None:
+        elif self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
             self.endpoint.close(error)
             self.flush()
             if not self._is_open_seen:
@@ -206,11 +213,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def abort(self, reason: str) -> None:
         """End now: unsent bytes stay unsent, further input is not read."""
-        if self._phase is Phase.GONE:
+        if self._phase is ConnectionPhase.GONE:
             return
         self._reason = self._reason or reason
         # A connection that asyncio has not given a socket yet aborts as soon as there is one.
-        is_made, self._phase = self._phase is not Phase.NEW, Phase.LINGER
+        is_made, self._phase = self._phase is not ConnectionPhase.NEW, ConnectionPhase.LINGER
         if is_made:
             self._transport.abort()
 
@@ -241,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
             self._check_password(layers.password_check)
         elif layers.accepted is not None:
             self._on_plain(plain)
-        if layers.has_ended and self._phase is Phase.AMQP:
+        if layers.has_ended and self._phase is ConnectionPhase.AMQP:
             self._on_eof()
 
     def _check_password(self, check: PasswordCheck) -> None:
@@ -250,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
         self._owner.check_password(check, lambda is_right: self._owner.guard(self, lambda: self._on_checked(is_right)))
 
     def _on_checked(self, is_right: bool) -> None:
-        if self._phase is not Phase.HANDSHAKE:
+        if self._phase is not ConnectionPhase.HANDSHAKE:
             return
         plain = self._layers.on_password_checked(is_right)
         self._transport.resume_reading()
@@ -263,15 +270,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _give_up_on_silence(self) -> None:
         waited_s = self.origin.handshake_timeout_s
-        if self._phase is Phase.HANDSHAKE:
+        if self._phase is ConnectionPhase.HANDSHAKE:
             self._fail(f"no {self._layers.describe_state()} within {waited_s:g} s", 0.0)
-        elif self._phase is Phase.AMQP and self.endpoint is not None:
+        elif self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
             self._end(f"no open frame within {waited_s:g} s")
 
     def _fail(self, reason: str, delay_s: float) -> None:
         """Send the answer of the failed layers, after a delay that makes guessing passwords slow."""
         self._reason = reason
-        self._phase = Phase.LINGER
+        self._phase = ConnectionPhase.LINGER
         self._arm_deadline(delay_s, self._end_failed)
 
     def _end_failed(self) -> None:
@@ -284,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
             self.endpoint = self._owner.on_ready(self, self.origin.peer(self._layers, self.remote_address))
             if self.endpoint is None:
                 return
-            self._phase = Phase.AMQP
+            self._phase = ConnectionPhase.AMQP
             self._is_plain = not self._layers.is_encrypted
         elif not plain:
             return
@@ -306,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
         if remote is not None and not self._is_open_seen:
             self._is_open_seen = True
             self.keeper.on_opened(self, remote.container_id)
-            if self._phase is Phase.AMQP:
+            if self._phase is ConnectionPhase.AMQP:
                 self._disarm_deadline()
                 self._on_tick()
 
@@ -314,32 +321,32 @@ class Connection(asyncio.BufferedProtocol):
         if self._has_peer_ended:
             return
         self._has_peer_ended = True
-        if self._phase is not Phase.AMQP or self.endpoint is None or self.endpoint.is_finished:
+        if self._phase is not ConnectionPhase.AMQP or self.endpoint is None or self.endpoint.is_finished:
             return
         if self.endpoint.owes_close:
             return  # the peer closed in order, and its last deliveries are still being passed on
         reason = self.endpoint.receive_eof()
         self._reason = self._reason or reason
         self._owner.on_input(self)
-        if self._phase is Phase.AMQP:
+        if self._phase is ConnectionPhase.AMQP:
             self.flush()
             self._end(self._reason or "")
 
     def _on_writable(self) -> None:
         self.flush()
-        if self._phase is Phase.AMQP and not self._is_output_paused:
+        if self._phase is ConnectionPhase.AMQP and not self._is_output_paused:
             self._owner.on_writable(self)
 
     def _on_tick(self) -> None:
         self._owner.guard(self, self._tick_endpoint)
 
     def _on_close_timeout(self) -> None:
-        if self._phase is Phase.AMQP and self.endpoint is not None:
+        if self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
             why = self.endpoint.ending.reason
             self._end(f"{why}, and the peer sent no close frame within {CLOSE_TIMEOUT_S:g} s")
 
     def _tick_endpoint(self) -> None:
-        if self._phase is not Phase.AMQP or self.endpoint is None:
+        if self._phase is not ConnectionPhase.AMQP or self.endpoint is None:
             return
         now = self._owner.now()
         deadline = self.endpoint.tick(now)
@@ -353,7 +360,7 @@ class Connection(asyncio.BufferedProtocol):
     # The end
     def _end(self, reason: str) -> None:
         """Close our half, discard further input, and go when the peer does (or after LINGER_S)."""
-        self._phase = Phase.LINGER
+        self._phase = ConnectionPhase.LINGER
         self._reason = self._reason or reason
         if self._has_ended or self._transport.is_closing():
             return

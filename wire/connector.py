@@ -6,14 +6,14 @@ import asyncio
 import random
 from dataclasses import dataclass
 
-from wire.connection import Connection
+from wire.connection import SocketConnection
 from wire.errors import AmqpError
-from wire.layers import Terms
+from wire.layers import PeerTerms
 from wire.log import Emit
 from wire.log_events import ConnectorDown, ConnectorUp
 from wire.node import ConnectorSpec, Node
 from wire.os_errors import describe_os_error
-from wire.owner import Origin, Owner
+from wire.owner import ConnectionOwner, Origin
 from wire.sasl import SaslClient
 from wire.tls import PeerIdentity
 from wire.tls_session import TlsSession
@@ -34,13 +34,13 @@ class ConnectorSnapshot:
 class Connector:
     """Always: at most one connection at a time."""
 
-    def __init__(self, owner: Owner[Connection], node: Node, spec: ConnectorSpec, log: Emit) -> None:
+    def __init__(self, owner: ConnectionOwner[SocketConnection], node: Node, spec: ConnectorSpec, log: Emit) -> None:
         self.spec = spec
         self._owner = owner
         self._node = node
         self._log = log
         self._origin = Origin(_terms(spec), None, spec.name, spec.is_mesh, spec.handshake_timeout_s)
-        self._connection: Connection | None = None
+        self._connection: SocketConnection | None = None
         self._lost: asyncio.Future[str] | None = None
         self._opened_at: float | None = None
         self._told_reason: str | None = None
@@ -59,13 +59,13 @@ class Connector:
         """Stop dialing, but leave a connection that is up."""
         self._task.cancel()
 
-    # For its connection (wire.owner.Keeper)
-    def on_opened(self, connection: Connection, container_id: str) -> None:
+    # For its connection (wire.owner.ConnectionMaker)
+    def on_opened(self, connection: SocketConnection, container_id: str) -> None:
         self._opened_at = self._owner.now()
         self._told_reason = None
         self._log(ConnectorUp(self.spec.name, self.spec.address, container_id))
 
-    def on_gone(self, connection: Connection, reason: str) -> None:
+    def on_gone(self, connection: SocketConnection, reason: str) -> None:
         self._connection = None
         if self._lost is None or self._lost.done() or self._task.cancelling():
             return
@@ -126,12 +126,12 @@ class Connector:
         else:
             self._pause_s = min(max(self._pause_s * 2, self.spec.backoff_min_s), self.spec.backoff_max_s)
 
-    def _make_connection(self) -> Connection:
-        self._connection = Connection(self._owner, self, self._node, self._origin)
+    def _make_connection(self) -> SocketConnection:
+        self._connection = SocketConnection(self._owner, self, self._node, self._origin)
         return self._connection
 
 
-def _terms(spec: ConnectorSpec) -> Terms:
+def _terms(spec: ConnectorSpec) -> PeerTerms:
     context = spec.tls
     host = spec.server_hostname or spec.host
 
@@ -149,4 +149,4 @@ def _terms(spec: ConnectorSpec) -> Terms:
         return SaslClient(spec.sasl) if spec.sasl is not None else None
 
     make_tls = None if context is None else lambda: TlsSession(context, server_side=False, server_hostname=host)
-    return Terms(make_tls, make_sasl, refuse)
+    return PeerTerms(make_tls, make_sasl, refuse)

@@ -5,7 +5,7 @@
 
 cimport cython
 
-from wire.gate cimport Gate
+from wire.gate cimport FrameGate
 from wire.peers cimport PeerLink
 from wire.proton cimport pn_collector_t, pn_connection_t, pn_delivery_t, pn_link_t, pn_session_t, pn_transport_t
 
@@ -40,7 +40,7 @@ cdef class EndpointCore:
     cdef pn_connection_t *connection
     cdef pn_transport_t *transport
     cdef pn_collector_t *collector
-    cdef readonly Gate gate
+    cdef readonly FrameGate gate
     # Events that the engine does not report.
     cdef list late
     cdef readonly bint is_freed

@@ -3,7 +3,7 @@ from typing import Any, Protocol, type_check_only
 
 from wire.errors import LinkError
 from wire.events import Event, Sink
-from wire.gate import Gate
+from wire.gate import FrameGate
 
 def pass_on(kinds: Iterable[int]) -> None: ...
 
@@ -29,10 +29,10 @@ class EndpointCore:
     has_stopped_reading: bool
     bytes_in: int
     bytes_out: int
-    gate: Gate
+    gate: FrameGate
     heard_at: float
     def _drive(
-        self, connection: int, transport: int, collector: int, dirty: DirtyEndpoints | None, gate: Gate
+        self, connection: int, transport: int, collector: int, dirty: DirtyEndpoints | None, gate: FrameGate
     ) -> None: ...
     def on_peer_begun(self, session: SessionCore) -> None: ...
     def on_peer_attached(self, link: LinkCore) -> None: ...

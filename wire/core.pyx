@@ -108,7 +108,7 @@ cdef class EndpointCore:
         self.owing = []
         self.late = []
 
-    def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty, Gate gate):
+    def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty, FrameGate gate):
         """Take the engine's pointers; called once, before anything else here."""
         self.gate = gate
         self.connection = <pn_connection_t *>connection

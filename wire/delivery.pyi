@@ -1,8 +1,8 @@
 from wire.outcome import ACCEPTED as ACCEPTED
 from wire.outcome import MODIFIED_FAILED as MODIFIED_FAILED
 from wire.outcome import RELEASED as RELEASED
-from wire.outcome import Kind as Kind
 from wire.outcome import Outcome as Outcome
+from wire.outcome import OutcomeCode as OutcomeCode
 from wire.outcome import rejected as rejected
 
 def pending(delivery: int) -> int: ...

@@ -20,7 +20,7 @@ from wire.proton cimport (
 
 from wire import condition, data
 from wire.engine import lib, pointer_to
-from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected  # no-cython-lint: others import them from here
+from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, OutcomeCode, Outcome, rejected  # no-cython-lint: others import them from here
 
 
 cdef size_t pending_now(pn_delivery_t *delivery) noexcept:
@@ -80,9 +80,9 @@ def remote_outcome(size_t delivery):
         return None
     disposition = lib.pn_delivery_remote(pointer_to("pn_delivery_t", delivery))
     if state == REJECTED_STATE:
-        return Outcome(Kind.REJECTED, condition.read(lib.pn_disposition_condition(disposition)))
+        return Outcome(OutcomeCode.REJECTED, condition.read(lib.pn_disposition_condition(disposition)))
     return Outcome(
-        Kind.MODIFIED,
+        OutcomeCode.MODIFIED,
         delivery_failed=bool(lib.pn_disposition_is_failed(disposition)),
         undeliverable_here=bool(lib.pn_disposition_is_undeliverable(disposition)),
         annotations=data.read_map(lib.pn_disposition_annotations(disposition)) or None,

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from wire.connection import Connection
+from wire.connection import SocketConnection
 from wire.connector import Connector, ConnectorSnapshot
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
-from wire.listener import BindError, Listener, ListenerSnapshot
+from wire.listener import BindError, ListenerSnapshot, SocketListener
 from wire.log import Emit, emit
 from wire.log_events import ConnectionBug, LoopTrouble, NodeBug
 from wire.node import Abort, Command, ConnectorSpec, DropConnector, ListenerSpec, Node, OpenConnector
@@ -58,10 +58,10 @@ class Driver:
         self.now = clock
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_loop_trouble)
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, SocketListener] = {}
         self._connectors: dict[str, Connector] = {}
-        self._connections: dict[Connection, None] = {}
-        self._by_endpoint: dict[Endpoint, Connection] = {}
+        self._connections: dict[SocketConnection, None] = {}
+        self._by_endpoint: dict[Endpoint, SocketConnection] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._later: dict[Endpoint, None] = {}
@@ -73,7 +73,7 @@ class Driver:
     # For the code that runs the node
     async def listen(self, spec: ListenerSpec) -> int:
         """Open a listener and return its port. Raises BindError."""
-        listener = Listener(self, self._node, spec, self._container_id, self._log)
+        listener = SocketListener(self, self._node, spec, self._container_id, self._log)
         port = await listener.open()
         self._listeners[spec.name] = listener
         return port
@@ -119,7 +119,7 @@ class Driver:
             self._timer.cancel()
         self._passwords.shutdown(wait=False, cancel_futures=True)
 
-    async def _close_all(self, connections: list[Connection], error: AmqpError, grace_s: float) -> None:
+    async def _close_all(self, connections: list[SocketConnection], error: AmqpError, grace_s: float) -> None:
         for connection in connections:
             self.guard(connection, partial(connection.close, error))
         await self._wait_gone(connections, grace_s)
@@ -134,11 +134,11 @@ class Driver:
             len(self._connections),
         )
 
-    # For connections (wire.owner.Owner)
-    def on_made(self, connection: Connection) -> None:
+    # For connections (wire.owner.ConnectionOwner)
+    def on_made(self, connection: SocketConnection) -> None:
         self._connections[connection] = None
 
-    def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None:
+    def on_ready(self, connection: SocketConnection, peer: Peer) -> Endpoint | None:
         if self._is_closing:
             connection.abort("shut down")
             return None
@@ -150,7 +150,7 @@ class Driver:
         self._by_endpoint[endpoint] = connection
         return endpoint
 
-    def on_input(self, connection: Connection) -> None:
+    def on_input(self, connection: SocketConnection) -> None:
         endpoint = connection.endpoint
         if endpoint is not None:
             now = self.now()
@@ -160,23 +160,23 @@ class Driver:
             connection.flush()
         self.wake()
 
-    def on_writable(self, connection: Connection) -> None:
+    def on_writable(self, connection: SocketConnection) -> None:
         if connection.endpoint is not None:
             connection.node.on_writable(connection.endpoint, self.now())
         self.wake()
 
-    def on_ended(self, connection: Connection, reason: str) -> None:
+    def on_ended(self, connection: SocketConnection, reason: str) -> None:
         self._part(connection, reason)
         self.wake()
 
-    def _part(self, connection: Connection, reason: str) -> None:
+    def _part(self, connection: SocketConnection, reason: str) -> None:
         """Give up the endpoint, and all that the peer held, at once: the peer may take time to close the socket."""
         endpoint = connection.endpoint
         if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
             endpoint.free()
 
-    def on_gone(self, connection: Connection, reason: str) -> None:
+    def on_gone(self, connection: SocketConnection, reason: str) -> None:
         self._connections.pop(connection, None)
         self._part(connection, reason)
         connection.keeper.on_gone(connection, reason)
@@ -191,7 +191,7 @@ class Driver:
         future = self._loop.run_in_executor(self._passwords, check.is_right)
         future.add_done_callback(lambda future: done(not future.cancelled() and future.result()))
 
-    def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
+    def guard(self, connection: SocketConnection, call: Callable[..., None], *arguments: Any) -> None:
         try:
             call(*arguments)
         except Exception as fault:  # noqa: BLE001 (the one place, see style)
@@ -206,7 +206,7 @@ class Driver:
             return False
         return True
 
-    def on_fault(self, connection: Connection, fault: Exception) -> None:
+    def on_fault(self, connection: SocketConnection, fault: Exception) -> None:
         """Close the connection for a fault of the peer; drop the connection for a fault of ours. [2.8.16]"""
         if isinstance(fault, AmqpError):
             connection.close(fault)
@@ -277,7 +277,7 @@ class Driver:
             self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
         self.wake()
 
-    async def _wait_gone(self, connections: list[Connection], timeout_s: float) -> None:
+    async def _wait_gone(self, connections: list[SocketConnection], timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while not self._connections.keys().isdisjoint(connections):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from wire import condition, data, ending
+from wire import condition, connection_end, data
+from wire.connection_end import ConnectionEnd
 from wire.core import DeliveryOwner, DirtyEndpoints, EndpointCore, pass_on
-from wire.ending import Ending
 from wire.engine import (
     Pointer,
     address_of,
@@ -37,7 +37,7 @@ from wire.events import (
     SessionBegun,
     SessionEnded,
 )
-from wire.gate import Gate
+from wire.gate import FrameGate
 from wire.link import IncomingLink, Link, OutgoingLink, Session
 from wire.tls import Role
 
@@ -130,7 +130,7 @@ class Endpoint(EndpointCore):
         self._transport = new_transport()
         self._collector = lib.pn_collector()
         self._fault: AmqpError | None = None
-        gate = Gate(address_of(self._transport), settings.max_frame_bytes, settings.max_sessions - 1)
+        gate = FrameGate(address_of(self._transport), settings.max_frame_bytes, settings.max_sessions - 1)
         self._drive(address_of(self._connection), address_of(self._transport), address_of(self._collector), dirty, gate)
         self._configure()
 
@@ -217,18 +217,18 @@ class Endpoint(EndpointCore):
             self.tell_later(Closed(fault))
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> ConnectionEnd:
         """Reason why the connection finished, until the endpoint is freed."""
         if self._fault is not None:
-            return Ending(False, str(self._fault))
-        return ending.read(self._connection, self._transport)
+            return ConnectionEnd(False, str(self._fault))
+        return connection_end.read(self._connection, self._transport)
 
     @property
     def is_input_undecodable(self) -> bool:
         """Whether the engine stopped reading without a reason: the input is not AMQP."""
         if self.is_freed or self._fault is not None or not self.has_stopped_reading:
             return False
-        return ending.is_input_undecodable(self._connection, self._transport)
+        return connection_end.is_input_undecodable(self._connection, self._transport)
 
     def free(self) -> None:
         """Free the engine, and every link and delivery of the connection. Idempotent.

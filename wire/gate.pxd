@@ -4,7 +4,7 @@ from wire.proton cimport pn_transport_t
 from wire.rules cimport Rules
 
 
-cdef class Gate(Rules):
+cdef class FrameGate(Rules):
     cdef pn_transport_t *transport
     cdef unsigned int max_frame_bytes
     cdef unsigned int header_left

@@ -3,7 +3,7 @@ from typing import final
 from wire.errors import ConnectionFault
 
 @final
-class Gate:
+class FrameGate:
     fault: ConnectionFault | None
     is_open_made_up: bool
     def __init__(self, transport: int, max_frame_bytes: int, channel_max: int) -> None: ...

@@ -27,7 +27,7 @@ from wire.proton cimport pn
 from wire.rules cimport BAD, GOOD, REPLACED
 
 from wire.codec import table
-from wire.codec.frames import Frame, Record, encode_frame
+from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 from wire.rules import FRAMING
 
 cdef extern from "Python.h":
@@ -52,11 +52,11 @@ cdef enum:
     CLOSE = 0x18
 
 _NAMES = {performative.code: performative.name for performative in table.PERFORMATIVES}
-_MADE_UP_OPEN = encode_frame(Frame(0, Record(table.OPEN, {"container-id": "a peer that did not open"})))
+_MADE_UP_OPEN = encode_frame(AmqpFrame(0, CompositeValue(table.OPEN, {"container-id": "a peer that did not open"})))
 
 
 @cython.final
-cdef class Gate(Rules):
+cdef class FrameGate(Rules):
     """Always: the engine was given the protocol header and whole, well-formed frames, and nothing else."""
 
     def __cinit__(self, size_t transport, unsigned int max_frame_bytes, unsigned int channel_max):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wire.sasl import Accepted, PasswordCheck, Refused, SaslClient, SaslServer
+from wire.sasl import PasswordCheck, SaslAccepted, SaslClient, SaslRefused, SaslServer
 from wire.tls import PeerIdentity
 from wire.tls_session import TlsFault, TlsSession
 
@@ -19,7 +19,7 @@ Sasl = SaslServer | SaslClient
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PeerTerms:
     """Terms for a peer. ``refuse`` returns the fault in the identity of the peer's certificate, or None."""
 
     make_tls: Callable[[], TlsSession] | None
@@ -30,15 +30,15 @@ class Terms:
 class Layers:
     """Always: ``accepted`` and ``failure``, once set, stay as set; both are set only if TLS fails after acceptance."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: PeerTerms) -> None:
         self._terms = terms
         self._tls = terms.make_tls() if terms.make_tls is not None else None
         self._sasl: Sasl | None = None
         self._has_begun = False
         self._raw_output = bytearray()
         self.identity: PeerIdentity | None = None
-        self.accepted: Accepted | None = None
-        self.failure: Refused | None = None
+        self.accepted: SaslAccepted | None = None
+        self.failure: SaslRefused | None = None
         self._begin_above_tls()
 
     @property
@@ -61,7 +61,7 @@ class Layers:
         try:
             plain = self._tls.receive(data) if self._tls is not None else data
         except TlsFault as fault:
-            self.failure = Refused(str(fault))
+            self.failure = SaslRefused(str(fault))
             return b""
         self._begin_above_tls()
         if self.accepted is not None:
@@ -86,7 +86,7 @@ class Layers:
             self._tls.send(data)
         except TlsFault as fault:
             # Nothing can be sent any more; the peer's end, or silence, will end the connection.
-            self.failure = self.failure or Refused(str(fault))
+            self.failure = self.failure or SaslRefused(str(fault))
 
     def output(self) -> bytes:
         """Return bytes for the socket."""
@@ -114,11 +114,11 @@ class Layers:
         self.identity = self._tls.peer if self._tls is not None else None
         reason = self._terms.refuse(self.identity)
         if reason is not None:
-            self.failure = Refused(reason, is_credentials=True)
+            self.failure = SaslRefused(reason, is_credentials=True)
             return
         self._sasl = self._terms.make_sasl(self.identity)
         if self._sasl is None:
-            self.accepted = Accepted(self.identity.user if self.identity is not None else None, None)
+            self.accepted = SaslAccepted(self.identity.user if self.identity is not None else None, None)
         else:
             self._after_sasl()
 
@@ -129,9 +129,9 @@ class Layers:
         if data := sasl.output():
             self.send(data)
         match sasl.verdict:
-            case Accepted() as accepted:
+            case SaslAccepted() as accepted:
                 self.accepted = accepted
                 return sasl.leftover
-            case Refused() as refused:
+            case SaslRefused() as refused:
                 self.failure = refused
         return b""

@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import cast
 
-from wire.connection import Connection
-from wire.layers import Sasl, Terms
+from wire.connection import SocketConnection
+from wire.layers import PeerTerms, Sasl
 from wire.log import Emit
 from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectionRefused, ListenerOpened
 from wire.node import ListenerSpec, Node, format_address
 from wire.os_errors import describe_os_error
-from wire.owner import Origin, Owner
+from wire.owner import ConnectionOwner, Origin
 from wire.refuser import Refuser
 from wire.sasl import SaslServer
 from wire.tls import PeerIdentity
@@ -36,10 +36,12 @@ class ListenerSnapshot:
     refused_count: int
 
 
-class Listener:
+class SocketListener:
     """Always: ``len(connections) <= max_connections``; connections under refusal are counted apart, and are few."""
 
-    def __init__(self, owner: Owner[Connection], node: Node, spec: ListenerSpec, container_id: str, log: Emit) -> None:
+    def __init__(
+        self, owner: ConnectionOwner[SocketConnection], node: Node, spec: ListenerSpec, container_id: str, log: Emit
+    ) -> None:
         self._owner = owner
         self._node = node
         self._spec = spec
@@ -47,8 +49,8 @@ class Listener:
         self._terms = _terms(spec)
         self._refuser = Refuser(container_id, f"this listener allows at most {spec.max_connections} connections")
         # Connections with the container id of the peer, None before the peer's OPEN.
-        self._connections: dict[Connection, str | None] = {}
-        self._refusals: set[Connection] = set()
+        self._connections: dict[SocketConnection, str | None] = {}
+        self._refusals: set[SocketConnection] = set()
         self._refused_count = 0
         self._port = spec.port
         self._server: asyncio.Server | None = None
@@ -73,8 +75,8 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
-    # For connections (wire.owner.Keeper)
-    def on_opened(self, connection: Connection, container_id: str) -> None:
+    # For connections (wire.owner.ConnectionMaker)
+    def on_opened(self, connection: SocketConnection, container_id: str) -> None:
         if connection not in self._connections:
             return
         self._connections[connection] = container_id
@@ -83,7 +85,7 @@ class Listener:
         remote, tls = connection.remote_address, connection.is_encrypted
         self._log(ConnectionOpened(self._spec.name, remote, container_id, user, mechanism, tls))
 
-    def on_gone(self, connection: Connection, reason: str) -> None:
+    def on_gone(self, connection: SocketConnection, reason: str) -> None:
         name, remote = self._spec.name, connection.remote_address
         self._refusals.discard(connection)
         container_id = self._connections.pop(connection, None)
@@ -103,7 +105,7 @@ class Listener:
         spec = self._spec
         if len(self._connections) < spec.max_connections:
             origin = Origin(self._terms, spec.name, None, spec.mesh is not None, spec.handshake_timeout_s)
-            connection = Connection(self._owner, self, self._node, origin)
+            connection = SocketConnection(self._owner, self, self._node, origin)
             self._connections[connection] = None
             return connection
         self._refused_count += 1
@@ -115,7 +117,7 @@ class Listener:
             )
             return _Dropped()
         origin = Origin(self._terms, spec.name, None, False, min(spec.handshake_timeout_s, _REFUSAL_TIMEOUT_S))
-        connection = Connection(self._owner, self, self._refuser, origin)
+        connection = SocketConnection(self._owner, self, self._refuser, origin)
         self._refusals.add(connection)
         return connection
 
@@ -127,7 +129,7 @@ class _Dropped(asyncio.Protocol):
         cast(asyncio.Transport, transport).abort()
 
 
-def _terms(spec: ListenerSpec) -> Terms:
+def _terms(spec: ListenerSpec) -> PeerTerms:
     context = spec.tls
 
     def make_sasl(identity: PeerIdentity | None) -> Sasl:
@@ -142,7 +144,7 @@ def _terms(spec: ListenerSpec) -> Terms:
         return None
 
     make_tls = None if context is None else lambda: TlsSession(context, server_side=True)
-    return Terms(make_tls, make_sasl, refuse)
+    return PeerTerms(make_tls, make_sasl, refuse)
 
 
 def _who(identity: PeerIdentity | None) -> str:

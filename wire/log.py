@@ -25,7 +25,7 @@ from typing import TextIO
 
 from wire.log_event import Emit, Level, LogEvent
 
-__all__ = ["Emit", "Level", "Log", "LogEvent", "configure", "emit"]
+__all__ = ["Emit", "EventLog", "Level", "LogEvent", "configure", "emit"]
 
 BURST = 200
 RATE_PER_S = 20.0
@@ -56,7 +56,7 @@ class _Allowance:
         return True
 
 
-class Log:
+class EventLog:
     """Writes events of one node; thread-safe. A lost stderr is not a reason to fail."""
 
     def __init__(
@@ -137,13 +137,13 @@ class Log:
             return
 
 
-_log = Log()
+_log = EventLog()
 
 
 def configure(node: str, *, level: Level = "info", stream: TextIO | None = None) -> None:
     """Name this process's node in every line from here on."""
     global _log
-    _log = Log(node, level=level, stream=stream)
+    _log = EventLog(node, level=level, stream=stream)
 
 
 def emit(event: LogEvent) -> None:

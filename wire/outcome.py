@@ -10,7 +10,7 @@ from typing import Any
 from wire.errors import AmqpError
 
 
-class Kind(IntEnum):
+class OutcomeCode(IntEnum):
     """Descriptor codes of the delivery states. [3.4]"""
 
     RECEIVED = 0x23
@@ -24,21 +24,21 @@ class Kind(IntEnum):
 class Outcome:
     """A terminal delivery state. [3.4]"""
 
-    kind: Kind
+    kind: OutcomeCode
     error: AmqpError | None = None
     delivery_failed: bool = False
     undeliverable_here: bool = False
     annotations: Mapping[str, Any] | None = None
 
 
-ACCEPTED = Outcome(Kind.ACCEPTED)
-RELEASED = Outcome(Kind.RELEASED)
-MODIFIED_FAILED = Outcome(Kind.MODIFIED, delivery_failed=True)
+ACCEPTED = Outcome(OutcomeCode.ACCEPTED)
+RELEASED = Outcome(OutcomeCode.RELEASED)
+MODIFIED_FAILED = Outcome(OutcomeCode.MODIFIED, delivery_failed=True)
 """In doubt: the delivery was written, and its outcome is not known."""
 
-UNDELIVERABLE_HERE = Outcome(Kind.MODIFIED, undeliverable_here=True)
+UNDELIVERABLE_HERE = Outcome(OutcomeCode.MODIFIED, undeliverable_here=True)
 """No consumer tried the delivery, and this link must not get the delivery again."""
 
 
 def rejected(name: str, description: str) -> Outcome:
-    return Outcome(Kind.REJECTED, AmqpError(name, description))
+    return Outcome(OutcomeCode.REJECTED, AmqpError(name, description))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from wire.endpoint import Endpoint, Peer
-from wire.layers import Layers, Terms
+from wire.layers import Layers, PeerTerms
 from wire.sasl import PasswordCheck
 
 ConnectionT = TypeVar("ConnectionT", contravariant=True)
@@ -20,7 +20,7 @@ class Origin:
     ``is_mesh``: the peer counts as a node or operator of the mesh once the layers have accepted the connection.
     """
 
-    terms: Terms
+    terms: PeerTerms
     listener: str | None = None
     connector: str | None = None
     is_mesh: bool = False
@@ -43,7 +43,7 @@ class Origin:
         )
 
 
-class Owner(Protocol[ConnectionT]):
+class ConnectionOwner(Protocol[ConnectionT]):
     """The driver, as its connections see it. No call may raise."""
 
     def on_ready(self, connection: ConnectionT, peer: Peer) -> Endpoint | None: ...
@@ -77,7 +77,7 @@ class Owner(Protocol[ConnectionT]):
     def now(self) -> float: ...
 
 
-class Keeper(Protocol[ConnectionT]):
+class ConnectionMaker(Protocol[ConnectionT]):
     """The listener or connector that made the connection, and that logs about the connection."""
 
     def on_opened(self, connection: ConnectionT, container_id: str) -> None: ...

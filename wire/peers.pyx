@@ -15,7 +15,7 @@ from wire.codec.scan cimport Scan, begin_scan
 from wire.plain cimport four_bytes
 
 from wire.codec import table
-from wire.codec.frames import Frame, Record, encode_frame
+from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 
 cdef enum:
     HEADER_BYTES = 8
@@ -282,7 +282,7 @@ cdef class Peers:
             "next-outgoing-id": session.window_end - remote_window,
             "outgoing-window": 0x7FFFFFFF,
         }
-        return encode_frame(Frame(session.local_channel, Record(table.FLOW, fields | link_fields)))
+        return encode_frame(AmqpFrame(session.local_channel, CompositeValue(table.FLOW, fields | link_fields)))
 
 
 cdef bytes key_of(const unsigned char *name, bint is_sender):

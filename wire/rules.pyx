@@ -10,7 +10,7 @@ from wire.codec.scan cimport AS_LIST0, AS_LIST8, AS_STRING32, AS_STRING8, AS_ULO
 from wire.peers cimport key_of
 
 from wire.codec import table
-from wire.codec.frames import Frame, Record, decode_frame, encode_frame, error
+from wire.codec.frames import AmqpFrame, CompositeValue, decode_frame, encode_frame, error
 from wire.errors import ConnectionFault, LinkError
 
 cdef enum:
@@ -212,7 +212,7 @@ cdef class Rules(Peers):
         old.is_stolen = True
         reason = error(_STOLEN, f"link {old.name!r} was attached again")
         fields = {"handle": old.handle, "closed": False, "error": reason}
-        detach = encode_frame(Frame(old.session.channel, Record(table.DETACH, fields)))
+        detach = encode_frame(AmqpFrame(old.session.channel, CompositeValue(table.DETACH, fields)))
         return self._replace(detach + frame[:size])
 
     def _blame_nul(self, place):
@@ -251,7 +251,7 @@ def _without_link(bytes frame):
     """Return a flow reduced to the fields of its session."""
     flow = decode_frame(frame)
     fields = {name: flow.performative[name] for name in _OF_SESSIONS if flow.performative[name] is not None}
-    return encode_frame(Frame(flow.channel, Record(table.FLOW, fields)))
+    return encode_frame(AmqpFrame(flow.channel, CompositeValue(table.FLOW, fields)))
 
 
 def _with_most_credit(bytes frame, size_t offset):

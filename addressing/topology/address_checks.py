@@ -8,7 +8,7 @@ from itertools import count
 
 from addressing.kinds import Distribution
 from addressing.pattern import PatternMap, is_pattern
-from addressing.topology.declared import Declared, unknown
+from addressing.topology.declared_names import DeclaredNames, unknown
 from addressing.topology.document import as_key
 from addressing.topology.model import Address, Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
@@ -16,7 +16,7 @@ from addressing.topology.queue_checks import PATTERN_OPTIONS, QUEUE_OPTIONS, che
 from addressing.topology.shared_names import check_shared_names
 
 
-def check_addresses(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def check_addresses(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     """Yield problems of addresses that are valid in themselves: brokers, options, fallbacks."""
     for pattern, address in topology.addresses.items():
         path: Path = ("addresses", pattern)
@@ -99,7 +99,7 @@ def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Probl
 
 
 def _check_home(
-    path: Path, subject: str, address: Address, topology: Topology, declared: Declared
+    path: Path, subject: str, address: Address, topology: Topology, declared: DeclaredNames
 ) -> Iterator[Problem]:
     if address.type.has_subscriptions and len(address.brokers) > 1:
         message = f"{subject} a topic on {len(address.brokers)} brokers, expected one"
@@ -118,7 +118,7 @@ def _check_home(
         yield Problem(path, "AM403", message, fix=fix, at_key=True, relies_on=relies_on)
 
 
-def _check_fallbacks(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def _check_fallbacks(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     owners: dict[str, str] = {}
     entries = PatternMap({pattern: pattern for pattern in topology.addresses})
     for pattern, address in topology.addresses.items():
@@ -162,7 +162,9 @@ def _new_queue(pattern: str, topology: Topology) -> str:
     return next(name for name in names if name not in topology.addresses)
 
 
-def _unknown_fallback(path: Path, subject: str, name: str, topology: Topology, declared: Declared) -> Iterator[Problem]:
+def _unknown_fallback(
+    path: Path, subject: str, name: str, topology: Topology, declared: DeclaredNames
+) -> Iterator[Problem]:
     if declared.addresses is None:
         return
     queues = _plain_queues(topology)

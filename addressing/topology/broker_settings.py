@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from addressing.topology.broker_url import BrokerUrl, parse_broker_url
-from addressing.topology.part import Host, NodeNames, Part, Port, checked
+from addressing.topology.part import Host, NodeNames, Port, TopologyPart, checked
 
 # Chosen for the reasons given at FIRST_ROUTER_PORT in addressing.topology.model.
 FIRST_BROKER_PORT = 27671
@@ -25,7 +25,7 @@ class Subscriptions(StrEnum):
     BY_USER = "by_user"
 
 
-class BrokerTls(Part):
+class BrokerTls(TopologyPart):
     """TLS towards an existing broker."""
 
     ca: Path | None = None
@@ -38,7 +38,7 @@ class BrokerTls(Part):
     """false accepts a certificate that was issued for another host."""
 
 
-class Broker(Part):
+class Broker(TopologyPart):
     """A broker that keeps queues and topics: embedded in the mesh (`data`) or existing (`url`)."""
 
     data: Path | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from addressing.names import ANONYMOUS
 from addressing.topology.address_checks import check_addresses
 from addressing.topology.broker_settings import Broker
-from addressing.topology.declared import Declared, unknown
+from addressing.topology.declared_names import DeclaredNames, unknown
 from addressing.topology.model import Authentication, Listener, Router, Topology
 from addressing.topology.problem import Path, Problem
 
@@ -21,12 +21,12 @@ _EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")
 _EXISTING_ONLY = ("address_prefix", "hostname", "subscriptions", "tls")
 
 
-def check(topology: Topology, declared: Declared) -> list[Problem]:
+def check(topology: Topology, declared: DeclaredNames) -> list[Problem]:
     """Return all problems of ``topology``, except problems that only follow from values in doubt."""
     return [problem for problem in _check_all(topology, declared) if declared.holds(problem)]
 
 
-def _check_all(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def _check_all(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     yield from _check_names(declared)
     yield from _check_connections(topology, declared)
     yield from _check_routing(topology)
@@ -38,7 +38,7 @@ def _check_all(topology: Topology, declared: Declared) -> Iterator[Problem]:
     yield from _check_authentication(topology)
 
 
-def _check_names(declared: Declared) -> Iterator[Problem]:
+def _check_names(declared: DeclaredNames) -> Iterator[Problem]:
     if declared.routers is not None and not declared.routers:
         fix = "add a router: 'routers: {r1: {listeners: [5672]}}'."
         yield Problem(("routers",), "AM106", "routers: expected at least one router, got none", fix=fix)
@@ -46,7 +46,7 @@ def _check_names(declared: Declared) -> Iterator[Problem]:
         yield Problem(("brokers", name), "AM108", f"{name!r} is the name of a router already", at_key=True)
 
 
-def _check_connections(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def _check_connections(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     declarers: dict[frozenset[str], str] = {}
     for name, router in topology.routers.items():
         yield from _check_edge(topology, name, router)
@@ -110,7 +110,7 @@ class _Bind:
         return self.host in _WILDCARD_HOSTS
 
 
-def _check_ports(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def _check_ports(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     by_port: dict[int, list[_Bind]] = defaultdict(list)
     for bind in _binds(topology):
         if not declared.is_certain(*bind.relies_on):
@@ -186,7 +186,7 @@ def _check_pair(path: Path, subject: str, cert: object, key: object) -> Iterator
         yield Problem((*path, given), "AM504", f"{subject}: {given!r} without {missing!r}", at_key=True)
 
 
-def _check_brokers(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def _check_brokers(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     folders: dict[object, str] = {}
     for name, broker in topology.brokers.items():
         path: Path = ("brokers", name)

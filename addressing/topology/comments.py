@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from addressing.topology.document import Document
-from addressing.topology.problem import Path, Problem, Span
+from addressing.topology.problem import Path, Problem, TextSpan
 
 # `#: anycast`, `#.eu: queue`: an address; no remark begins like this.
 _ADDRESS = re.compile(r"\s+(?P<found>#(?:[./][^\s:]*)?):(?=\s|$)")
@@ -38,7 +38,7 @@ def _found(pattern: re.Pattern[str], number: int, lines: list[str]) -> Iterator[
         meant = f"write {word[1:]!r}" if pattern is _WORD else f'quote it, "{word}"'
         message = f"{word!r} begins a comment: YAML does not read it"
         fix = f"{meant}; for a comment, put a space after '#'."
-        yield Problem((), "AM009", message, fix=fix, severity="warning", span=Span(number, col, len(word)))
+        yield Problem((), "AM009", message, fix=fix, severity="warning", span=TextSpan(number, col, len(word)))
 
 
 def _lines_of_addresses(document: Document, lines: list[str]) -> Iterator[int]:

@@ -17,7 +17,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from addressing.topology.bracket_comments import swallowed_in_brackets
-from addressing.topology.problem import Path, Problem, Span
+from addressing.topology.problem import Path, Problem, TextSpan
 
 _MAX_VALUES = 200_000
 _TAG = "tag:yaml.org,2002:"
@@ -27,8 +27,8 @@ _TAG = "tag:yaml.org,2002:"
 class Spot:
     """Place of a value, and of its key if the value is in a mapping."""
 
-    key: Span | None
-    value: Span
+    key: TextSpan | None
+    value: TextSpan
     is_scalar: bool
     is_empty: bool
 
@@ -43,7 +43,7 @@ class Document:
     refused: set[Path] = field(default_factory=set)
     """Paths without data because of a problem: nothing can be said about the values that belong there."""
 
-    def span(self, path: Path, *, at_key: bool) -> Span | None:
+    def span(self, path: Path, *, at_key: bool) -> TextSpan | None:
         """Return the place of ``path``, or of the nearest enclosing value in the file."""
         for length in range(len(path), -1, -1):
             spot = self.spots.get(path[:length])
@@ -166,7 +166,7 @@ class _Reader:
         )
         self._document.problems.append(problem)
 
-    def _refuse(self, path: Path, what: str, span: Span | None = None) -> None:
+    def _refuse(self, path: Path, what: str, span: TextSpan | None = None) -> None:
         if span is None:
             self._document.refused.add(path)
         self._document.problems.append(Problem(path, "AM008", f"{what}: not allowed in a topology", span=span))
@@ -201,12 +201,12 @@ def _spot(key: Node | None, node: Node) -> Spot:
     return Spot(_span(key), _span(key if is_empty else node), is_scalar, is_empty)
 
 
-def _span(node: Node) -> Span:
+def _span(node: Node) -> TextSpan:
     start, end = node.start_mark, node.end_mark
     # A mapping or list that begins a block has no width worth a row of carets.
     one_line = isinstance(node, ScalarNode) or getattr(node, "flow_style", False)
     width = end.column - start.column if one_line and end.line == start.line else 1
-    return Span(start.line, start.column, max(1, width))
+    return TextSpan(start.line, start.column, max(1, width))
 
 
 def _syntax_problem(error: YAMLError, text: str) -> Problem:
@@ -214,18 +214,18 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
         before = text[: error.position]
         col = len(before) - before.rfind("\n") - 1
         message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
-        return Problem((), "AM004", message, span=Span(before.count("\n"), col, 1))
+        return Problem((), "AM004", message, span=TextSpan(before.count("\n"), col, 1))
     if not isinstance(error, MarkedYAMLError):
         return Problem((), "AM004", str(error))
     # YAML reports an unclosed bracket or quote at the end of the file; its author wants the beginning.
     is_open = "end of stream" in str(error.problem) or "<stream end>" in str(error.problem)
     mark = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
     message = "; ".join(part for part in (error.context, error.problem) if part)
-    span = _within(text, Span(mark.line, mark.column, 1)) if mark else None
+    span = _within(text, TextSpan(mark.line, mark.column, 1)) if mark else None
     return _comment_problem(text, span) or Problem((), "AM004", message, hint=_syntax_hint(message), span=span)
 
 
-def _comment_problem(text: str, span: Span | None) -> Problem | None:
+def _comment_problem(text: str, span: TextSpan | None) -> Problem | None:
     """Return the problem of a '#' that was meant as a pattern, if the YAML breaks for want of the rest of the line."""
     lines = text.splitlines()
     found = swallowed_in_brackets(lines[span.line]) if span and span.line < len(lines) else None
@@ -233,13 +233,13 @@ def _comment_problem(text: str, span: Span | None) -> Problem | None:
         return None
     col, word = found
     message = f"{word!r} begins a comment, which swallows the rest of the line"
-    return Problem((), "AM004", message, fix=f'quote it, "{word}".', span=Span(span.line, col, len(word)))
+    return Problem((), "AM004", message, fix=f'quote it, "{word}".', span=TextSpan(span.line, col, len(word)))
 
 
-def _within(text: str, span: Span) -> Span:
+def _within(text: str, span: TextSpan) -> TextSpan:
     """Return ``span``, or the end of the last line if ``span`` is behind all lines, with nothing to show."""
     lines = text.rstrip().splitlines()
-    return Span(len(lines) - 1, len(lines[-1]), 1) if lines and span.line >= len(lines) else span
+    return TextSpan(len(lines) - 1, len(lines[-1]), 1) if lines and span.line >= len(lines) else span
 
 
 def _syntax_hint(message: str) -> str:

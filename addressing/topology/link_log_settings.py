@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from addressing.records import PERSONAL_COLUMNS, Level
-from addressing.topology.part import MAX_LIMIT, LongSeconds, Part, listed
+from addressing.topology.part import MAX_LIMIT, LongSeconds, TopologyPart, listed
 
 PersonalColumn = Literal["user", "remote_address", "container", "address", "name"]
 
 
-class Redaction(Part):
+class Redaction(TopologyPart):
     """Hashing of personal data in link logs. A bare word is short for {key: WORD}."""
 
     key: Path
@@ -29,7 +29,7 @@ class Redaction(Part):
         return {"key": value} if isinstance(value, str) else super()._from_shorthand(value)
 
 
-class LinkLogs(Part):
+class LinkLogs(TopologyPart):
     """Records of the nodes' traffic. A bare word is short for {level: WORD}."""
 
     level: Level = Level.SUMMARY

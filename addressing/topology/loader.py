@@ -14,10 +14,10 @@ from addressing.errors import ConfigError, TopologyErrors
 from addressing.topology.checks import check, check_reach
 from addressing.topology.codes import CODES
 from addressing.topology.comments import swallowed
-from addressing.topology.declared import Declared
+from addressing.topology.declared_names import DeclaredNames
 from addressing.topology.document import Document, parse_document
 from addressing.topology.model import Topology
-from addressing.topology.problem import Path, Problem, Span
+from addressing.topology.problem import Path, Problem, TextSpan
 from addressing.topology.redaction import MASK, mask, masked_column, secret_parts, without_quotations
 from addressing.topology.repair import repair
 from addressing.topology.split_topics import check_split_topics
@@ -119,7 +119,7 @@ def _judge(document: Document) -> tuple[Topology | None, list[Problem]]:
     if not document.refused:
         try:
             topology = Topology.model_validate(data)
-            return topology, check(topology, Declared.in_topology(topology))
+            return topology, check(topology, DeclaredNames.in_topology(topology))
         except ValidationError:
             pass
     return None, _judge_repaired(data, document.refused)
@@ -129,7 +129,7 @@ def _judge_repaired(data: dict[str, Any], refused: Collection[Path]) -> list[Pro
     repaired = repair(data, refused)
     found = list(repaired.problems)
     if repaired.topology is not None:
-        declared = Declared.in_topology(repaired.topology, repaired.doubts)
+        declared = DeclaredNames.in_topology(repaired.topology, repaired.doubts)
         found += [repaired.as_in_file(problem) for problem in check(repaired.topology, declared)]
     return found
 
@@ -147,7 +147,7 @@ def locate(problem: Problem, document: Document, lines: list[str], file: str) ->
     return error
 
 
-def _quote(error: ConfigError, lines: list[str], span: Span, *, is_in_addresses: bool = False) -> None:
+def _quote(error: ConfigError, lines: list[str], span: TextSpan, *, is_in_addresses: bool = False) -> None:
     """Show the line of the error, and keep secrets out of the line and out of the error's texts."""
     line, parts = lines[span.line], secret_parts(lines, by_key=not is_in_addresses)[span.line]
     error.source_line, error.caret_width = mask(line, parts), span.width
@@ -173,7 +173,7 @@ def _encoding_error(file: pathlib.Path, content: bytes, error: UnicodeDecodeErro
     message = f"the byte 0x{content[error.start]:02x} is not UTF-8"
     place = ConfigError(str(file), before.count(b"\n") + 1, col, "AM003", message, fix=CODES["AM003"].fix)
     lines = content.decode("utf-8", "replace").split("\n")
-    _quote(place, [text.rstrip("\r") for text in lines], Span(place.line - 1, col - 1, 1))
+    _quote(place, [text.rstrip("\r") for text in lines], TextSpan(place.line - 1, col - 1, 1))
     return place
 
 

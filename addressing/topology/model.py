@@ -32,11 +32,11 @@ from addressing.topology.part import (
     LongSeconds,
     NodeName,
     NodeNames,
-    Part,
     PermissionPatterns,
     Port,
     RouterName,
     Seconds,
+    TopologyPart,
     UserName,
     checked,
 )
@@ -55,7 +55,7 @@ class Authentication(StrEnum):
     NONE = "none"
 
 
-class ListenerTls(Part):
+class ListenerTls(TopologyPart):
     """TLS of a listener. With `true`, or without `cert`, the authority of the mesh issues the certificate."""
 
     cert: Path | None = None
@@ -71,7 +71,7 @@ def _tls_or_none(value: Any) -> Any:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-class Listener(Part):
+class Listener(TopologyPart):
     """A port for clients. A bare number is short for {port: NUMBER}."""
 
     host: Host = "127.0.0.1"
@@ -108,7 +108,7 @@ class Listener(Part):
         return super()._from_shorthand(value)
 
 
-class Connection(Part):
+class Connection(TopologyPart):
     """A connection to another router. A bare name is short for {to: NAME}."""
 
     to: str
@@ -132,7 +132,7 @@ class RouterMode(StrEnum):
     EDGE = "edge"
 
 
-class Router(Part):
+class Router(TopologyPart):
     """A router of the mesh."""
 
     mode: RouterMode = RouterMode.INTERIOR
@@ -151,7 +151,7 @@ class Router(Part):
         return self.mode is RouterMode.EDGE
 
 
-class Address(Part):
+class Address(TopologyPart):
     """Treatment of an address, or of every address of a pattern. A bare word is short for {type: WORD}."""
 
     type: AddressKind
@@ -204,7 +204,7 @@ class Address(Part):
         return {"type": value} if isinstance(value, str) else super()._from_shorthand(value)
 
 
-class User(Part):
+class User(TopologyPart):
     """A user, with the addresses to send to and receive from. Without a password: known by certificate only."""
 
     password: Annotated[str, checked(check_secret)] | None = Field(default=None, repr=False)
@@ -228,7 +228,7 @@ class Edge:
     port: int | None = None
 
 
-class Topology(Part):
+class Topology(TopologyPart):
     """A mesh: routers, the connections between them, brokers, addresses and users."""
 
     mesh: NodeName

@@ -54,7 +54,7 @@ Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
 LongSeconds = Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)]
 
 
-class Part(BaseModel):
+class TopologyPart(BaseModel):
     """A mapping of the topology file. Immutable. Unknown keys are refused, keys that begin with x- are ignored.
 
     A key with nothing after it counts as absent: so an author may comment out everything below a key.

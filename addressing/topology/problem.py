@@ -13,7 +13,7 @@ _MOST_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """Part of a file: line and column count from 0, as YAML marks do; ``width`` is within the first line."""
 
     line: int
@@ -36,7 +36,7 @@ class Problem:
     suggestion: str | None = None
     at_key: bool = False
     severity: Severity = "error"
-    span: Span | None = None
+    span: TextSpan | None = None
     relies_on: tuple[Path, ...] = ()
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 from addressing.pattern import PatternMap, is_pattern
 from addressing.queue_policy import WhenFull
-from addressing.topology.declared import Declared
+from addressing.topology.declared_names import DeclaredNames
 from addressing.topology.document import as_key
 from addressing.topology.model import Address, Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
@@ -18,7 +18,7 @@ _WAYS = ("dead_letter", "expiry")
 _OF_TOPICS = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 
 
-def check_queues(topology: Topology, declared: Declared) -> Iterator[Problem]:
+def check_queues(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
     entries = PatternMap({pattern: pattern for pattern in topology.addresses})
     for pattern, address in topology.addresses.items():
         if address.type.is_stored:
@@ -72,7 +72,7 @@ def _brokers_of(address: Address, topology: Topology) -> list[str]:
 
 
 def _check_way(
-    path: Path, way: str, address: Address, topology: Topology, entries: PatternMap[str], declared: Declared
+    path: Path, way: str, address: Address, topology: Topology, entries: PatternMap[str], declared: DeclaredNames
 ) -> Iterator[Problem]:
     name: str | None = getattr(address, way)
     if name is None:

@@ -20,14 +20,14 @@ from addressing.topology.model import (
     Topology,
     User,
 )
-from addressing.topology.part import Part
+from addressing.topology.part import TopologyPart
 from addressing.topology.problem import Path, Problem, hint_for, listing, nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 # Model class of each mapping, by path; * is any name or number.
-PARTS: dict[Path, type[Part]] = {
+PARTS: dict[Path, type[TopologyPart]] = {
     (): Topology,
     ("routers", "*"): Router,
     ("routers", "*", "listeners", "*"): Listener,
@@ -53,7 +53,7 @@ _WANTED_TYPES = {
     "tuple": "a list",
 }
 
-_SHORTHANDS: dict[type[Part], str] = {
+_SHORTHANDS: dict[type[TopologyPart], str] = {
     Address: "a type, or a mapping with 'type'",
     Connection: "the name of a router, or a mapping with 'to'",
     Listener: "a port, or a mapping",
@@ -173,7 +173,7 @@ def _limit(detail: ErrorDetails) -> str:
             return detail["msg"].removeprefix("Input should be ")
 
 
-def part_at(path: Path) -> type[Part]:
+def part_at(path: Path) -> type[TopologyPart]:
     """Return the model class of the mapping at ``path``."""
     return PARTS[shape_of(path)]
 

@@ -1,32 +1,32 @@
 from broker.queueing.commit cimport Commits
-from broker.links.second_settlement cimport LastWord
-from broker.queueing.message cimport Message
-from broker.queueing.body_cache cimport Shelf
-from broker.queueing.held_queue cimport HeldQueue, Producer
-from broker.queueing.message_store cimport Stock
+from broker.links.second_settlement cimport SecondSettlement
+from broker.queueing.message cimport QueuedMessage
+from broker.queueing.body_cache cimport BodyCache
+from broker.queueing.held_queue cimport HeldQueue, QueueProducer
+from broker.queueing.message_store cimport MessageStore
 from wire.core cimport IncomingCore
 from wire.drought cimport Drought
 from wire.proton cimport pn_delivery_t
 from wire.sections cimport Head
 
 
-cdef class Receiving(Producer)
+cdef class BrokerReceiver(QueueProducer)
 
 
-cdef class Gate:
+cdef class ProducerGate:
     cdef Commits commits
-    cdef Shelf shelf
+    cdef BodyCache shelf
     cdef dict waiting
     cdef dict waiting_for_room
     cdef bint is_disk_low
 
     cdef bint is_shut_now(self) noexcept
     cdef bint is_short_of_memory_now(self) noexcept
-    cdef bint holds_back(self, Receiving receiving) except? True
-    cdef int forget(self, Receiving receiving) except -1
+    cdef bint holds_back(self, BrokerReceiver receiving) except? True
+    cdef int forget(self, BrokerReceiver receiving) except -1
 
 
-cdef class Receiving(Producer):
+cdef class BrokerReceiver(QueueProducer):
     cdef readonly IncomingCore link
     # None: each message names its address.
     cdef readonly str address
@@ -34,11 +34,11 @@ cdef class Receiving(Producer):
     cdef HeldQueue limited
     cdef object targets
     cdef object fail
-    cdef Stock stock
+    cdef MessageStore stock
     cdef Commits commits
-    cdef Gate gate
+    cdef ProducerGate gate
     # None: the producer does not settle last.
-    cdef LastWord last_word
+    cdef SecondSettlement last_word
     cdef long credit_count
     cdef long room
     cdef bint is_over
@@ -72,8 +72,8 @@ cdef class Receiving(Producer):
     cdef bytes _body(self)
     cdef list _targets_now(self)
     cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1
-    cdef Message _message(self, list targets)
-    cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1
+    cdef QueuedMessage _message(self, list targets)
+    cdef int _on_written(self, pn_delivery_t *delivery, QueuedMessage message, list targets, double now) except -1
     cpdef int settle_accepted(self, size_t delivery) except -1
     cdef int _settle(self, pn_delivery_t *delivery) except -1
     cdef int _spend(self) except -1

@@ -1,10 +1,10 @@
 from collections.abc import Callable
 
-from broker.links.second_settlement import LastWords
-from broker.queueing.body_cache import Shelf
+from broker.links.second_settlement import SecondSettlements
+from broker.queueing.body_cache import BodyCache
 from broker.queueing.commit import Commits
-from broker.queueing.held_queue import HeldQueue, Producer
-from broker.queueing.message_store import Stock
+from broker.queueing.held_queue import HeldQueue, QueueProducer
+from broker.queueing.message_store import MessageStore
 from wire.engine import Pointer
 from wire.errors import LinkError
 from wire.link import IncomingLink, Link
@@ -16,14 +16,14 @@ UNSYNCED_LIMIT_BYTES: int
 PINNED_LIMIT_BYTES: int
 TEMPORARY_TTL_S: float
 
-class Gate:
-    def __init__(self, commits: Commits, shelf: Shelf) -> None: ...
+class ProducerGate:
+    def __init__(self, commits: Commits, shelf: BodyCache) -> None: ...
     def let_in(self) -> bool: ...
     def on_disk(self, *, is_low: bool) -> None: ...
     @property
     def is_short_of_memory(self) -> bool: ...
 
-class Receiving(Producer):
+class BrokerReceiver(QueueProducer):
     def __init__(
         self,
         link: IncomingLink,
@@ -31,9 +31,9 @@ class Receiving(Producer):
         queues: list[HeldQueue] | None,
         targets: Callable[[str], list[HeldQueue]],
         fail: Callable[[Link, LinkError, float], None],
-        stock: Stock,
+        stock: MessageStore,
         commits: Commits,
-        gate: Gate,
+        gate: ProducerGate,
     ) -> None: ...
     @property
     def link(self) -> IncomingLink: ...
@@ -55,6 +55,6 @@ class Receiving(Producer):
     def take_starved_us(self) -> int: ...
     def take_lost(self) -> dict[str, int]: ...
     def on_attached(self, now: float) -> None: ...
-    def await_last_word(self, last_words: LastWords) -> None: ...
+    def await_last_word(self, last_words: SecondSettlements) -> None: ...
     def end(self) -> None: ...
     def settle_accepted(self, delivery: Pointer) -> int: ...

@@ -7,10 +7,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.math cimport INFINITY
 
 from broker.queueing.commit cimport Commits, Promise
-from broker.links.second_settlement cimport LastWord, LastWords
-from broker.queueing.message cimport Message
-from broker.queueing.held_queue cimport HeldQueue, Producer
-from broker.queueing.message_store cimport Stock
+from broker.links.second_settlement cimport SecondSettlement, SecondSettlements
+from broker.queueing.message cimport QueuedMessage
+from broker.queueing.held_queue cimport HeldQueue, QueueProducer
+from broker.queueing.message_store cimport MessageStore
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
 from wire.drought cimport Drought, take_us, turn
@@ -18,7 +18,7 @@ from wire.proton cimport ACCEPTED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from addressing.queue_policy import WhenFull
-from wire.delivery import Kind, Outcome, set_outcome
+from wire.delivery import OutcomeCode, Outcome, set_outcome
 from wire.errors import AmqpError, LinkError, LocalStateError
 from wire.sections import Incomplete, scan
 
@@ -40,14 +40,14 @@ cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES
 cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
 
 
-cdef class Gate:
+cdef class ProducerGate:
     """Holds all producers back while too many bytes wait for the disk, or too much memory is pinned.
 
     While the disk is low the gate holds back producers whose messages would be kept on disk; others, such as probes, go
     on, except with a large message.
     """
 
-    def __init__(self, Commits commits not None, Shelf shelf not None):
+    def __init__(self, Commits commits not None, BodyCache shelf not None):
         self.commits, self.shelf = commits, shelf
         self.waiting, self.waiting_for_room = {}, {}
 
@@ -63,7 +63,7 @@ cdef class Gate:
     def is_short_of_memory(self):
         return self.is_short_of_memory_now()
 
-    cdef bint holds_back(self, Receiving receiving) except? True:
+    cdef bint holds_back(self, BrokerReceiver receiving) except? True:
         """Whether the link has to wait; if so, ``let_in`` will let the link go on."""
         if self.is_shut_now():
             self.waiting[receiving] = None
@@ -73,7 +73,7 @@ cdef class Gate:
             return True
         return False
 
-    cdef int forget(self, Receiving receiving) except -1:
+    cdef int forget(self, BrokerReceiver receiving) except -1:
         self.waiting.pop(receiving, None)
         self.waiting_for_room.pop(receiving, None)
         return 0
@@ -87,7 +87,7 @@ cdef class Gate:
 
     def let_in(self):
         """Let one waiting link go on; False while the gate is shut, or no link waits."""
-        cdef Receiving receiving
+        cdef BrokerReceiver receiving
         if not self.waiting or self.is_shut_now():
             return False
         receiving = next(iter(self.waiting))
@@ -99,23 +99,23 @@ cdef class Gate:
 cdef class _Written(Promise):
     """A message is on disk, if a durable queue holds the message."""
 
-    cdef Receiving receiving
+    cdef BrokerReceiver receiving
     cdef pn_delivery_t *delivery  # NULL: pre-settled
-    cdef Message message
+    cdef QueuedMessage message
     cdef list targets
 
     cdef int keep(self, double now) except -1:
         return self.receiving._on_written(self.delivery, self.message, self.targets, now)
 
 
-cdef class Receiving(Producer):
+cdef class BrokerReceiver(QueueProducer):
     """Always: ``credit_count + unsynced + room == LINK_CREDIT``, with a delivery still arriving counted as credit.
 
     ``limited`` is the queue whose room limits the credit of this link.
     """
 
-    def __init__(self, IncomingCore link not None, address, queues, targets, fail, Stock stock not None,
-                 Commits commits not None, Gate gate not None):
+    def __init__(self, IncomingCore link not None, address, queues, targets, fail, MessageStore stock not None,
+                 Commits commits not None, ProducerGate gate not None):
         """Send messages to ``queues``, or to the queues ``targets`` returns for an address.
 
         ``targets`` raises AmqpError if no queue can take the message. ``fail`` is called with the link and a LinkError.
@@ -136,9 +136,9 @@ cdef class Receiving(Producer):
         self._note_credit()
         self._top_up()
 
-    def await_last_word(self, LastWords last_words not None):
+    def await_last_word(self, SecondSettlements last_words not None):
         """Settle after the producer, who asked to settle after the outcome. [2.8.3]"""
-        self.last_word = LastWord(last_words, self._on_no_last_word)
+        self.last_word = SecondSettlement(last_words, self._on_no_last_word)
 
     def _on_no_last_word(self, deliveries):
         for delivery in deliveries:
@@ -170,7 +170,7 @@ cdef class Receiving(Producer):
     cdef int on_flow_event(self) except -1:
         return 0
 
-    # broker.queueing.message_store.Producer
+    # broker.queueing.message_store.QueueProducer
     cdef int on_room_in_queue(self) except -1:
         return 0 if self.is_over or self.link.is_gone else self._top_up()
 
@@ -306,7 +306,7 @@ cdef class Receiving(Producer):
             if pn.delivery_settled(delivery):
                 self._note_lost(error.condition)
             else:
-                set_outcome(<size_t>delivery, Outcome(Kind.REJECTED, error))
+                set_outcome(<size_t>delivery, Outcome(OutcomeCode.REJECTED, error))
             return self._settle(delivery)
         if not targets:
             self._drop_arriving()
@@ -355,17 +355,17 @@ cdef class Receiving(Producer):
             promise.delivery = delivery
         return self.commits.promise_kept_by(promise)
 
-    cdef Message _message(self, list targets):
+    cdef QueuedMessage _message(self, list targets):
         cdef double until_s = min(self.stock.now + self.ttl_s, self.expires_at_s), most_s = INFINITY
         cdef HeldQueue held
         # Durable whatever the header says: accepted means kept, and most clients never set the header field.
         cdef bint is_stored = False
-        cdef Message message
+        cdef QueuedMessage message
         for held in targets:
             is_stored = is_stored or held.is_written_now()
             if held.row is None and not held.is_subscription:
                 most_s = self.stock.now + _TEMPORARY_TTL_S
-        message = Message.__new__(Message)
+        message = QueuedMessage.__new__(QueuedMessage)
         message.message_id = self.large_id
         if not self.large_id:
             message.message_id = self.stock.new_message_id() if is_stored else self.stock.new_passing_id()
@@ -377,7 +377,7 @@ cdef class Receiving(Producer):
         message.grace_s = 0 if until_s == INFINITY else until_s - message.deadline_s
         return message
 
-    cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1:
+    cdef int _on_written(self, pn_delivery_t *delivery, QueuedMessage message, list targets, double now) except -1:
         """The message is on disk, if its queues are durable: accept the delivery, unless pre-settled."""
         self.stock.on_written(message, targets, now)
         if self.is_over:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.links.incoming import Receiving
-from broker.links.outgoing import Sending
+from broker.links.incoming import BrokerReceiver
+from broker.links.outgoing import BrokerSender
 from broker.queueing.held_queue import HeldQueue
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 from recording.records import Recorder
-from recording.state_records import AT_ONCE, Teller
-from wire.ended import told
+from recording.state_records import AT_ONCE, StateRecorder
+from wire.end_reasons import told
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.link import Link
@@ -24,10 +24,10 @@ ROUTER = "amqpmesh.router"
 _CLIENT = "client"
 
 
-class LinkLog:
+class BrokerLinkLog:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._teller = Teller(recorder)
+        self._teller = StateRecorder(recorder)
         self._tell = self._teller.tell
         self._connections: dict[Endpoint, int] = {}
         self._links: dict[Link, int] = {}
@@ -50,17 +50,17 @@ class LinkLog:
             self._teller.tell_lost(number, links, reason)
 
     # Links
-    def on_attached(self, worker: Receiving | Sending, treatment: str | None) -> None:
+    def on_attached(self, worker: BrokerReceiver | BrokerSender, treatment: str | None) -> None:
         link, endpoint = worker.link, worker.link.endpoint
         connection = self._connections.get(endpoint)
         if connection is None:
             return
         self._last_link += 1
         self._links[link] = self._last_link
-        is_incoming, role = isinstance(worker, Receiving), _role_of(endpoint)
+        is_incoming, role = isinstance(worker, BrokerReceiver), _role_of(endpoint)
         self._tell(
-            Kind.LINK,
-            Event.OPENED,
+            RecordKind.LINK,
+            RecordEvent.OPENED,
             link=self._last_link,
             connection=connection,
             role=("producer" if is_incoming else "consumer") if role == _CLIENT else role,
@@ -78,21 +78,21 @@ class LinkLog:
 
     def _forget(self, link: Link) -> int:
         number = self._links.pop(link)
-        if isinstance(link.owner, Receiving):
+        if isinstance(link.owner, BrokerReceiver):
             self._teller.tell_credit(number, link.owner, link.owner.waits_for)
             self._tell_lost(number, link.owner)
         return number
 
-    def _tell_lost(self, number: int, receiving: Receiving) -> None:
+    def _tell_lost(self, number: int, receiving: BrokerReceiver) -> None:
         for cause, count in receiving.take_lost().items():
-            self._tell(Kind.DROP, None, link=number, count=count, cause=cause)
+            self._tell(RecordKind.DROP, None, link=number, count=count, cause=cause)
 
     # Queues
     def settle(self) -> None:
         """Record the queues made and deleted since the last call."""
         if self._recorder.has_changes:
             for held, is_there, _ in self._recorder.take_changes():
-                self._tell_queue(held, Event.OPENED if is_there else Event.CLOSED)
+                self._tell_queue(held, RecordEvent.OPENED if is_there else RecordEvent.CLOSED)
 
     def on_second(self, now: float, oldest_us: Callable[[HeldQueue], int | None]) -> None:
         """Record the second's changes of links and queue depths."""
@@ -102,7 +102,7 @@ class LinkLog:
         for worker in self._recorder.take_moved(AT_ONCE):
             self._note(worker)
         for each in self._recorder.take_restless():
-            if isinstance(each, Receiving):
+            if isinstance(each, BrokerReceiver):
                 self._note_producer(each)
             else:
                 each.rest()
@@ -111,29 +111,31 @@ class LinkLog:
         self._teller.tell_starving(self._cause_of)
         self._teller.tell_standing(now)
 
-    def _note(self, worker: Receiving | Sending) -> None:
+    def _note(self, worker: BrokerReceiver | BrokerSender) -> None:
         worker.rest()
         number = self._links.get(worker.link)
         if number is not None:
             self._teller.is_moving(number, worker)
 
-    def _note_producer(self, receiving: Receiving) -> None:
+    def _note_producer(self, receiving: BrokerReceiver) -> None:
         number = self._links.get(receiving.link)
         if number is not None:
             self._teller.is_starving(number, receiving)
             self._tell_lost(number, receiving)
 
-    def _cause_of(self, number: int, receiving: Receiving) -> str | None:
+    def _cause_of(self, number: int, receiving: BrokerReceiver) -> str | None:
         return receiving.waits_for if self._links.get(receiving.link) == number else None
 
-    def _tell_queue(self, held: HeldQueue, event: Event) -> None:
-        self._tell(Kind.QUEUE, event, queue=held.number, address=held.address, name=held.subscriber)
+    def _tell_queue(self, held: HeldQueue, event: RecordEvent) -> None:
+        self._tell(RecordKind.QUEUE, event, queue=held.number, address=held.address, name=held.subscriber)
 
     def _tell_depth(self, held: HeldQueue, oldest_us: int | None) -> None:
         depth = held.queue.snapshot()
         count = depth.available_count + depth.acquired_count
         said: dict[str, Any] = {"depth_count": count, "depth_bytes": depth.size_bytes, "oldest_us": oldest_us}
-        self._tell(Kind.QUEUE, Event.CHANGED, queue=held.number, **said, acquired_count=depth.acquired_count)
+        self._tell(
+            RecordKind.QUEUE, RecordEvent.CHANGED, queue=held.number, **said, acquired_count=depth.acquired_count
+        )
 
 
 def _role_of(endpoint: Endpoint) -> str:

@@ -1,14 +1,14 @@
 from broker.queueing.commit cimport Commits
-from broker.queueing.message cimport Entry
-from broker.queueing.body_cache cimport Fetch, Shelf
-from broker.queueing.held_queue cimport HeldQueue, Taker
-from broker.queueing.message_store cimport Stock
+from broker.queueing.message cimport QueueEntry
+from broker.queueing.body_cache cimport Fetch, BodyCache
+from broker.queueing.held_queue cimport HeldQueue, QueueTaker
+from broker.queueing.message_store cimport MessageStore
 from wire.core cimport OutgoingCore
 from wire.proton cimport pn_delivery_t
 
 
-cdef class Parcel:
-    cdef Entry entry
+cdef class OutgoingEntry:
+    cdef QueueEntry entry
     cdef list pieces
     cdef size_t at
     cdef size_t ready_bytes
@@ -23,11 +23,11 @@ cdef class Parcel:
     cdef int add(self, bytes body) except -1
 
 
-cdef class Sending(Taker):
+cdef class BrokerSender(QueueTaker):
     cdef readonly OutgoingCore link
     cdef HeldQueue held
-    cdef Stock stock
-    cdef Shelf shelf
+    cdef MessageStore stock
+    cdef BodyCache shelf
     cdef Commits commits
     cdef bint is_browser
     # The peer's limit on message size, 0 for none; the size of a message that exceeded the limit with its history
@@ -40,7 +40,7 @@ cdef class Sending(Taker):
     cdef bint is_attached
     cdef bint is_over
     cdef object outbox
-    cdef Parcel current
+    cdef OutgoingEntry current
     cdef pn_delivery_t *delivery
     cdef bint is_current_judged
     cdef dict unsettled
@@ -52,21 +52,21 @@ cdef class Sending(Taker):
     cdef bint has_moved
 
     cdef bint _write_next(self, double now) except -1
-    cdef int _write_chunk(self, Parcel parcel) except -1
+    cdef int _write_chunk(self, OutgoingEntry parcel) except -1
     cdef int _start(self) except -1
-    cdef bint _drop_expired(self, Parcel parcel, double now) except -1
-    cdef int _tell_time_left(self, Parcel parcel) except -1
+    cdef bint _drop_expired(self, OutgoingEntry parcel, double now) except -1
+    cdef int _tell_time_left(self, OutgoingEntry parcel) except -1
     cdef int _finish(self, double now) except -1
-    cdef int _fetch(self, Parcel parcel) except -1
-    cdef int _give_up(self, Parcel parcel, double now) except -1
+    cdef int _fetch(self, OutgoingEntry parcel) except -1
+    cdef int _give_up(self, OutgoingEntry parcel, double now) except -1
     cdef int _tell_credit(self, double now) except -1
-    cdef bint _is_too_large(self, Parcel parcel) noexcept
-    cdef int _refuse(self, Parcel parcel, double now) except -1
+    cdef bint _is_too_large(self, OutgoingEntry parcel) noexcept
+    cdef int _refuse(self, OutgoingEntry parcel, double now) except -1
     cdef int _tell_if_too_large(self, double now) except -1
     cdef int _give_back(self, long count, double now) except -1
     cdef bint _is_dry(self, double now) except -1
     cdef int _judge(self, pn_delivery_t *delivery, double now) except -1
-    cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1
+    cdef int _conclude(self, QueueEntry entry, object verdict, bint shun, double now) except -1
     cdef int _note_move(self) except -1
     cdef int _confirm(self, pn_delivery_t *delivery) except -1
     cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1

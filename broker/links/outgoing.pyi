@@ -1,18 +1,18 @@
 from collections.abc import Callable
 
-from broker.queueing.body_cache import Shelf
+from broker.queueing.body_cache import BodyCache
 from broker.queueing.commit import Commits
-from broker.queueing.held_queue import HeldQueue, Taker
-from broker.queueing.message_store import Stock
+from broker.queueing.held_queue import HeldQueue, QueueTaker
+from broker.queueing.message_store import MessageStore
 from wire.link import OutgoingLink
 
-class Sending(Taker):
+class BrokerSender(QueueTaker):
     def __init__(
         self,
         link: OutgoingLink,
         held: HeldQueue,
-        stock: Stock,
-        shelf: Shelf,
+        stock: MessageStore,
+        shelf: BodyCache,
         commits: Commits,
         on_too_large: Callable[[OutgoingLink, int, float], None],
         *,

@@ -12,22 +12,22 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.math cimport INFINITY
 
 from broker.queueing.commit cimport Promise
-from broker.queueing.message cimport Entry, Message
+from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.body_cache cimport Fetch
-from broker.queueing.held_queue cimport Taker
+from broker.queueing.held_queue cimport QueueTaker
 from wire.delivery cimport copy_state, is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn
 from wire.sections cimport limit_ttl
 
 from collections import deque
 
-from broker.queueing.action import Verdict
+from broker.queueing.action import SettlementVerdict
 from broker.store.batch import BodyRange
 from wire.annotations import with_annotations, with_encoded
 from wire.delivery import remote_outcome
 from wire.header import with_header
 from wire.link import SEND_SETTLED
-from wire.outcome import Kind
+from wire.outcome import OutcomeCode
 
 cdef enum:
     OUTBOX_DELIVERIES = 100
@@ -36,14 +36,14 @@ cdef enum:
     REFILL_BYTES = 131072
     TAG_BYTES = 8
 
-cdef object _ACCEPTED = Verdict.ACCEPTED, _RELEASED = Verdict.RELEASED, _FAILED = Verdict.FAILED
+cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _RELEASED = SettlementVerdict.RELEASED, _FAILED = SettlementVerdict.FAILED
 
 
 @cython.freelist(256)
-cdef class Parcel:
+cdef class OutgoingEntry:
     """An entry on its way out, with the part of the body in memory: ``pieces``, the first written up to ``at``."""
 
-    def __cinit__(self, Entry entry):
+    def __cinit__(self, QueueEntry entry):
         self.entry = entry
         self.pieces = []
 
@@ -64,13 +64,13 @@ cdef class Parcel:
 
 
 cdef class _Body(Fetch):
-    """A read of the next bytes of a parcel."""
+    """A read of the next bytes of an outgoing entry."""
 
-    cdef Sending sending
-    cdef Parcel parcel
+    cdef BrokerSender sending
+    cdef OutgoingEntry parcel
 
     cdef int arrive(self, bytes body, double now) except -1:
-        cdef Sending sending = self.sending
+        cdef BrokerSender sending = self.sending
         self.parcel.is_fetching = False
         self.parcel.add(body)
         sending.stock.release(self.parcel.entry.message)
@@ -89,7 +89,7 @@ cdef class _Body(Fetch):
 cdef class _Concluded(Promise):
     """The changes of an outcome are on disk: the consumer's delivery may be settled."""
 
-    cdef Sending sending
+    cdef BrokerSender sending
     cdef pn_delivery_t *delivery
     cdef unsigned long long serial
 
@@ -97,14 +97,14 @@ cdef class _Concluded(Promise):
         return self.sending._settle_synced(self.delivery, self.serial)
 
 
-cdef class Sending(Taker):
+cdef class BrokerSender(QueueTaker):
     """Always: the queue's credit for the link is the peer's credit, less deliveries in the outbox or being written
 
     ``unsettled`` are complete deliveries without an outcome, ``unconfirmed`` deliveries with an outcome not on disk
     yet. ``on_too_large(link, size, now)`` is to end the link: all waiting messages are too large for the peer. [2.7.3]
     """
 
-    def __init__(self, OutgoingCore link not None, HeldQueue held not None, Stock stock not None, Shelf shelf not None,
+    def __init__(self, OutgoingCore link not None, HeldQueue held not None, MessageStore stock not None, BodyCache shelf not None,
                  Commits commits not None, on_too_large, *, bint is_browser):
         self.on_too_large = on_too_large
         self.link, self.held = link, held
@@ -144,22 +144,22 @@ cdef class Sending(Taker):
                 self.link.abort_now(self.delivery)
             self.stock.release(self.current.entry.message)
             self.current = None
-        unwritten = [(<Parcel>parcel).entry for parcel in self.outbox]
+        unwritten = [(<OutgoingEntry>parcel).entry for parcel in self.outbox]
         self.outbox.clear()
         self.held.drop_consumer(self)
         if self.record_level:
             self.held.note_change()
         self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now, is_orderly))
         for entry in unwritten:
-            self.stock.release((<Entry>entry).message)
+            self.stock.release((<QueueEntry>entry).message)
         if self.held.queue.choosy_count:
             # Messages only this consumer was large enough for may have none now: let the others find out.
             self.stock.to_pump.update(dict.fromkeys(self.held.consumers.values()))
 
-    # broker.queueing.message_store.Taker
-    cdef int take(self, Entry entry) except -1:
+    # broker.queueing.message_store.QueueTaker
+    cdef int take(self, QueueEntry entry) except -1:
         """Take an entry that the queue gave to this consumer."""
-        cdef Parcel parcel = Parcel(entry)
+        cdef OutgoingEntry parcel = OutgoingEntry(entry)
         parcel.annotations = self.stock.annotated.get(self.held, entry.message.message_id)
         if self.record_level:
             self.held.note_change()
@@ -236,7 +236,7 @@ cdef class Sending(Taker):
     # Writing
     cdef bint _write_next(self, double now) except -1:
         """Write one chunk; False when nothing can be written now."""
-        cdef Parcel parcel = self.current
+        cdef OutgoingEntry parcel = self.current
         if parcel is None:
             if not self.outbox or self.credit_count <= 0:
                 return False
@@ -259,7 +259,7 @@ cdef class Sending(Taker):
             self._finish(now)
         return True
 
-    cdef int _write_chunk(self, Parcel parcel) except -1:
+    cdef int _write_chunk(self, OutgoingEntry parcel) except -1:
         cdef bytes piece = parcel.pieces[0]
         cdef size_t size = min(<size_t>PyBytes_GET_SIZE(piece) - parcel.at, <size_t>CHUNK_BYTES)
         self.link.send_now(PyBytes_AS_STRING(piece) + parcel.at, size)
@@ -270,16 +270,16 @@ cdef class Sending(Taker):
             parcel.at = 0
         return 0
 
-    cdef bint _drop_expired(self, Parcel parcel, double now) except -1:
+    cdef bint _drop_expired(self, OutgoingEntry parcel, double now) except -1:
         """Return an entry to the queue, to expire there: the deadline passed while the entry waited in the outbox."""
         self.outbox.popleft()
         self._conclude(parcel.entry, _RELEASED, False, now)
         self.stock.release(parcel.entry.message)
         return True
 
-    cdef int _tell_time_left(self, Parcel parcel) except -1:
+    cdef int _tell_time_left(self, OutgoingEntry parcel) except -1:
         """Lower the ttl in the header to the time left, since ttl counts from the sender's transfer. [3.2.1]"""
-        cdef Message message = parcel.entry.message
+        cdef QueuedMessage message = parcel.entry.message
         cdef double left_ms = (message.deadline_s + message.grace_s - self.stock.now) * 1000
         cdef bytes first = parcel.pieces[0]
         cdef bytes told = PyBytes_FromStringAndSize(PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first))
@@ -292,7 +292,7 @@ cdef class Sending(Taker):
     cdef int _start(self) except -1:
         cdef char tag[TAG_BYTES]
         cdef int place
-        cdef Parcel parcel = self.outbox[0]
+        cdef OutgoingEntry parcel = self.outbox[0]
         if parcel.entry.cause is None and parcel.entry.message.deadline_s != INFINITY:
             self._tell_time_left(parcel)
         self.next_tag += 1
@@ -304,7 +304,7 @@ cdef class Sending(Taker):
 
     cdef int _finish(self, double now) except -1:
         cdef pn_delivery_t *delivery = self.delivery
-        cdef Entry entry = self.current.entry
+        cdef QueueEntry entry = self.current.entry
         self.link.finish_now()
         self.credit_count -= 1
         self.moved_count += 1
@@ -322,8 +322,8 @@ cdef class Sending(Taker):
             self._judge(delivery, now)
         return 0
 
-    cdef int _fetch(self, Parcel parcel) except -1:
-        cdef Message message = parcel.entry.message
+    cdef int _fetch(self, OutgoingEntry parcel) except -1:
+        cdef QueuedMessage message = parcel.entry.message
         cdef _Body fetch
         if parcel.is_fetching:
             return 0
@@ -339,7 +339,7 @@ cdef class Sending(Taker):
         message.references += 1
         return self.shelf.fetch(fetch)
 
-    cdef int _give_up(self, Parcel parcel, double now) except -1:
+    cdef int _give_up(self, OutgoingEntry parcel, double now) except -1:
         """Abort the delivery of a damaged body; the queue sets the message aside for no consumer."""
         if self.is_over or (parcel is not self.current and parcel not in self.outbox):
             return 0
@@ -363,10 +363,10 @@ cdef class Sending(Taker):
             self._give_back(-free, now)
         return 0
 
-    cdef bint _is_too_large(self, Parcel parcel) noexcept:
+    cdef bint _is_too_large(self, OutgoingEntry parcel) noexcept:
         return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
 
-    cdef int _refuse(self, Parcel parcel, double now) except -1:
+    cdef int _refuse(self, OutgoingEntry parcel, double now) except -1:
         """Release an entry to other consumers: with its history added, the message is too large for this link."""
         self.outbox.popleft()
         self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
@@ -390,8 +390,8 @@ cdef class Sending(Taker):
         """Return the last entries of the outbox to the queue: the peer took back their credit."""
         parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
         for parcel in reversed(parcels):
-            self._conclude((<Parcel>parcel).entry, _RELEASED, False, now)
-            self.stock.release((<Parcel>parcel).entry.message)
+            self._conclude((<OutgoingEntry>parcel).entry, _RELEASED, False, now)
+            self.stock.release((<OutgoingEntry>parcel).entry.message)
         return 0
 
     cdef bint _is_dry(self, double now) except -1:
@@ -402,7 +402,7 @@ cdef class Sending(Taker):
         cdef bint is_settled = pn.delivery_settled(delivery), shun = False
         cdef size_t state = pn.delivery_remote_state(delivery)
         cdef object verdict = _ACCEPTED
-        cdef Entry entry = self.unsettled.get(<size_t>delivery)
+        cdef QueueEntry entry = self.unsettled.get(<size_t>delivery)
         if entry is None:
             if is_settled and self.unconfirmed.pop(<size_t>delivery, None) is not None:
                 pn.delivery_settle(delivery)
@@ -423,7 +423,7 @@ cdef class Sending(Taker):
             self.stock.to_pump[self] = None
         return 0 if is_settled else self._confirm(delivery)
 
-    cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1:
+    cdef int _conclude(self, QueueEntry entry, object verdict, bint shun, double now) except -1:
         if self.is_browser or self.held.is_deleted:
             return 0
         if self.record_level:
@@ -451,7 +451,7 @@ cdef class Sending(Taker):
         return self.link.endpoint.mark()
 
 
-def _as_it_is_now(bytes body, Entry entry, bytes annotations):
+def _as_it_is_now(bytes body, QueueEntry entry, bytes annotations):
     """The message with its history at this broker in the head. [3.2.1, 3.2.3]"""
     if annotations is not None:
         body = with_encoded(body, annotations)
@@ -464,11 +464,11 @@ def _as_it_is_now(bytes body, Entry entry, bytes annotations):
 def _read(outcome):
     """(verdict, undeliverable-here). Settled without an outcome is in doubt, as if the link had broken."""
     if outcome is None:
-        return Verdict.FAILED, False
-    if outcome.kind is Kind.ACCEPTED:
-        return Verdict.ACCEPTED, False
-    if outcome.kind is Kind.REJECTED:
-        return Verdict.REJECTED, False
-    if outcome.kind is Kind.MODIFIED:
-        return Verdict.FAILED if outcome.delivery_failed else Verdict.RELEASED, outcome.undeliverable_here
-    return Verdict.RELEASED, False
+        return SettlementVerdict.FAILED, False
+    if outcome.kind is OutcomeCode.ACCEPTED:
+        return SettlementVerdict.ACCEPTED, False
+    if outcome.kind is OutcomeCode.REJECTED:
+        return SettlementVerdict.REJECTED, False
+    if outcome.kind is OutcomeCode.MODIFIED:
+        return SettlementVerdict.FAILED if outcome.delivery_failed else SettlementVerdict.RELEASED, outcome.undeliverable_here
+    return SettlementVerdict.RELEASED, False

@@ -1,12 +1,12 @@
-cdef class LastWords:
+cdef class SecondSettlements:
     cdef dict waiting
 
-    cdef int begin(self, LastWord last_word) except -1
-    cdef int forget(self, LastWord last_word) except -1
+    cdef int begin(self, SecondSettlement last_word) except -1
+    cdef int forget(self, SecondSettlement last_word) except -1
 
 
-cdef class LastWord:
-    cdef LastWords all
+cdef class SecondSettlement:
+    cdef SecondSettlements all
     cdef object settle
     # When each outcome was given, by delivery; the oldest first.
     cdef dict given

@@ -9,17 +9,17 @@ PATIENCE_S = 1.0
 cdef double _PATIENCE_S = PATIENCE_S
 
 
-cdef class LastWords:
+cdef class SecondSettlements:
     """Always: ``waiting`` has the links with outcomes not settled by their producers yet."""
 
     def __init__(self):
         self.waiting = {}
 
-    cdef int begin(self, LastWord last_word) except -1:
+    cdef int begin(self, SecondSettlement last_word) except -1:
         self.waiting[last_word] = None
         return 0
 
-    cdef int forget(self, LastWord last_word) except -1:
+    cdef int forget(self, SecondSettlement last_word) except -1:
         self.waiting.pop(last_word, None)
         return 0
 
@@ -27,19 +27,19 @@ cdef class LastWords:
         """When to call ``on_time``; None while no producer is waited for."""
         if not self.waiting:
             return None
-        return min([(<LastWord>each).oldest_s() for each in self.waiting]) + _PATIENCE_S
+        return min([(<SecondSettlement>each).oldest_s() for each in self.waiting]) + _PATIENCE_S
 
     def on_time(self, double now):
-        cdef LastWord last_word
+        cdef SecondSettlement last_word
         for last_word in list(self.waiting):
             if last_word.oldest_s() + _PATIENCE_S <= now:
                 last_word.give_up()
 
 
-cdef class LastWord:
+cdef class SecondSettlement:
     """The unsettled outcomes of one link. ``settle(deliveries)`` settles on behalf of a silent producer."""
 
-    def __init__(self, LastWords all_ not None, settle):
+    def __init__(self, SecondSettlements all_ not None, settle):
         self.all, self.settle = all_, settle
         self.given = {}
 

@@ -1,7 +1,7 @@
 """An operator's operations on the queues of a broker, in bounded steps.
 
-Pure: operations on ``Stock``. Each is an iterator of parts of an answer. A part may be sent once all writes made until
-then are on disk; the caller asks for the next part after others have had their turn.
+Pure: operations on ``MessageStore``. Each is an iterator of parts of an answer. A part may be sent once all writes made
+until then are on disk; the caller asks for the next part after others have had their turn.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from addressing.pattern import PatternSet, is_pattern
-from broker.addresses import BrokerAddresses, Holding
-from broker.operating.move_targets import Goals
+from broker.addresses import BrokerAddresses, BrokerAddressKind
+from broker.operating.move_targets import MoveTargets
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message import Entry
-from broker.queueing.message_store import Stock
+from broker.queueing.message import QueueEntry
+from broker.queueing.message_store import MessageStore
 from broker.queueing.moves import move
 from broker.store.cause import Reason
 
@@ -37,24 +37,24 @@ class AdministrationError(ValueError):
     code: str | None = None
 
 
-class NotMadeYet(AdministrationError):
+class QueueNotCreated(AdministrationError):
     """The topology keeps the queue on this broker, but the queue has not been made by a first use yet."""
 
     code = "not-made-yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """Part of an answer, as JSON; all parts but the last have ``has_more``."""
 
     fields: Mapping[str, Any]
     has_more: bool = False
 
 
-Parts = Iterator[Part]
+Parts = Iterator[AnswerPart]
 
 
-def origin_of(entry: Entry) -> str | None:
+def origin_of(entry: QueueEntry) -> str | None:
     """The address of the queue that the message was moved from; None for a message sent to this queue."""
     return None if entry.cause is None else entry.cause.origin
 
@@ -62,7 +62,7 @@ def origin_of(entry: Entry) -> str | None:
 class Administration:
     """``evict`` ends all links to a deleted queue."""
 
-    def __init__(self, addresses: BrokerAddresses, stock: Stock, evict: Evict, wall_offset_s: float) -> None:
+    def __init__(self, addresses: BrokerAddresses, stock: MessageStore, evict: Evict, wall_offset_s: float) -> None:
         self._addresses = addresses
         self._stock = stock
         self._evict = evict
@@ -93,7 +93,7 @@ class Administration:
         if self._stock.existing_queue(kept) is not None:
             raise AdministrationError(f"queue {kept!r} already exists")
         self._stock.queue(kept)
-        yield Part({"address": kept})
+        yield AnswerPart({"address": kept})
 
     def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
         held = self._one(address, subscriber)
@@ -109,7 +109,7 @@ class Administration:
         left = snapshot.available_count + snapshot.acquired_count + snapshot.unreadable_count
         self._stock.delete(held)
         self._evict(held, self._stock.now)
-        yield Part({"messages": left})
+        yield AnswerPart({"messages": left})
 
     def purge(self, address: str, subscriber: str | None = None) -> Parts:
         """Drop all waiting messages; messages that consumers hold are left alone."""
@@ -122,7 +122,7 @@ class Administration:
         goal = self._target(target)
         if goal is held:
             raise AdministrationError(f"{source!r} is both source and target")
-        yield from self._move(held, count, goal, Goals(lambda entry: goal))
+        yield from self._move(held, count, goal, MoveTargets(lambda entry: goal))
 
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
         """Return dead letters to their queues of origin, or move all waiting messages to one queue."""
@@ -131,7 +131,7 @@ class Administration:
         goal = None if to is None else self._target(to)
         if goal is held:
             raise AdministrationError(f"{address!r} is both source and target")
-        goals = Goals(lambda entry: goal or self._origin_queue(entry, held))
+        goals = MoveTargets(lambda entry: goal or self._origin_queue(entry, held))
         for part in self._move(held, count, goal, goals, is_back=True):
             if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:
                 raise AdministrationError(
@@ -152,14 +152,14 @@ class Administration:
             # Unreadable messages go with the first step, beyond the wanted number.
             left -= min(purged, wanted)
             has_more = left > 0 and purged >= wanted
-            yield Part({"messages": purged}, has_more or not is_last)
+            yield AnswerPart({"messages": purged}, has_more or not is_last)
 
     def _move(
         self,
         held: HeldQueue,
         count: int | None,
         goal: HeldQueue | None,
-        goals: Goals,
+        goals: MoveTargets,
         *,
         is_back: bool = False,
     ) -> Parts:
@@ -181,7 +181,7 @@ class Administration:
             left -= moved
             has_more = left > 0 and moved == wanted > 0
             fields = {"messages": moved, "not_moved": 0 if has_more else left}
-            yield Part(fields if has_more else fields | goals.left_out(left, goal), has_more)
+            yield AnswerPart(fields if has_more else fields | goals.left_out(left, goal), has_more)
 
     # Which queue
 
@@ -227,7 +227,7 @@ class Administration:
             raise AdministrationError(f"{_name(held)} is in memory only: no message can be moved there")
         return held
 
-    def _origin_queue(self, entry: Entry, held: HeldQueue) -> HeldQueue | None:
+    def _origin_queue(self, entry: QueueEntry, held: HeldQueue) -> HeldQueue | None:
         """None for a message that has to stay: no dead letter, or no queue at its origin (any more)."""
         origin = origin_of(entry)
         if origin is None or (entry.cause is not None and entry.cause.reason is Reason.MOVED):
@@ -245,11 +245,11 @@ class Administration:
             raise AdministrationError(f"{address!r} has wildcards: expected the name of one queue")
         if place is None:
             raise AdministrationError(f"the topology has no queue {address!r} on this broker")
-        if place.holding is Holding.TOPIC:
+        if place.holding is BrokerAddressKind.TOPIC:
             raise AdministrationError(
                 f"{address!r} is a topic, expected a queue: subscribers make the subscriptions of a topic"
             )
-        if place.holding is not Holding.QUEUE:
+        if place.holding is not BrokerAddressKind.QUEUE:
             raise AdministrationError(f"{address!r} is a {place.holding.value}, and ends with its clients")
         return place.address
 
@@ -257,16 +257,16 @@ class Administration:
         if subscriber is not None:
             return AdministrationError(f"no subscription of {subscriber!r} to {address!r} on this broker")
         place = self._addresses.resolve(address)
-        if place is not None and place.holding is Holding.TOPIC:
+        if place is not None and place.holding is BrokerAddressKind.TOPIC:
             return AdministrationError(f"no durable subscription to {address!r} on this broker")
         if place is None or is_pattern(address):
             return AdministrationError(f"no queue or subscription {address!r} on this broker")
-        return NotMadeYet(f"there is no queue {address!r} yet: its first use makes it, or `create`")
+        return QueueNotCreated(f"there is no queue {address!r} yet: its first use makes it, or `create`")
 
     def _details(self, held: HeldQueue, *, count: int) -> dict[str, Any]:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
 
-    def _message(self, entry: Entry) -> dict[str, Any]:
+    def _message(self, entry: QueueEntry) -> dict[str, Any]:
         # A message that was moved here never expires.
         expires_at_s = entry.message.expires_at_s if entry.cause is None else None
         at = None if expires_at_s is None else datetime.fromtimestamp(expires_at_s + self._wall_offset_s, UTC)
@@ -305,7 +305,7 @@ def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dic
     """Queues deleted before their turn are left out."""
     for start in range(0, max(len(found), 1), size):
         some = found[start : start + size]
-        yield Part({"queues": [tell(held) for held in some if not held.is_deleted]}, start + size < len(found))
+        yield AnswerPart({"queues": [tell(held) for held in some if not held.is_deleted]}, start + size < len(found))
 
 
 def _kind(held: HeldQueue) -> str:
@@ -313,7 +313,7 @@ def _kind(held: HeldQueue) -> str:
         return "subscription"
     if held.is_durable:
         return "queue"
-    return str((Holding.PROBE if held.is_probe else Holding.TEMPORARY).value)
+    return str((BrokerAddressKind.PROBE if held.is_probe else BrokerAddressKind.TEMPORARY).value)
 
 
 def _name(held: HeldQueue) -> str:

@@ -20,10 +20,10 @@ from typing import Any
 
 from addressing.address import CONTROL_ADDRESS, normalize
 from broker.events import LinkRefused
-from broker.operating.administration import Administration, AdministrationError, Part, Parts
+from broker.operating.administration import Administration, AdministrationError, AnswerPart, Parts
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Outcome, rejected
 from wire.errors import AmqpError, LinkError
@@ -64,7 +64,7 @@ class Job:
 class Control:
     """Always: a job is in ``_ready``, or waits for a promise"""
 
-    def __init__(self, administration: Administration, stock: Stock, commits: Commits, log: Emit) -> None:
+    def __init__(self, administration: Administration, stock: MessageStore, commits: Commits, log: Emit) -> None:
         self._verbs: dict[str, Callable[..., Parts]] = {
             "list": administration.list_queues,
             **{name: getattr(administration, name) for name in ARGUMENTS if name != "list"},
@@ -135,7 +135,7 @@ class Control:
         else:
             self._commits.promise(partial(self._answer, job, part))
 
-    def _answer(self, job: Job, part: Part, now: float) -> None:
+    def _answer(self, job: Job, part: AnswerPart, now: float) -> None:
         self._say(job, {"ok": True, job.op: part.fields, "more": part.has_more})
         if part.has_more:
             self._await_turn(job)

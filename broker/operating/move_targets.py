@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message import Entry
+from broker.queueing.message import QueueEntry
 
-Find = Callable[[Entry], HeldQueue | None]
+Find = Callable[[QueueEntry], HeldQueue | None]
 
 
-class Goals:
+class MoveTargets:
     """``find`` gives the queue for an entry, or None if there is none.
 
     A queue with a limit takes no more than fits: the operator did not ask for the queue's policy when full to apply.
@@ -26,7 +26,7 @@ class Goals:
         self._rooms.clear()
         self._too_many.clear()
 
-    def choose(self, entry: Entry) -> HeldQueue | None:
+    def choose(self, entry: QueueEntry) -> HeldQueue | None:
         held = self._find(entry)
         if held is not None and not self._room_in(held).take(entry.message.size_bytes):
             self._too_many.add(entry.message_id)

@@ -1,18 +1,18 @@
-from broker.queueing.message cimport Entry
+from broker.queueing.message cimport QueueEntry
 
 
 cdef class Deliver:
     cdef readonly long consumer_id
-    cdef readonly Entry entry
+    cdef readonly QueueEntry entry
 
 
 cdef class Archive:
-    cdef readonly Entry entry
+    cdef readonly QueueEntry entry
     cdef readonly object departure
 
 
 cdef class Recount:
-    cdef readonly Entry entry
+    cdef readonly QueueEntry entry
 
 
 cdef class WantMark:

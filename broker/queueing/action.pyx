@@ -1,16 +1,16 @@
 """Verdicts and departures of messages, and the actions a queue returns.
 
-Actions are carried out in order (`Stock`). Actions match by position, in tests and in Python code.
+Actions are carried out in order (`MessageStore`). Actions match by position, in tests and in Python code.
 """
 
 cimport cython
 
-from broker.queueing.message cimport Entry
+from broker.queueing.message cimport QueueEntry
 
 from enum import Enum
 
 
-class Verdict(Enum):
+class SettlementVerdict(Enum):
     """The meaning of a consumer's settlement for the queue."""
 
     ACCEPTED = "accepted"
@@ -53,7 +53,7 @@ cdef class Deliver:
 
     __match_args__ = ("consumer_id", "entry")
 
-    def __init__(self, long consumer_id, Entry entry not None):
+    def __init__(self, long consumer_id, QueueEntry entry not None):
         self.consumer_id, self.entry = consumer_id, entry
 
     def __eq__(self, other):
@@ -69,7 +69,7 @@ cdef class Archive:
 
     __match_args__ = ("entry", "departure")
 
-    def __init__(self, Entry entry not None, departure):
+    def __init__(self, QueueEntry entry not None, departure):
         self.entry, self.departure = entry, departure
 
     def __eq__(self, other):
@@ -84,7 +84,7 @@ cdef class Recount:
 
     __match_args__ = ("entry",)
 
-    def __init__(self, Entry entry not None):
+    def __init__(self, QueueEntry entry not None):
         self.entry = entry
 
     def __eq__(self, other):

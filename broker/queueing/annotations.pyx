@@ -6,7 +6,7 @@ those of durable queues in the store. An addition beyond the limit of a message 
 
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
-from broker.queueing.message cimport Message
+from broker.queueing.message cimport QueuedMessage
 
 from wire.annotations import merged
 
@@ -30,7 +30,7 @@ cdef class Annotated:
         self.size_bytes += len(section)
         return 0
 
-    cdef int add(self, HeldQueue held, Message message, object annotations) except -1:
+    cdef int add(self, HeldQueue held, QueuedMessage message, object annotations) except -1:
         """Merge these annotations with earlier ones of the message."""
         cdef tuple key = (held.number, message.message_id)
         cdef bytes before = self.sections.get(key, b"")
@@ -46,7 +46,7 @@ cdef class Annotated:
         """The annotations as encoded; None when the message has none."""
         return self.sections.get((held.number, message_id)) if self.size_bytes else None
 
-    cdef int leave(self, HeldQueue held, Message message, HeldQueue target) except -1:
+    cdef int leave(self, HeldQueue held, QueuedMessage message, HeldQueue target) except -1:
         """The message left the queue, for ``target`` or, where ``target`` is None, for good."""
         cdef bytes found
         if not self.size_bytes:
@@ -68,7 +68,7 @@ cdef class Annotated:
                 self.size_bytes -= len(self.sections.pop(key))
         return 0
 
-    cdef int _write(self, HeldQueue held, Message message, object section) except -1:
+    cdef int _write(self, HeldQueue held, QueuedMessage message, object section) except -1:
         if held.row is not None and message.is_stored and not held.is_deleted:
             self.commits.write.annotations[held.queue_id, message.message_id] = section
         return 0

@@ -4,7 +4,7 @@ Bodies that the store does not hold (yet) are pinned. Other bodies stay while th
 consumer that keeps up never causes a read. A message has a body exactly while the body is in memory.
 """
 
-from broker.queueing.message cimport Message
+from broker.queueing.message cimport QueuedMessage
 
 from collections import OrderedDict
 
@@ -37,7 +37,7 @@ cdef class Fetch:
         self.fail(now)
 
 
-cdef class Shelf:
+cdef class BodyCache:
     """Always: ``cached_bytes <= cache_bytes``; a message with a body that is not in ``cached`` is pinned."""
 
     def __init__(self, cache_bytes=CACHE_BYTES):
@@ -45,14 +45,14 @@ cdef class Shelf:
         self.cached = OrderedDict()
         self.fetches = []
 
-    cdef int pin(self, Message message, bytes body) except -1:
+    cdef int pin(self, QueuedMessage message, bytes body) except -1:
         message.body = body
         self.pinned_bytes += len(body)
         return 0
 
-    cdef int unpin(self, Message message) except -1:
+    cdef int unpin(self, QueuedMessage message) except -1:
         """Cache the body, now that the store holds the message, and evict the oldest bodies beyond the limit."""
-        cdef Message oldest
+        cdef QueuedMessage oldest
         self.pinned_bytes -= len(message.body)
         self.cached_bytes += len(message.body) + BESIDE_BYTES
         self.cached[message] = None
@@ -62,7 +62,7 @@ cdef class Shelf:
             oldest.body = None
         return 0
 
-    cdef int forget(self, Message message) except -1:
+    cdef int forget(self, QueuedMessage message) except -1:
         if message.body is None:
             return 0
         if self.cached.pop(message, self) is self:

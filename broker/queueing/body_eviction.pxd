@@ -1,9 +1,9 @@
 from broker.queueing.held_queue cimport HeldQueue
-from broker.queueing.body_cache cimport Shelf
+from broker.queueing.body_cache cimport BodyCache
 
 
-cdef class Crowding:
-    cdef Shelf shelf
+cdef class BodyEviction:
+    cdef BodyCache shelf
     cdef dict spared
     cdef long long tried_at
     cdef list gave_way

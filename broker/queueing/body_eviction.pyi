@@ -4,5 +4,5 @@ from broker.queueing.held_queue import HeldQueue
 
 CROWDED_BYTES: int
 
-class Crowding:
+class BodyEviction:
     def take_given_way(self) -> Sequence[tuple[HeldQueue, int, int]]: ...

@@ -12,13 +12,13 @@ FEW_BYTES = 1 << 20
 cdef long long _CROWDED_BYTES = CROWDED_BYTES, _ROOMY_BYTES = ROOMY_BYTES, _FEW_BYTES = FEW_BYTES
 
 
-cdef class Crowding:
+cdef class BodyEviction:
     """``spared`` subscriptions have nothing more to give: their consumers hold the rest.
 
     Durable subscriptions never lose messages here: their own limits and overflow policies apply.
     """
 
-    def __cinit__(self, Shelf shelf):
+    def __cinit__(self, BodyCache shelf):
         self.shelf = shelf
         self.spared, self.gave_way = {}, []
 

@@ -1,4 +1,4 @@
-from broker.queueing.message cimport Entry
+from broker.queueing.message cimport QueueEntry
 from broker.queueing.packed cimport Pack
 
 
@@ -13,8 +13,8 @@ cdef class Browser:
     cdef Pack viewed
     cdef list left_open
 
-    cdef int expect(self, Entry entry, long long there_count) except -1
-    cdef Entry pop(self, double now)
+    cdef int expect(self, QueueEntry entry, long long there_count) except -1
+    cdef QueueEntry pop(self, double now)
     cdef bint is_dry(self, double now) except -1
     cdef int close_passed(self) except -1
     cdef int leave(self) except -1

@@ -1,6 +1,6 @@
 """A browser's view of a queue: all messages present when the browser attaches, then every new one; none is taken."""
 
-from broker.queueing.message cimport ARCHIVED, AVAILABLE, Entry
+from broker.queueing.message cimport ARCHIVED, AVAILABLE, QueueEntry
 from broker.queueing.packed cimport Pack
 
 from collections import deque
@@ -17,16 +17,16 @@ cdef class Browser:
         self.ahead = deque(ahead)
         self.left_open = []
 
-    cdef int expect(self, Entry entry, long long there_count) except -1:
+    cdef int expect(self, QueueEntry entry, long long there_count) except -1:
         """Show this new entry later. Archived entries are dropped from ``ahead`` before they pile up."""
         self.ahead.append(entry)
         if len(self.ahead) > 2 * there_count + SLACK:
             self.ahead = deque([each for each in self.ahead if not _is_gone(each)])
         return 0
 
-    cdef Entry pop(self, double now):
+    cdef QueueEntry pop(self, double now):
         """The next entry to show; None when there is none."""
-        cdef Entry entry
+        cdef QueueEntry entry
         while self.ahead:
             if type(self.ahead[0]) is Pack:
                 self._open_next()
@@ -43,7 +43,7 @@ cdef class Browser:
 
     cdef bint is_dry(self, double now) except -1:
         for each in self.ahead:
-            if (<Pack>each).has_available(now) if type(each) is Pack else (<Entry>each).standing == AVAILABLE:
+            if (<Pack>each).has_available(now) if type(each) is Pack else (<QueueEntry>each).standing == AVAILABLE:
                 return False
         return True
 
@@ -77,4 +77,4 @@ cdef class Browser:
 
 
 cdef bint _is_gone(object each) noexcept:
-    return type(each) is not Pack and (<Entry>each).standing == ARCHIVED
+    return type(each) is not Pack and (<QueueEntry>each).standing == ARCHIVED

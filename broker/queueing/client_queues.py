@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from addressing.queue_policy import PatternPolicy
 from broker.events import QueueExpired
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from wire.errors import LinkError
 from wire.log import Emit
 
@@ -46,13 +46,13 @@ class _Made:
         return self.held.queue.is_empty and not self.held.coming_count
 
 
-class MadeQueues:
+class ClientQueues:
     """``policy_of`` gives the pattern policy for an address; None where no pattern makes queues.
 
     Always: ``_made`` has all durable queues that a pattern made, and the counts are counts of these queues
     """
 
-    def __init__(self, stock: Stock, policy_of: PolicyOf, wall_offset_s: float, log: Emit) -> None:
+    def __init__(self, stock: MessageStore, policy_of: PolicyOf, wall_offset_s: float, log: Emit) -> None:
         self._stock = stock
         self._policy_of = policy_of
         self._wall_offset_s = wall_offset_s
@@ -64,13 +64,13 @@ class MadeQueues:
         self._numbers = itertools.count(1)
 
     def begin(self, now: float) -> None:
-        """Take over the queues from the store, then watch the stock for queues made and deleted."""
+        """Take over the queues from the store, then watch the message store for queues made and deleted."""
         for held in self._stock.every_queue():
             if held.is_durable and not held.is_subscription:
                 self._add(held, now)
         self._stock.watch(self)
 
-    # Calls from the stock
+    # Calls from the message store
     def on_made(self, held: HeldQueue) -> None:
         now = self._stock.now
         self._add(held, now)

@@ -2,7 +2,7 @@
 
 from libc.math cimport INFINITY
 
-from broker.queueing.message cimport ARCHIVED, PACKED, Entry
+from broker.queueing.message cimport ARCHIVED, PACKED, QueueEntry
 from broker.queueing.packed cimport Pack
 
 import heapq
@@ -44,4 +44,4 @@ cdef bint _is_over(object each) noexcept:
     """Whether the deadline matters no more: a spent pack, or an entry archived or packed."""
     if type(each) is Pack:
         return (<Pack>each).is_spent
-    return (<Entry>each).standing == ARCHIVED or (<Entry>each).standing == PACKED
+    return (<QueueEntry>each).standing == ARCHIVED or (<QueueEntry>each).standing == PACKED

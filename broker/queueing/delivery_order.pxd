@@ -1,8 +1,8 @@
-from broker.queueing.message cimport Entry
+from broker.queueing.message cimport QueueEntry
 from broker.queueing.packed cimport Packer
 
 
-cdef class Level:
+cdef class PriorityLevel:
     cdef unsigned char priority
     cdef Py_ssize_t front_entries
     cdef Py_ssize_t pack_entries
@@ -15,21 +15,21 @@ cdef class Level:
     cdef object tail
     cdef Packer restoring
 
-    cdef int append(self, Entry entry) except -1
+    cdef int append(self, QueueEntry entry) except -1
     cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                      unsigned int delivery_count) except -1
-    cdef int _restore_shared(self, Entry entry) except -1
+    cdef int _restore_shared(self, QueueEntry entry) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self) except -1
     cdef int sweep(self) except -1
-    cdef Entry front(self)
-    cdef Entry pop(self)
+    cdef QueueEntry front(self)
+    cdef QueueEntry pop(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef int _bring_forward(self) except -1
     cdef int _flush(self, Packer packer) except -1
 
 
-cdef class Line:
+cdef class DeliveryOrder:
     cdef Py_ssize_t front_entries
     cdef Py_ssize_t pack_entries
     cdef list levels
@@ -37,16 +37,16 @@ cdef class Line:
     cdef list made
     cdef list spent
 
-    cdef int append(self, Entry entry) except -1
+    cdef int append(self, QueueEntry entry) except -1
     cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
                      double deadline_s, unsigned int delivery_count) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self, int priority) except -1
     cdef int sweep(self) except -1
-    cdef int put_back(self, Entry entry) except -1
-    cdef Entry pop(self)
-    cdef Entry pop_oldest(self)
-    cdef Entry oldest(self)
+    cdef int put_back(self, QueueEntry entry) except -1
+    cdef QueueEntry pop(self)
+    cdef QueueEntry pop_oldest(self)
+    cdef QueueEntry oldest(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef list first(self, Py_ssize_t count)
-    cdef Level _level(self, int priority)
+    cdef PriorityLevel _level(self, int priority)

@@ -7,7 +7,7 @@ A level holds one priority, from the front to the back; returned entries go betw
     tail       entries that wait to be packed
 """
 
-from broker.queueing.message cimport ARCHIVED, AVAILABLE, PACKED, Entry
+from broker.queueing.message cimport ARCHIVED, AVAILABLE, PACKED, QueueEntry
 from broker.queueing.packed cimport PACK_ENTRIES, Pack, Packer, can_be_packed
 
 import heapq
@@ -17,15 +17,15 @@ cdef enum:
     LEVELS = 10
 
 
-cdef class Level:
-    def __cinit__(self, unsigned char priority, Line line):
+cdef class PriorityLevel:
+    def __cinit__(self, unsigned char priority, DeliveryOrder line):
         self.priority = priority
         self.front_entries, self.pack_entries = line.front_entries, line.pack_entries
         self.made, self.spent = line.made, line.spent
         self.fresh = deque()
         self.returned = []
 
-    cdef int append(self, Entry entry) except -1:
+    cdef int append(self, QueueEntry entry) except -1:
         if self.restoring is not None:
             self._restore_shared(entry)
         elif self.tail is not None:
@@ -49,7 +49,7 @@ cdef class Level:
         self.restoring.add(message_id, position, size_bytes, deadline_s, delivery_count)
         return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
 
-    cdef int _restore_shared(self, Entry entry) except -1:
+    cdef int _restore_shared(self, QueueEntry entry) except -1:
         """Append an entry between packs of messages from the store."""
         if can_be_packed(entry):
             self.restoring.add_entry(entry)
@@ -67,7 +67,7 @@ cdef class Level:
     cdef int pack(self) except -1:
         """Pack entries of the tail whose bodies have left the memory."""
         cdef Packer packer
-        cdef Entry entry
+        cdef QueueEntry entry
         cdef int _number
         # The newest entries stay unpacked; bodies leave the memory in order of arrival.
         while self.tail is not None and len(self.tail) >= 2 * self.pack_entries:
@@ -90,28 +90,28 @@ cdef class Level:
 
     cdef int sweep(self) except -1:
         self.fresh = _waiting(self.fresh)
-        self.returned = [place for place in self.returned if (<Entry>(<tuple>place)[1]).standing == AVAILABLE]
+        self.returned = [place for place in self.returned if (<QueueEntry>(<tuple>place)[1]).standing == AVAILABLE]
         heapq.heapify(self.returned)
         if self.tail is not None:
             self.later = _waiting(self.later)
             self.tail = _waiting(self.tail)
         return 0
 
-    cdef Entry front(self):
+    cdef QueueEntry front(self):
         """The first entry, left in place, after archived entries are dropped; None when there is none."""
-        cdef Entry entry
+        cdef QueueEntry entry
         while (entry := self.pop()) is not None:
             if entry.standing != ARCHIVED:
                 heapq.heappush(self.returned, (entry.position, entry))
                 return entry
         return None
 
-    cdef Entry pop(self):
+    cdef QueueEntry pop(self):
         if not self.fresh and self.tail is not None:
             self._bring_forward()
         if not self.returned:
             return self.fresh.popleft() if self.fresh else None
-        if self.fresh and (<Entry>self.fresh[0]).position < (<tuple>self.returned[0])[0]:
+        if self.fresh and (<QueueEntry>self.fresh[0]).position < (<tuple>self.returned[0])[0]:
             return self.fresh.popleft()
         return heapq.heappop(self.returned)[1]
 
@@ -132,8 +132,8 @@ cdef class Level:
 
     def in_order(self):
         """Yield available entries and packs in order."""
-        cdef list front = [entry for _, entry in self.returned if (<Entry>entry).standing == AVAILABLE]
-        front += [entry for entry in self.fresh if (<Entry>entry).standing == AVAILABLE]
+        cdef list front = [entry for _, entry in self.returned if (<QueueEntry>entry).standing == AVAILABLE]
+        front += [entry for entry in self.fresh if (<QueueEntry>entry).standing == AVAILABLE]
         # Returned entries precede everything in ``later`` and ``tail``.
         front.sort(key=_position_of)
         yield from front
@@ -167,7 +167,7 @@ cdef class Level:
         return 0
 
 
-cdef class Line:
+cdef class DeliveryOrder:
     """Entries that wait in a queue.
 
     Always: each entry is AVAILABLE or ARCHIVED; archived entries are swept when they come to the front
@@ -183,7 +183,7 @@ cdef class Line:
         self.levels = [None] * LEVELS
         self.made, self.spent = [], []
 
-    cdef int append(self, Entry entry) except -1:
+    cdef int append(self, QueueEntry entry) except -1:
         """Add an entry that has just arrived."""
         return self._level(entry.message.priority).append(entry)
 
@@ -195,50 +195,50 @@ cdef class Line:
     cdef int end_restoring(self) except -1:
         for level in self.levels:
             if level is not None:
-                (<Level>level).end_restoring()
+                (<PriorityLevel>level).end_restoring()
         return 0
 
     cdef int pack(self, int priority) except -1:
         """Pack the entries far behind the front."""
-        return (<Level>self.levels[priority]).pack()
+        return (<PriorityLevel>self.levels[priority]).pack()
 
     cdef int sweep(self) except -1:
         """Drop archived entries, wherever in the line."""
         for level in self.levels:
             if level is not None:
-                (<Level>level).sweep()
+                (<PriorityLevel>level).sweep()
         return 0
 
-    cdef int put_back(self, Entry entry) except -1:
+    cdef int put_back(self, QueueEntry entry) except -1:
         """Put a returned entry back to its place."""
         heapq.heappush(self._level(entry.message.priority).returned, (entry.position, entry))
         return 0
 
-    cdef Entry pop(self):
+    cdef QueueEntry pop(self):
         """The next entry to go; None when nothing waits."""
         cdef int priority = LEVELS - 1
-        cdef Entry entry
+        cdef QueueEntry entry
         while self.used:
             while not self.used >> priority & 1:
                 priority -= 1
-            entry = (<Level>self.levels[priority]).pop()
+            entry = (<PriorityLevel>self.levels[priority]).pop()
             if entry is None:
                 self.used &= ~(1u << priority)
             elif entry.standing != ARCHIVED:
                 return entry
         return None
 
-    cdef Entry pop_oldest(self):
+    cdef QueueEntry pop_oldest(self):
         """Take the entry that arrived first, regardless of priority."""
-        cdef Entry oldest = self.oldest()
-        return None if oldest is None else (<Level>self.levels[oldest.message.priority]).pop()
+        cdef QueueEntry oldest = self.oldest()
+        return None if oldest is None else (<PriorityLevel>self.levels[oldest.message.priority]).pop()
 
-    cdef Entry oldest(self):
+    cdef QueueEntry oldest(self):
         cdef int priority
-        cdef Entry entry, oldest = None
+        cdef QueueEntry entry, oldest = None
         for priority in range(LEVELS):
             if self.used >> priority & 1:
-                entry = (<Level>self.levels[priority]).front()
+                entry = (<PriorityLevel>self.levels[priority]).front()
                 if entry is not None and (oldest is None or entry.position < oldest.position):
                     oldest = entry
         return oldest
@@ -247,7 +247,7 @@ cdef class Line:
         """Whether an entry waits that this consumer could be given."""
         cdef int priority
         for priority in range(LEVELS):
-            if self.used >> priority & 1 and (<Level>self.levels[priority]).has_for(consumer_id, now):
+            if self.used >> priority & 1 and (<PriorityLevel>self.levels[priority]).has_for(consumer_id, now):
                 return True
         return False
 
@@ -255,7 +255,7 @@ cdef class Line:
         """Yield everything AVAILABLE in delivery order: entries, and packs. The line must not change meanwhile."""
         for level in reversed(self.levels):
             if level is not None:
-                yield from (<Level>level).in_order()
+                yield from (<PriorityLevel>level).in_order()
 
     cdef list first(self, Py_ssize_t count):
         """Up to ``count`` entries from the front."""
@@ -264,14 +264,14 @@ cdef class Line:
             if len(found) >= count:
                 break
             entries = (<Pack>each).peek() if type(each) is Pack else [each]
-            found += [entry for entry in entries if (<Entry>entry).standing == AVAILABLE]
+            found += [entry for entry in entries if (<QueueEntry>entry).standing == AVAILABLE]
         return found[:count]
 
-    cdef Level _level(self, int priority):
+    cdef PriorityLevel _level(self, int priority):
         assert 0 <= priority < LEVELS, priority
-        cdef Level level = self.levels[priority]
+        cdef PriorityLevel level = self.levels[priority]
         if level is None:
-            level = self.levels[priority] = Level(priority, self)
+            level = self.levels[priority] = PriorityLevel(priority, self)
         self.used |= 1u << priority
         return level
 
@@ -281,12 +281,12 @@ cdef object _waiting(object line):
 
 
 cdef bint _is_waiting(object each) noexcept:
-    return (<Pack>each).count > 0 if type(each) is Pack else (<Entry>each).standing == AVAILABLE
+    return (<Pack>each).count > 0 if type(each) is Pack else (<QueueEntry>each).standing == AVAILABLE
 
 
-cdef bint _is_for(Entry entry, long consumer_id, double now) except -1:
+cdef bint _is_for(QueueEntry entry, long consumer_id, double now) except -1:
     return entry.standing == AVAILABLE and not entry.is_shunned_by(consumer_id) and not entry.is_past(now)
 
 
-def _position_of(Entry entry):
+def _position_of(QueueEntry entry):
     return entry.position

@@ -13,20 +13,20 @@ from math import inf
 
 from broker.events import SubscriptionExpired
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from wire.log import Emit
 
 _SPARE = 100
 
 
-class Abandoned:
+class ExpiredSubscriptions:
     """``expiry_s(filter)`` gives the topology's expiry; inf for never.
 
     Always: ``_waiting`` has the durable subscriptions without a consumer that will expire, each with its number
     in ``_due``
     """
 
-    def __init__(self, stock: Stock, expiry_s: Callable[[str], float], log: Emit) -> None:
+    def __init__(self, stock: MessageStore, expiry_s: Callable[[str], float], log: Emit) -> None:
         self._stock = stock
         self._expiry_s = expiry_s
         self._log = log

@@ -1,19 +1,19 @@
-from broker.queueing.message cimport Entry, Message
+from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.queue cimport LEVELS, Queue
 from recording.records cimport Recorder
 from wire.core cimport DeliveryOwner
 
 
-cdef class Taker(DeliveryOwner):
+cdef class QueueTaker(DeliveryOwner):
     """An outgoing link that takes from a queue."""
 
     cdef readonly long consumer_id
 
-    cdef int take(self, Entry entry) except -1
+    cdef int take(self, QueueEntry entry) except -1
     cdef int pump(self, double now) except -1
 
 
-cdef class Producer(DeliveryOwner):
+cdef class QueueProducer(DeliveryOwner):
     """An incoming link that puts into a queue."""
 
     # Since when the producer has had no credit for want of room in the queue; INFINITY while it has some.
@@ -58,8 +58,8 @@ cdef class HeldQueue:
     cdef object queue_id
 
     cdef int note_change(self) except -1
-    cdef void count_in(self, Message message) noexcept
-    cdef void count_out(self, Message message) noexcept
+    cdef void count_in(self, QueuedMessage message) noexcept
+    cdef void count_out(self, QueuedMessage message) noexcept
     cdef bint is_written_now(self) noexcept
     cdef bint is_over_limit(self) noexcept
     cdef bint has_room_for(self, size_t size_bytes) noexcept

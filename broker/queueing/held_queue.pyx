@@ -28,15 +28,15 @@ class QueueSummary:
     waiting_s: float
 
 
-cdef class Taker(DeliveryOwner):
-    cdef int take(self, Entry entry) except -1:
+cdef class QueueTaker(DeliveryOwner):
+    cdef int take(self, QueueEntry entry) except -1:
         raise NotImplementedError
 
     cdef int pump(self, double now) except -1:
         raise NotImplementedError
 
 
-cdef class Producer(DeliveryOwner):
+cdef class QueueProducer(DeliveryOwner):
     def __cinit__(self):
         self.waiting_since_s = INFINITY
 
@@ -74,10 +74,10 @@ cdef class HeldQueue:
         self.record_level = recorder.level_of(policy.link_log)
         recorder.note(self, True, None)
 
-    def add_consumer(self, Taker taker not None):
+    def add_consumer(self, QueueTaker taker not None):
         self.consumers[taker.consumer_id] = taker
 
-    def drop_consumer(self, Taker taker not None):
+    def drop_consumer(self, QueueTaker taker not None):
         del self.consumers[taker.consumer_id]
 
     @property
@@ -148,16 +148,16 @@ cdef class HeldQueue:
         """The change was recorded."""
         self.is_restless = False
 
-    cdef void count_in(self, Message message) noexcept:
+    cdef void count_in(self, QueuedMessage message) noexcept:
         if self.row is None and not message.is_stored and not message.is_large:
             self.passing_bytes += message.size_bytes
 
-    cdef void count_out(self, Message message) noexcept:
+    cdef void count_out(self, QueuedMessage message) noexcept:
         if self.row is None and not message.is_stored and not message.is_large:
             self.passing_bytes -= message.size_bytes
 
     def summary(self, double now):
-        cdef Producer producer
+        cdef QueueProducer producer
         waits = [now - producer.waiting_since_s for producer in self.held_back if producer.waiting_since_s <= now]
         return QueueSummary(
             self.address,

@@ -8,7 +8,7 @@ cdef enum:
     PACKED
 
 
-cdef class Message:
+cdef class QueuedMessage:
     cdef readonly long long message_id
     cdef readonly size_t size_bytes
     cdef readonly bint is_stored
@@ -23,8 +23,8 @@ cdef class Message:
     cdef bint is_past(self, double now) noexcept
 
 
-cdef class Entry:
-    cdef readonly Message message
+cdef class QueueEntry:
+    cdef readonly QueuedMessage message
     cdef readonly long long position
     cdef readonly unsigned int delivery_count
     cdef int standing

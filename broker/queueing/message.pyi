@@ -2,13 +2,13 @@ from enum import Enum
 
 from broker.store.cause import Cause
 
-class State(Enum):
+class MessageState(Enum):
     AVAILABLE = "available"
     ACQUIRED = "acquired"
     ARCHIVED = "archived"
     UNREADABLE = "unreadable"
 
-class Message:
+class QueuedMessage:
     references: int
     def __init__(
         self,
@@ -33,12 +33,12 @@ class Message:
     def expires_at_s(self) -> float | None: ...
     def is_expired(self, now: float) -> bool: ...
 
-class Entry:
+class QueueEntry:
     def __init__(
-        self, message: Message, position: int, delivery_count: int = 0, cause: Cause | None = None
+        self, message: QueuedMessage, position: int, delivery_count: int = 0, cause: Cause | None = None
     ) -> None: ...
     @property
-    def message(self) -> Message: ...
+    def message(self) -> QueuedMessage: ...
     @property
     def position(self) -> int: ...
     @property
@@ -46,7 +46,7 @@ class Entry:
     @property
     def cause(self) -> Cause | None: ...
     @property
-    def state(self) -> State: ...
+    def state(self) -> MessageState: ...
     @property
     def message_id(self) -> int: ...
     @property

@@ -1,4 +1,4 @@
-"""A message as the broker knows it, with a body only while the shelf keeps the body in memory."""
+"""A message as the broker knows it, with a body only while the body cache has the body."""
 
 cimport cython
 from libc.math cimport INFINITY
@@ -6,7 +6,7 @@ from libc.math cimport INFINITY
 from enum import Enum
 
 
-class State(Enum):
+class MessageState(Enum):
     """States of a message in a queue. [3.3]"""
 
     AVAILABLE = "available"
@@ -16,11 +16,11 @@ class State(Enum):
     """The body is damaged: the queue keeps the message, and no consumer gets the message."""
 
 
-_STATES = {AVAILABLE: State.AVAILABLE, ACQUIRED: State.ACQUIRED, ARCHIVED: State.ARCHIVED, UNREADABLE: State.UNREADABLE}
+_STATES = {AVAILABLE: MessageState.AVAILABLE, ACQUIRED: MessageState.ACQUIRED, ARCHIVED: MessageState.ARCHIVED, UNREADABLE: MessageState.UNREADABLE}
 
 
 @cython.freelist(1024)
-cdef class Message:
+cdef class QueuedMessage:
     """One message, shared by all queues and subscriptions that hold the message.
 
     ``is_stored``   the body is in the store
@@ -47,7 +47,7 @@ cdef class Message:
 
 
 @cython.freelist(1024)
-cdef class Entry:
+cdef class QueueEntry:
     """A message's place in one queue.
 
     ``position`` orders the queue and never changes: a returned entry goes back to its place.
@@ -56,7 +56,7 @@ cdef class Entry:
     cause has no deadline.
     """
 
-    def __init__(self, Message message not None, long long position, unsigned int delivery_count=0, cause=None):
+    def __init__(self, QueuedMessage message not None, long long position, unsigned int delivery_count=0, cause=None):
         self.message, self.position, self.delivery_count = message, position, delivery_count
         self.cause = cause
 

@@ -2,7 +2,7 @@
 
 from broker.queueing.ages cimport Ages
 from broker.queueing.held_queue cimport HeldQueue
-from broker.queueing.message cimport Message
+from broker.queueing.message cimport QueuedMessage
 
 from broker.queueing.action import Departure
 
@@ -24,7 +24,7 @@ cdef class MessageRecords:
         # Ids of messages not in the store fall from zero: the negated id is noted.
         self.stored, self.passing = Ages(), Ages()
 
-    cdef int enqueued(self, HeldQueue held, Message message, double now) except -1:
+    cdef int enqueued(self, HeldQueue held, QueuedMessage message, double now) except -1:
         cdef unsigned long long now_us = <unsigned long long>(now * 1e6)
         if message.message_id >= 0:
             self.stored.note(message.message_id, now_us)
@@ -34,7 +34,7 @@ cdef class MessageRecords:
         held.recorder.write_message(held.record_level, ENQUEUED, now_us, 0, message.size_bytes, held.number)
         return 0
 
-    cdef int left(self, HeldQueue held, Message message, object departure, bint is_moved_on, double now) except -1:
+    cdef int left(self, HeldQueue held, QueuedMessage message, object departure, bint is_moved_on, double now) except -1:
         """Record a departure; ``is_moved_on``: to the queue that the policy names."""
         cdef unsigned long long now_us = <unsigned long long>(now * 1e6)
         cdef unsigned int age_us = self.age_us(message, now_us)
@@ -49,7 +49,7 @@ cdef class MessageRecords:
         held.recorder.write_message(held.record_level, kind, now_us - age_us, age_us, message.size_bytes, held.number)
         return 0
 
-    cdef unsigned int age_us(self, Message message, unsigned long long now_us) noexcept:
+    cdef unsigned int age_us(self, QueuedMessage message, unsigned long long now_us) noexcept:
         cdef unsigned long long came_us
         if message.message_id >= 0:
             came_us = self.stored.came_at_us(message.message_id)

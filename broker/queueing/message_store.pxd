@@ -1,21 +1,21 @@
 from broker.queueing.annotations cimport Annotated
-from broker.queueing.body_eviction cimport Crowding
+from broker.queueing.body_eviction cimport BodyEviction
 from broker.queueing.held_queue cimport HeldQueue
-from broker.queueing.message cimport Entry, Message
+from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.message_records cimport MessageRecords
-from broker.queueing.queues cimport Queues
-from broker.queueing.body_cache cimport Shelf
+from broker.queueing.queues cimport BrokerQueues
+from broker.queueing.body_cache cimport BodyCache
 
 
-cdef class Stock(Queues):
-    cdef Shelf shelf
+cdef class MessageStore(BrokerQueues):
+    cdef BodyCache shelf
     cdef double wall_offset_s
     cdef public double now
     cdef dict to_pump
     cdef dict with_room
     cdef list due
     cdef object dropping
-    cdef readonly Crowding crowding
+    cdef readonly BodyEviction crowding
     cdef Annotated annotated
     cdef MessageRecords records
     cdef long long next_message_id
@@ -26,23 +26,23 @@ cdef class Stock(Queues):
     cdef long long new_message_id(self) noexcept
     cdef long long new_passing_id(self) noexcept
     cdef long new_consumer_id(self) noexcept
-    cdef int write(self, Message message, bytes body, list targets) except -1
-    cdef int on_written(self, Message message, list targets, double now) except -1
+    cdef int write(self, QueuedMessage message, bytes body, list targets) except -1
+    cdef int on_written(self, QueuedMessage message, list targets, double now) except -1
     cdef int _drop_some(self) except -1
     cdef int discard_large(self, long long message_id) except -1
-    cdef int release(self, Message message) except -1
+    cdef int release(self, QueuedMessage message) except -1
     cdef int carry_out(self, HeldQueue held, list actions) except -1
-    cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1
-    cdef int _forget(self, HeldQueue held, Entry entry) except -1
-    cdef int move(self, HeldQueue held, Entry entry, HeldQueue target, object cause) except -1
-    cdef object cause_of(self, HeldQueue held, Entry entry, object reason)
-    cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1
-    cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1
+    cdef int _leave(self, HeldQueue held, QueueEntry entry, object departure) except -1
+    cdef int _forget(self, HeldQueue held, QueueEntry entry) except -1
+    cdef int move(self, HeldQueue held, QueueEntry entry, HeldQueue target, object cause) except -1
+    cdef object cause_of(self, HeldQueue held, QueueEntry entry, object reason)
+    cdef int _go_to(self, HeldQueue target, QueuedMessage message, object cause) except -1
+    cdef int _arrive(self, HeldQueue target, QueuedMessage message, object cause, double now) except -1
     cdef int _shed(self, HeldQueue held) except -1
     cdef int _make_room(self) except -1
-    cdef int _write(self, Message message, bytes body, list targets) except -1
+    cdef int _write(self, QueuedMessage message, bytes body, list targets) except -1
     cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1
-    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=*,
+    cdef int _enqueue(self, HeldQueue held, QueuedMessage message, double now, unsigned int delivery_count=*,
                       object cause=*) except -1
-    cdef int let_in(self, HeldQueue held, Message message, double now, unsigned int delivery_count, object cause) except -1
+    cdef int let_in(self, HeldQueue held, QueuedMessage message, double now, unsigned int delivery_count, object cause) except -1
     cdef int _await_deadline(self, HeldQueue held, double deadline_s) except -1

@@ -1,19 +1,19 @@
 from collections.abc import Callable
 
 from addressing.queue_policy import QueuePolicy
-from broker.queueing.body_cache import Shelf
-from broker.queueing.body_eviction import Crowding
+from broker.queueing.body_cache import BodyCache
+from broker.queueing.body_eviction import BodyEviction
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue, QueueSummary
-from broker.queueing.queues import Queues
+from broker.queueing.queues import BrokerQueues
 from recording.records import Recorder
 
-class Stock(Queues):
+class MessageStore(BrokerQueues):
     now: float
     def __init__(
         self,
         commits: Commits,
-        shelf: Shelf,
+        shelf: BodyCache,
         recorder: Recorder,
         wall_offset_s: float,
         policy_of: Callable[[str], QueuePolicy] | None = None,
@@ -26,5 +26,5 @@ class Stock(Queues):
     def next_deadline(self) -> float | None: ...
     def on_time(self, now: float) -> None: ...
     @property
-    def crowding(self) -> Crowding: ...
+    def crowding(self) -> BodyEviction: ...
     def summaries(self) -> tuple[QueueSummary, ...]: ...

@@ -1,6 +1,6 @@
 """The messages of a broker, in all queues and subscriptions.
 
-`Stock` carries out the actions of queues: deliveries go to the consumers, changes to the open batch. One message may be
+`MessageStore` carries out the actions of queues: deliveries go to the consumers, changes to the open batch. One message may be
 in any number of queues; the body is deleted once the last queue has done with the message.
 """
 
@@ -8,13 +8,13 @@ from libc.math cimport INFINITY
 
 from broker.queueing.action cimport Archive, Deliver, Recount, WantMark
 from broker.queueing.commit cimport Commits, Promise
-from broker.queueing.body_eviction cimport Crowding
-from broker.queueing.held_queue cimport HeldQueue, Producer, Taker
-from broker.queueing.message cimport Entry, Message
+from broker.queueing.body_eviction cimport BodyEviction
+from broker.queueing.held_queue cimport HeldQueue, QueueProducer, QueueTaker
+from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.message_records cimport MessageRecords
 from broker.queueing.queue cimport LEVELS
-from broker.queueing.queues cimport Queues
-from broker.queueing.body_cache cimport Shelf
+from broker.queueing.queues cimport BrokerQueues
+from broker.queueing.body_cache cimport BodyCache
 from recording.records cimport Recorder
 
 import heapq
@@ -46,12 +46,12 @@ cdef dict _REASONS = {
 cdef class _Marked(Promise):
     """The store holds this seen mark."""
 
-    cdef Stock stock
+    cdef MessageStore stock
     cdef HeldQueue held
     cdef int priority
     cdef long long message_id
 
-    def __cinit__(self, Stock stock, HeldQueue held, int priority, long long message_id):
+    def __cinit__(self, MessageStore stock, HeldQueue held, int priority, long long message_id):
         self.stock, self.held, self.priority, self.message_id = stock, held, priority, message_id
 
     cdef int keep(self, double now) except -1:
@@ -75,19 +75,19 @@ cdef class _Forgotten(Promise):
 cdef class _Moved(Promise):
     """The store has moved the message from another queue to this queue."""
 
-    cdef Stock stock
+    cdef MessageStore stock
     cdef HeldQueue target
-    cdef Message message
+    cdef QueuedMessage message
     cdef object cause
 
-    def __cinit__(self, Stock stock, HeldQueue target, Message message, cause):
+    def __cinit__(self, MessageStore stock, HeldQueue target, QueuedMessage message, cause):
         self.stock, self.target, self.message, self.cause = stock, target, message, cause
 
     cdef int keep(self, double now) except -1:
         return self.stock._arrive(self.target, self.message, self.cause, now)
 
 
-cdef class Stock(Queues):
+cdef class MessageStore(BrokerQueues):
     """Owner of the queues and of their messages. ``now`` is the time of the input being worked on.
 
     Always: ``message.references`` is the number of entries and copies under way of the message
@@ -97,11 +97,11 @@ cdef class Stock(Queues):
     """
 
     def __init__(
-        self, Commits commits not None, Shelf shelf not None, Recorder recorder, double wall_offset_s, policy_of=None
+        self, Commits commits not None, BodyCache shelf not None, Recorder recorder, double wall_offset_s, policy_of=None
     ):
-        Queues.__init__(self, commits, recorder, policy_of)
+        BrokerQueues.__init__(self, commits, recorder, policy_of)
         self.shelf, self.wall_offset_s = shelf, wall_offset_s
-        self.crowding = Crowding(shelf)
+        self.crowding = BodyEviction(shelf)
         self.records = MessageRecords()
         self.annotated = Annotated(commits)
         self.to_pump, self.with_room = {}, {}
@@ -162,7 +162,7 @@ cdef class Stock(Queues):
         self.next_consumer_id += 1
         return self.next_consumer_id - 1
 
-    cdef int write(self, Message message, bytes body, list targets) except -1:
+    cdef int write(self, QueuedMessage message, bytes body, list targets) except -1:
         """Put a message for ``targets`` into the open batch, where at least one target wants the message on disk.
 
         ``body`` is None for a large message, whose pieces are in the batch already. Promise ``on_written`` next.
@@ -181,7 +181,7 @@ cdef class Stock(Queues):
             self.commits.write.finished.append(message.message_id)
         return 0
 
-    cdef int on_written(self, Message message, list targets, double now) except -1:
+    cdef int on_written(self, QueuedMessage message, list targets, double now) except -1:
         """Let the message into its queues."""
         cdef HeldQueue held
         if message.is_stored and not message.is_large:
@@ -190,7 +190,7 @@ cdef class Stock(Queues):
             self._arrive(held, message, None, now)
         return 0
 
-    cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1:
+    cdef int _arrive(self, HeldQueue target, QueuedMessage message, object cause, double now) except -1:
         """Let in a message that was on the way here, in the open batch and then in a committed batch."""
         target.arriving_count -= 1
         target.arriving_bytes -= message.size_bytes
@@ -241,12 +241,12 @@ cdef class Stock(Queues):
 
     def oldest_us(self, HeldQueue held not None):
         """Microseconds since the oldest waiting message came; None when no message waits."""
-        cdef Entry oldest = held.queue.line.oldest()
+        cdef QueueEntry oldest = held.queue.line.oldest()
         return None if oldest is None else self.records.age_us(oldest.message, <unsigned long long>(self.now * 1e6))
 
     def put(self, HeldQueue held not None, bytes body, double ttl_s):
         """Put a message of the broker's own into a queue in memory."""
-        cdef Message message = Message(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
+        cdef QueuedMessage message = QueuedMessage(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
         message.references = 1
         self.shelf.pin(message, body)
         self._enqueue(held, message, self.now)
@@ -256,7 +256,7 @@ cdef class Stock(Queues):
         self.commits.write.unlinked.append(message_id)
         return 0
 
-    cdef int release(self, Message message) except -1:
+    cdef int release(self, QueuedMessage message) except -1:
         """Count one use of the body less; at zero the body is deleted."""
         message.references -= 1
         if message.references:
@@ -269,12 +269,12 @@ cdef class Stock(Queues):
         return 0
 
     cdef int carry_out(self, HeldQueue held, list actions) except -1:
-        cdef Entry entry
+        cdef QueueEntry entry
         for action in actions:
             if type(action) is Deliver:
                 entry = (<Deliver>action).entry
                 entry.message.references += 1
-                (<Taker>held.consumers[(<Deliver>action).consumer_id]).take(entry)
+                (<QueueTaker>held.consumers[(<Deliver>action).consumer_id]).take(entry)
             elif type(action) is Archive:
                 self._leave(held, (<Archive>action).entry, (<Archive>action).departure)
             elif type(action) is Recount:
@@ -287,7 +287,7 @@ cdef class Stock(Queues):
 
     # Leaving a queue
 
-    cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1:
+    cdef int _leave(self, HeldQueue held, QueueEntry entry, object departure) except -1:
         """Let the message leave for good, or for the queue that the policy names."""
         cdef bint is_kept = held.row is not None and entry.message.is_stored and not held.is_deleted
         if is_kept and held.policy is not NO_POLICY:
@@ -308,11 +308,11 @@ cdef class Stock(Queues):
             held.largest_bytes = 0
         return self.release(entry.message)
 
-    cdef object cause_of(self, HeldQueue held, Entry entry, object reason):
+    cdef object cause_of(self, HeldQueue held, QueueEntry entry, object reason):
         at_ms = <long long>((self.now + self.wall_offset_s) * 1000)
         return Cause(reason, held.address, entry.delivery_count, at_ms)
 
-    cdef int move(self, HeldQueue held, Entry entry, HeldQueue target, object cause) except -1:
+    cdef int move(self, HeldQueue held, QueueEntry entry, HeldQueue target, object cause) except -1:
         """Move an archived message to another durable queue in one commit, so no crash loses or doubles the message.
 
         In memory the message enters the other queue once the commit is on disk: a consumer gets no message that would
@@ -335,7 +335,7 @@ cdef class Stock(Queues):
             address = policy.dead_letter if departure in _REASONS else ""
         return self.queue(address) if address else None
 
-    cdef int _forget(self, HeldQueue held, Entry entry) except -1:
+    cdef int _forget(self, HeldQueue held, QueueEntry entry) except -1:
         cdef object write = self.commits.write
         cdef long long message_id = entry.message.message_id
         write.archived.setdefault(held.queue_id, []).append(message_id)
@@ -345,7 +345,7 @@ cdef class Stock(Queues):
             write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
         return 0
 
-    cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1:
+    cdef int _go_to(self, HeldQueue target, QueuedMessage message, object cause) except -1:
         cdef object write = self.commits.write
         cdef long long message_id = message.message_id
         if message_id in target.moved:
@@ -359,7 +359,7 @@ cdef class Stock(Queues):
         return self.commits.promise_kept_by(_Moved(self, target, message, cause))
 
     def pump(self, double now):
-        cdef Taker taker
+        cdef QueueTaker taker
         while self.to_pump:
             taker = next(iter(self.to_pump))
             del self.to_pump[taker]
@@ -369,7 +369,7 @@ cdef class Stock(Queues):
 
     def _let_in(self, HeldQueue held):
         """Tell the producers held back by the queue that there may be room."""
-        cdef Producer producer
+        cdef QueueProducer producer
         waiting, held.held_back = held.held_back, {}
         for producer in waiting:
             producer.on_room_in_queue()
@@ -406,7 +406,7 @@ cdef class Stock(Queues):
 
     # Within
 
-    cdef int _write(self, Message message, bytes body, list targets) except -1:
+    cdef int _write(self, QueuedMessage message, bytes body, list targets) except -1:
         cdef HeldQueue held
         cdef object write = self.commits.write
         cdef long long message_id = message.message_id
@@ -434,13 +434,13 @@ cdef class Stock(Queues):
             self.commits.write.marks[held.queue_id, priority] = message_id
         return self.commits.promise_kept_by(_Marked(self, held, priority, message_id))
 
-    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0,
+    cdef int _enqueue(self, HeldQueue held, QueuedMessage message, double now, unsigned int delivery_count=0,
                       object cause=None) except -1:
         if held.record_level:
             self.records.enqueued(held, message, now)
         return self.let_in(held, message, now, delivery_count, cause)
 
-    cdef int let_in(self, HeldQueue held, Message message, double now, unsigned int delivery_count, object cause) except -1:
+    cdef int let_in(self, HeldQueue held, QueuedMessage message, double now, unsigned int delivery_count, object cause) except -1:
         """Add a message to the queue, either a new message or one from before the broker started."""
         held.count_in(message)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))

@@ -1,13 +1,13 @@
 from collections.abc import Callable
 
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message import Entry
-from broker.queueing.message_store import Stock
+from broker.queueing.message import QueueEntry
+from broker.queueing.message_store import MessageStore
 
 def move(
-    stock: Stock,
+    stock: MessageStore,
     source: HeldQueue,
-    choose: Callable[[Entry], HeldQueue | None],
+    choose: Callable[[QueueEntry], HeldQueue | None],
     limit: int,
     before: int,
     now: float,

@@ -1,12 +1,12 @@
 """Moves of messages from one durable queue to others of the same broker, for an operator.
 
-Moves work as for dead letters: `Stock` moves a message between the queues in one commit.
+Moves work as for dead letters: `MessageStore` moves a message between the queues in one commit.
 """
 
 from broker.queueing.action cimport Archive
-from broker.queueing.message cimport Entry
+from broker.queueing.message cimport QueueEntry
 from broker.queueing.held_queue cimport HeldQueue
-from broker.queueing.message_store cimport Stock
+from broker.queueing.message_store cimport MessageStore
 
 from broker.queueing.action import Departure
 from broker.store.cause import Reason
@@ -14,7 +14,7 @@ from broker.store.cause import Reason
 cdef object _MOVED = Departure.MOVED
 
 
-def move(Stock stock not None, HeldQueue source not None, choose, long limit, long long before, double now,
+def move(MessageStore stock not None, HeldQueue source not None, choose, long limit, long long before, double now,
          bint is_back=False, bint are_packed=True):
     """Move up to ``limit`` waiting messages, from before position ``before``, to other queues; return how many.
 
@@ -24,9 +24,9 @@ def move(Stock stock not None, HeldQueue source not None, choose, long limit, lo
     """
     cdef list rest = []
     cdef dict targets = {}
-    cdef Entry entry
+    cdef QueueEntry entry
 
-    def wants(Entry entry):
+    def wants(QueueEntry entry):
         cdef HeldQueue target = choose(entry)
         if target is None or entry.message.message_id in target.moved:
             return False
@@ -45,7 +45,7 @@ def move(Stock stock not None, HeldQueue source not None, choose, long limit, lo
     return len(targets)
 
 
-cdef object _cause_of(Stock stock, HeldQueue source, Entry entry, bint is_back):
+cdef object _cause_of(MessageStore stock, HeldQueue source, QueueEntry entry, bint is_back):
     if not is_back and entry.cause is not None and entry.cause.reason is not Reason.MOVED:
         return entry.cause
     return stock.cause_of(source, entry, Reason.MOVED)

@@ -1,4 +1,4 @@
-from broker.queueing.message cimport Entry
+from broker.queueing.message cimport QueueEntry
 
 
 cdef enum:
@@ -42,11 +42,11 @@ cdef class Packer:
     cdef double latest_s
     cdef list shared
 
-    cdef int add_entry(self, Entry entry) except -1
+    cdef int add_entry(self, QueueEntry entry) except -1
     cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                  unsigned int delivery_count) except -1
     cdef Pack take(self)
     cdef int _begin(self) except -1
 
 
-cdef bint can_be_packed(Entry entry) noexcept
+cdef bint can_be_packed(QueueEntry entry) noexcept

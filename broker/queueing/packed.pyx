@@ -17,7 +17,7 @@ All are varints, seven bits in each byte, the lowest first.
 from libc.math cimport INFINITY, ceil
 from libc.stdlib cimport free, malloc
 
-from broker.queueing.message cimport AVAILABLE, Entry, Message
+from broker.queueing.message cimport AVAILABLE, QueueEntry, QueuedMessage
 
 cdef enum:
     MOST_ENTRY_BYTES = 50
@@ -45,7 +45,7 @@ cdef class Pack:
 
     cdef bint close(self) except -1:
         """Close the pack, unless an entry is in use or has changed; return whether the pack is closed."""
-        cdef Entry entry
+        cdef QueueEntry entry
         cdef int number
         if self.is_spent or self.entries is None:
             return True
@@ -64,7 +64,7 @@ cdef class Pack:
         """Pack the remaining entries anew, with count and deadlines, and close the pack if possible."""
         cdef Packer packer = Packer(self.priority)
         cdef Pack left
-        cdef Entry entry
+        cdef QueueEntry entry
         cdef list every = self.entries
         self.entries = []
         for entry in every:
@@ -78,7 +78,7 @@ cdef class Pack:
         return 0
 
     cdef bint has_available(self, double now) except -1:
-        cdef Entry entry
+        cdef QueueEntry entry
         if self.entries is None:
             return self.count > 0 and self.latest_s > now
         for entry in self.entries:
@@ -108,8 +108,8 @@ cdef class Packer:
         self.shared = None
         return 0
 
-    cdef int add_entry(self, Entry entry) except -1:
-        cdef Message message = entry.message
+    cdef int add_entry(self, QueueEntry entry) except -1:
+        cdef QueuedMessage message = entry.message
         self.add(message.message_id, entry.position, message.size_bytes, message.deadline_s, entry.delivery_count)
         if message.references > 1:
             if self.shared is None:
@@ -152,28 +152,28 @@ cdef class Packer:
         return pack
 
 
-cdef bint can_be_packed(Entry entry) noexcept:
+cdef bint can_be_packed(QueueEntry entry) noexcept:
     return _is_plain(entry) and (entry.message.references > 1 or _can_be_made_again(entry.message))
 
 
-cdef bint _is_plain(Entry entry) noexcept:
+cdef bint _is_plain(QueueEntry entry) noexcept:
     return entry.standing == AVAILABLE and entry.cause is None and entry.shunned_by is None
 
 
-cdef bint _can_be_made_again(Message message) noexcept:
+cdef bint _can_be_made_again(QueuedMessage message) noexcept:
     return message.is_stored and not message.is_large and message.references == 1 and message.body is None
 
 
 cdef list _unpack(Pack pack):
     cdef const unsigned char *at = pack.data
     cdef list found = []
-    cdef Message message
-    cdef Entry entry
+    cdef QueuedMessage message
+    cdef QueueEntry entry
     cdef long long message_id = 0, position = 0, at_ms = 0
     cdef u64 size_bytes, deadline
     cdef int number
     for number in range(pack.count):
-        entry = Entry.__new__(Entry)
+        entry = QueueEntry.__new__(QueueEntry)
         message_id += _unzigzag(_next(&at))
         position += <long long>_next(&at)
         size_bytes = _next(&at)
@@ -184,7 +184,7 @@ cdef list _unpack(Pack pack):
         if pack._has_kept(number):
             message = pack.shared[number]
         else:
-            message = Message.__new__(Message)
+            message = QueuedMessage.__new__(QueuedMessage)
             message.message_id, message.size_bytes, message.priority = message_id, size_bytes >> 1, pack.priority
             message.is_stored = True
             message.deadline_s = at_ms / 1000.0 if deadline else INFINITY

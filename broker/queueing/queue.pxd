@@ -1,8 +1,8 @@
 from broker.queueing.action cimport Archive, Deliver
 from broker.queueing.browser cimport Browser
 from broker.queueing.deadlines cimport Deadlines
-from broker.queueing.delivery_order cimport Line
-from broker.queueing.message cimport Entry, Message
+from broker.queueing.delivery_order cimport DeliveryOrder
+from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.packed cimport Pack
 
 
@@ -10,20 +10,20 @@ cdef enum:
     LEVELS = 10
 
 
-cdef class Consumer:
+cdef class QueueConsumer:
     cdef long consumer_id
     cdef long credit
     # The largest message that the consumer takes; 0: any.
     cdef size_t most_bytes
     cdef dict acquired
 
-    cdef bint is_too_small_for(self, Entry entry) noexcept
+    cdef bint is_too_small_for(self, QueueEntry entry) noexcept
 
 
 cdef class Queue:
     cdef bint is_durable
     cdef unsigned int max_delivery_attempts
-    cdef Line line
+    cdef DeliveryOrder line
     cdef set unreadable
     cdef long long unreadable_bytes
     cdef dict consumers
@@ -44,15 +44,15 @@ cdef class Queue:
     cdef long long wanted_marks[LEVELS]
     cdef dict departed
 
-    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=*, object cause=*)
-    cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=*)
+    cpdef list enqueue(self, QueuedMessage message, double now, unsigned int delivery_count=*, object cause=*)
+    cpdef list settle(self, long consumer_id, QueueEntry entry, object verdict, double now, bint shun=*)
     cpdef list on_mark(self, int priority, long long message_id, double now)
     cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
                      unsigned int delivery_count) except -1
     cdef int end_restoring(self) except -1
     cpdef list drop_some(self, long count)
     cpdef list shed(self)
-    cpdef list set_aside(self, long consumer_id, Entry entry, double now)
+    cpdef list set_aside(self, long consumer_id, QueueEntry entry, double now)
     cpdef list drop_unreadable(self, object departure)
     cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*,
                               bint are_packed=*)
@@ -60,7 +60,7 @@ cdef class Queue:
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
     cpdef size_t refused_by(self, long consumer_id, double now) except? 0
-    cdef bint _has_roomier(self, Consumer consumer) noexcept
+    cdef bint _has_roomier(self, QueueConsumer consumer) noexcept
     cdef list _next_to_go(self)
     cdef bint is_hungry_now(self) noexcept
     cdef long long count_now(self) noexcept
@@ -69,24 +69,24 @@ cdef class Queue:
     cdef double deadline_now(self) except? -1
     cpdef list on_time(self, double now)
 
-    cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1
-    cdef Archive _archive(self, Entry entry, object departure)
+    cdef int _conclude(self, QueueEntry entry, object verdict, double now, list actions) except -1
+    cdef Archive _archive(self, QueueEntry entry, object departure)
     cdef int _dispatch(self, double now, list actions) except -1
     cdef int _give_what_waits(self, double now, list actions) except -1
     cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
                          list actions) except? -1
-    cdef bint _take_if(self, Entry entry, long long before, object departure, double now, object wants,
+    cdef bint _take_if(self, QueueEntry entry, long long before, object departure, double now, object wants,
                        list actions) except -1
-    cdef int _archive_there(self, Entry entry, object departure, list actions) except -1
+    cdef int _archive_there(self, QueueEntry entry, object departure, list actions) except -1
     cdef int _sweep(self) except -1
     cdef int _pack(self, int priority) except -1
     cdef int _await_packs(self) except -1
     cdef int _await_spent(self) except -1
     cdef int _expire_in(self, Pack pack, double now, list actions) except -1
-    cdef Entry _pop(self)
-    cdef Entry _pop_front(self, double now, list actions)
-    cdef Consumer _choose(self, Entry entry)
-    cdef Deliver _give(self, Entry entry, Consumer consumer)
-    cdef bint _is_unmarked(self, Entry entry) noexcept
-    cdef int _want_mark(self, Entry entry, list actions) except -1
+    cdef QueueEntry _pop(self)
+    cdef QueueEntry _pop_front(self, double now, list actions)
+    cdef QueueConsumer _choose(self, QueueEntry entry)
+    cdef Deliver _give(self, QueueEntry entry, QueueConsumer consumer)
+    cdef bint _is_unmarked(self, QueueEntry entry) noexcept
+    cdef int _want_mark(self, QueueEntry entry, list actions) except -1
     cdef int _browse(self, Browser browser, double now, list actions) except -1

@@ -22,14 +22,14 @@ from libc.math cimport INFINITY
 from broker.queueing.action cimport Archive, Deliver, Recount, WantMark
 from broker.queueing.browser cimport Browser
 from broker.queueing.deadlines cimport Deadlines
-from broker.queueing.delivery_order cimport Line
-from broker.queueing.message cimport ACQUIRED, ARCHIVED, AVAILABLE, UNREADABLE, Entry, Message
+from broker.queueing.delivery_order cimport DeliveryOrder
+from broker.queueing.message cimport ACQUIRED, ARCHIVED, AVAILABLE, UNREADABLE, QueueEntry, QueuedMessage
 from broker.queueing.packed cimport PACK_ENTRIES, Pack
 
 import heapq
 from dataclasses import dataclass
 
-from broker.queueing.action import Departure, Verdict
+from broker.queueing.action import Departure, SettlementVerdict
 from wire.errors import LocalStateError
 
 MARK_STRIDE = 1000
@@ -46,21 +46,21 @@ cdef enum:
     LOOK_ENTRIES = 1000
 
 # A member of an enum that is reached through its class costs as much as a call.
-cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASED = Verdict.RELEASED
-cdef object _FAILED = Verdict.FAILED
+cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _REJECTED = SettlementVerdict.REJECTED, _RELEASED = SettlementVerdict.RELEASED
+cdef object _FAILED = SettlementVerdict.FAILED
 cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
 cdef object _EXPIRED = Departure.EXPIRED, _DROPPED = Departure.DROPPED
 cdef object _GIVEN_UP = Departure.GIVEN_UP, _NO_ROOM = Departure.NO_ROOM
 
 
-cdef class Consumer:
+cdef class QueueConsumer:
     """``credit`` is how many more deliveries the consumer may be given; ``acquired`` are entries held, oldest first."""
 
     def __cinit__(self, long consumer_id):
         self.consumer_id = consumer_id
         self.acquired = {}
 
-    cdef bint is_too_small_for(self, Entry entry) noexcept:
+    cdef bint is_too_small_for(self, QueueEntry entry) noexcept:
         return self.most_bytes and entry.message.size_bytes > self.most_bytes
 
 
@@ -86,7 +86,7 @@ cdef class Queue:
     def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0, front_entries=FRONT_ENTRIES,
                  pack_entries=PACK_ENTRIES):
         self.is_durable, self.max_delivery_attempts = is_durable, max_delivery_attempts
-        self.line = Line(front_entries, pack_entries)
+        self.line = DeliveryOrder(front_entries, pack_entries)
         self.unreadable = set()
         self.consumers, self.ready, self.browsers = {}, {}, {}
         self.deadlines = Deadlines()
@@ -94,9 +94,9 @@ cdef class Queue:
 
     # Messages
 
-    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=0, object cause=None):
+    cpdef list enqueue(self, QueuedMessage message, double now, unsigned int delivery_count=0, object cause=None):
         cdef list actions = []
-        cdef Entry entry = Entry(message, self.next_position, delivery_count, cause)
+        cdef QueueEntry entry = QueueEntry(message, self.next_position, delivery_count, cause)
         self.next_position += 1
         self.line.append(entry)
         self.available_count += 1
@@ -125,10 +125,10 @@ cdef class Queue:
         self.line.end_restoring()
         return self._await_packs()
 
-    cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=False):
+    cpdef list settle(self, long consumer_id, QueueEntry entry, object verdict, double now, bint shun=False):
         """Apply the consumer's verdict on an entry; ``shun``: never give the entry to this consumer again. [3.4.5]"""
         cdef list actions = []
-        cdef Consumer consumer = self.consumers[consumer_id]
+        cdef QueueConsumer consumer = self.consumers[consumer_id]
         if entry not in consumer.acquired:
             raise LocalStateError(f"consumer {consumer_id} does not hold the message at {entry.position}")
         del consumer.acquired[entry]
@@ -152,8 +152,8 @@ cdef class Queue:
         Empty once no entry is left.
         """
         cdef list actions = self.drop_unreadable(_DROPPED)
-        cdef Consumer consumer
-        cdef Entry entry
+        cdef QueueConsumer consumer
+        cdef QueueEntry entry
         for consumer in self.consumers.values():
             for entry in consumer.acquired:
                 self.acquired_count -= 1
@@ -176,17 +176,17 @@ cdef class Queue:
 
     cpdef list shed(self):
         """Archive the oldest entry no consumer holds, for want of room; nothing when consumers hold all entries."""
-        cdef Entry oldest = self.line.pop_oldest()
+        cdef QueueEntry oldest = self.line.pop_oldest()
         self._await_spent()
         return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
 
-    cpdef list set_aside(self, long consumer_id, Entry entry, double now):
+    cpdef list set_aside(self, long consumer_id, QueueEntry entry, double now):
         """Keep an entry with an unreadable body in the queue, for no consumer.
 
         A browser holds no entry, so nothing is done.
         """
         cdef list actions = []
-        cdef Consumer consumer = self.consumers.get(consumer_id)
+        cdef QueueConsumer consumer = self.consumers.get(consumer_id)
         if consumer is None or entry not in consumer.acquired:
             return actions
         del consumer.acquired[entry]
@@ -228,7 +228,7 @@ cdef class Queue:
         pack.drop_archived()
         return limit - taken
 
-    cdef bint _take_if(self, Entry entry, long long before, object departure, double now, object wants,
+    cdef bint _take_if(self, QueueEntry entry, long long before, object departure, double now, object wants,
                        list actions) except -1:
         if entry.standing != AVAILABLE or entry.position >= before or entry.is_past(now):
             return False
@@ -240,7 +240,7 @@ cdef class Queue:
     def first(self, long count):
         """Up to ``count`` entries from the front, including entries that consumers hold."""
         cdef list found = self.line.first(count)
-        cdef Consumer consumer
+        cdef QueueConsumer consumer
         for consumer in self.consumers.values():
             found += consumer.acquired
         return heapq.nsmallest(count, found, key=_place_of)
@@ -249,9 +249,9 @@ cdef class Queue:
 
     def attach(self, long consumer_id, size_t most_bytes=0):
         """``most_bytes`` is the size limit of the consumer; 0: none. Larger messages go to other consumers. [2.7.3]"""
-        cdef Consumer consumer
+        cdef QueueConsumer consumer
         self._refuse_twice(consumer_id)
-        consumer = self.consumers[consumer_id] = Consumer(consumer_id)
+        consumer = self.consumers[consumer_id] = QueueConsumer(consumer_id)
         consumer.most_bytes = most_bytes
         self.choosy_count += most_bytes > 0
 
@@ -269,7 +269,7 @@ cdef class Queue:
         a crash all deliveries may have been seen.
         """
         cdef list actions = []
-        cdef Consumer consumer
+        cdef QueueConsumer consumer
         cdef set untouched
         browser = self.browsers.pop(consumer_id, None)
         if browser is not None:
@@ -288,7 +288,7 @@ cdef class Queue:
         """Set how many deliveries the consumer may be given from now on."""
         cdef list actions = []
         cdef Browser browser = self.browsers.get(consumer_id) if self.browsers else None
-        cdef Consumer consumer
+        cdef QueueConsumer consumer
         if browser is not None:
             browser.close_passed()
             browser.credit = credit
@@ -306,8 +306,8 @@ cdef class Queue:
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
         """Whether nothing here could be given to this consumer, so that a drain may be answered. [2.6.7]"""
         cdef Browser browser = self.browsers.get(consumer_id)
-        cdef Consumer consumer
-        cdef Entry entry
+        cdef QueueConsumer consumer
+        cdef QueueEntry entry
         if browser is not None:
             return browser.is_dry(now)
         consumer = self.consumers.get(consumer_id)
@@ -328,8 +328,8 @@ cdef class Queue:
         out, once the browser is dry and was shown nothing.
         """
         cdef size_t found = 0
-        cdef Entry entry
-        cdef Consumer consumer
+        cdef QueueEntry entry
+        cdef QueueConsumer consumer
         cdef Browser browser = self.browsers.get(consumer_id)
         if browser is not None:
             return browser.left_out_bytes if not browser.shown_count and browser.is_dry(now) else 0
@@ -344,9 +344,9 @@ cdef class Queue:
             found = found or entry.message.size_bytes
         return found
 
-    cdef bint _has_roomier(self, Consumer consumer) noexcept:
+    cdef bint _has_roomier(self, QueueConsumer consumer) noexcept:
         """Whether another consumer takes larger messages."""
-        cdef Consumer other
+        cdef QueueConsumer other
         for other in self.consumers.values():
             if not other.most_bytes or other.most_bytes > consumer.most_bytes:
                 return True
@@ -397,7 +397,7 @@ cdef class Queue:
         while len(actions) < AT_ONCE and (each := self.deadlines.pop_due(now)) is not None:
             if type(each) is Pack:
                 self._expire_in(each, now, actions)
-            elif (<Entry>each).standing == AVAILABLE:
+            elif (<QueueEntry>each).standing == AVAILABLE:
                 self._archive_there(each, _EXPIRED, actions)
         self._sweep()
         return actions
@@ -420,7 +420,7 @@ cdef class Queue:
         if consumer_id in self.consumers or consumer_id in self.browsers:
             raise LocalStateError(f"consumer {consumer_id} is already attached")
 
-    cdef int _archive_there(self, Entry entry, object departure, list actions) except -1:
+    cdef int _archive_there(self, QueueEntry entry, object departure, list actions) except -1:
         """Archive an entry in place: the line drops the entry at the front, or in `_sweep`."""
         self.archived_count += 1
         actions.append(self._archive(entry, departure))
@@ -448,7 +448,7 @@ cdef class Queue:
     cdef int _await_spent(self) except -1:
         """Add the deadlines of single entries again after packs were opened."""
         cdef Pack pack
-        cdef Entry entry
+        cdef QueueEntry entry
         for pack in self.line.spent:
             for entry in pack.entries if pack.earliest_s != INFINITY else ():
                 if entry.standing == AVAILABLE:
@@ -461,7 +461,7 @@ cdef class Queue:
         return 0
 
     cdef int _expire_in(self, Pack pack, double now, list actions) except -1:
-        cdef Entry entry
+        cdef QueueEntry entry
         if pack.is_spent:
             return 0
         for entry in pack.open():
@@ -470,7 +470,7 @@ cdef class Queue:
         pack.drop_archived()
         return self.deadlines.add(max(pack.earliest_s, now + PATIENCE_S), pack)
 
-    cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1:
+    cdef int _conclude(self, QueueEntry entry, object verdict, double now, list actions) except -1:
         """An acquired entry has left its consumer's hands."""
         self.acquired_count -= 1
         self.available_count += 1
@@ -493,7 +493,7 @@ cdef class Queue:
             actions.append(Recount(entry))
         return self.line.put_back(entry)
 
-    cdef Archive _archive(self, Entry entry, object departure):
+    cdef Archive _archive(self, QueueEntry entry, object departure):
         entry.standing = ARCHIVED
         self.available_count -= 1
         self.size_bytes -= entry.message.size_bytes
@@ -510,8 +510,8 @@ cdef class Queue:
 
     cdef int _give_what_waits(self, double now, list actions) except -1:
         cdef list passed_over = []
-        cdef Entry entry
-        cdef Consumer consumer
+        cdef QueueEntry entry
+        cdef QueueConsumer consumer
         while self.ready:
             entry = self._pop_front(now, actions)
             if entry is None:
@@ -533,29 +533,29 @@ cdef class Queue:
             self.line.put_back(entry)
         return 0
 
-    cdef Entry _pop(self):
-        cdef Entry entry = self.line.pop()
+    cdef QueueEntry _pop(self):
+        cdef QueueEntry entry = self.line.pop()
         if self.line.spent:
             self._await_spent()
         return entry
 
-    cdef Entry _pop_front(self, double now, list actions):
-        cdef Entry entry
+    cdef QueueEntry _pop_front(self, double now, list actions):
+        cdef QueueEntry entry
         while (entry := self._pop()) is not None:
             if not entry.is_past(now):
                 return entry
             actions.append(self._archive(entry, _EXPIRED))
         return None
 
-    cdef Consumer _choose(self, Entry entry):
+    cdef QueueConsumer _choose(self, QueueEntry entry):
         """The consumer with credit that was served longest ago, among the consumers that would take this entry."""
-        cdef Consumer consumer
+        cdef QueueConsumer consumer
         for consumer in self.ready.values():
             if not (entry.is_shunned_by(consumer.consumer_id) or consumer.is_too_small_for(entry)):
                 return consumer
         return None
 
-    cdef Deliver _give(self, Entry entry, Consumer consumer):
+    cdef Deliver _give(self, QueueEntry entry, QueueConsumer consumer):
         entry.standing = ACQUIRED
         self.available_count -= 1
         self.acquired_count += 1
@@ -568,12 +568,12 @@ cdef class Queue:
             self.ready[consumer.consumer_id] = consumer
         return Deliver(consumer.consumer_id, entry)
 
-    cdef bint _is_unmarked(self, Entry entry) noexcept:
+    cdef bint _is_unmarked(self, QueueEntry entry) noexcept:
         if not self.is_durable or not entry.message.is_stored:
             return False
         return entry.message.message_id > self.marks[entry.message.priority]
 
-    cdef int _want_mark(self, Entry entry, list actions) except -1:
+    cdef int _want_mark(self, QueueEntry entry, list actions) except -1:
         cdef int priority = entry.message.priority
         if self.wanted_marks[priority] < entry.message.message_id:
             self.wanted_marks[priority] = entry.message.message_id + _STRIDE
@@ -581,12 +581,12 @@ cdef class Queue:
         return 0
 
     cdef int _browse(self, Browser browser, double now, list actions) except -1:
-        cdef Entry entry
+        cdef QueueEntry entry
         while browser.credit > 0 and (entry := browser.pop(now)) is not None:
             browser.credit -= 1
             actions.append(Deliver(browser.consumer_id, entry))
         return 0
 
 
-def _place_of(Entry entry):
+def _place_of(QueueEntry entry):
     return -entry.message.priority, entry.position

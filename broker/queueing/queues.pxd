@@ -3,7 +3,7 @@ from broker.queueing.held_queue cimport HeldQueue
 from recording.records cimport Recorder
 
 
-cdef class Queues:
+cdef class BrokerQueues:
     cdef Commits commits
     cdef Recorder recorder
     cdef object policy_of

@@ -17,7 +17,7 @@ def _no_policy(address):
     return NO_POLICY
 
 
-cdef class Queues:
+cdef class BrokerQueues:
     """``policy_of`` gives the QueuePolicy of the queue or filter at an address; by default no queue has a policy."""
 
     def __init__(self, Commits commits not None, Recorder recorder not None, policy_of=None):

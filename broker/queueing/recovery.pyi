@@ -1,4 +1,4 @@
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from broker.store.batch import Inventory
 
-def restock(stock: Stock, inventory: Inventory, now: float) -> None: ...
+def restock(stock: MessageStore, inventory: Inventory, now: float) -> None: ...

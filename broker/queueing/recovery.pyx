@@ -6,16 +6,16 @@ Millions may wait in a queue: messages that can be packed are packed at once, fr
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.math cimport INFINITY
 
-from broker.queueing.message cimport Message
+from broker.queueing.message cimport QueuedMessage
 from broker.queueing.held_queue cimport HeldQueue
-from broker.queueing.message_store cimport Stock
+from broker.queueing.message_store cimport MessageStore
 from broker.store.message_index cimport Slot, Slots
 from broker.store.segments cimport Count
 
 from bisect import bisect_left
 
 
-def restock(Stock stock not None, inventory, double now):
+def restock(MessageStore stock not None, inventory, double now):
     """Take over all of ``inventory``, whose segments are read meanwhile."""
     cdef dict by_id = {row.queue_id: stock.add_from(row) for row in inventory.queues}
     cdef HeldQueue held
@@ -34,13 +34,13 @@ def restock(Stock stock not None, inventory, double now):
 
 
 cdef class _Restocking:
-    cdef Stock stock
+    cdef MessageStore stock
     cdef dict by_id
     cdef dict causes
     cdef list caused
     cdef double now
 
-    def __cinit__(self, Stock stock, dict by_id, dict causes, double now):
+    def __cinit__(self, MessageStore stock, dict by_id, dict causes, double now):
         self.stock, self.by_id, self.causes, self.now = stock, by_id, causes, now
         self.caused = sorted({message_id for _, message_id in causes})
 
@@ -84,13 +84,13 @@ cdef class _Restocking:
 
     cdef int _let_in(self, long long message_id, Slot slot, list having, Py_ssize_t number) except -1:
         """Restore one message into every queue with an entry for the message."""
-        cdef Message message
+        cdef QueuedMessage message
         cdef HeldQueue held
         cdef bytes counts
         held, counts = having[0]
         if len(having) == 1 and not slot.is_large and (held.queue_id, message_id) not in self.causes:
             return self._restore(held, message_id, slot, (<const Count *>PyBytes_AS_STRING(counts))[number] - 1)
-        message = Message(message_id, slot.size_bytes, True, slot.is_large, None, slot.priority)
+        message = QueuedMessage(message_id, slot.size_bytes, True, slot.is_large, None, slot.priority)
         message.deadline_s = self._deadline_s(slot)
         message.references = len(having)
         for held, counts in having:

@@ -15,7 +15,7 @@ from addressing.permissions import Permissions
 from addressing.topology.model import Topology
 from broker.events import SubscriptionEnded, SubscriptionOwned
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from wire.errors import LinkError
 from wire.link import Link
 from wire.log import Emit
@@ -23,21 +23,21 @@ from wire.routed_name import USER
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class OwnershipClaim:
     """The user and peer of a link with a request. ``user`` None: a node or an operator, who may have everything."""
 
     user: str | None
     peer: str
 
 
-def claim_of(link: Link) -> Claim:
-    return Claim(link.remote_property(USER), link.endpoint.peer.remote_address)
+def claim_of(link: Link) -> OwnershipClaim:
+    return OwnershipClaim(link.remote_property(USER), link.endpoint.peer.remote_address)
 
 
-class Owners:
+class SubscriptionOwners:
     """``name_in_mesh`` gives the mesh's name for an address that this broker knows by another name."""
 
-    def __init__(self, topology: Topology, name_in_mesh: Callable[[str], str], stock: Stock, log: Emit) -> None:
+    def __init__(self, topology: Topology, name_in_mesh: Callable[[str], str], stock: MessageStore, log: Emit) -> None:
         self._permissions = Permissions(topology)
         self._name_in_mesh = name_in_mesh
         self._has_anonymous = not topology.users or ANONYMOUS in topology.users

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import inf
 
-from broker.queueing.expired_subscriptions import Abandoned
+from broker.queueing.expired_subscriptions import ExpiredSubscriptions
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.message_store import Stock
+from broker.queueing.message_store import MessageStore
 from broker.queueing.subscribers import Subscribers, SubscriptionKey
-from broker.queueing.subscription_owners import Claim, Owners
+from broker.queueing.subscription_owners import OwnershipClaim, SubscriptionOwners
 from wire.errors import LinkError
 from wire.terminus import Expiry, Terminus
 
@@ -21,10 +21,12 @@ def timeout_s(wanted: Terminus) -> float:
     return wanted.timeout_s if wanted.timeout_s and wanted.expiry is not Expiry.NEVER else inf
 
 
-class Subscriptions:
+class TopicSubscriptions:
     """Raises LinkError for a request that cannot be met, without any change."""
 
-    def __init__(self, stock: Stock, subscribers: Subscribers, abandoned: Abandoned, owners: Owners) -> None:
+    def __init__(
+        self, stock: MessageStore, subscribers: Subscribers, abandoned: ExpiredSubscriptions, owners: SubscriptionOwners
+    ) -> None:
         self._stock = stock
         self._subscribers = subscribers
         self._abandoned = abandoned
@@ -37,7 +39,9 @@ class Subscriptions:
         if held is not None:
             self._owners.judge(held, user)
 
-    def take(self, container_id: str, link_name: str, filter_: str, wanted: Terminus, claim: Claim) -> HeldQueue:
+    def take(
+        self, container_id: str, link_name: str, filter_: str, wanted: Terminus, claim: OwnershipClaim
+    ) -> HeldQueue:
         """The subscription for this source; call `judge` before."""
         is_durable = wanted.outlives_link
         key = self._key(container_id, link_name, wanted)
@@ -70,7 +74,7 @@ class Subscriptions:
         if held.is_durable and not held.taker_count:
             self._abandoned.on_left(held, timeout_s, now)
 
-    def end(self, held: HeldQueue, claim: Claim) -> None:
+    def end(self, held: HeldQueue, claim: OwnershipClaim) -> None:
         """Delete the subscription, with its messages."""
         self._owners.note_ended(held, claim.user, claim.peer)
         self._abandoned.forget(held)
@@ -87,7 +91,7 @@ class Subscriptions:
             )
         return held
 
-    def _share(self, key: SubscriptionKey, filter_: str, claim: Claim, *, is_durable: bool) -> HeldQueue:
+    def _share(self, key: SubscriptionKey, filter_: str, claim: OwnershipClaim, *, is_durable: bool) -> HeldQueue:
         held = self._stock.subscription(key)
         if held is not None and held.taker_count and held.address != filter_:
             raise LinkError(
@@ -100,7 +104,7 @@ class Subscriptions:
         self._refuse_name_of(self._subscribers.own_alike(key))
         return self._take_durably(key, filter_, claim)
 
-    def _take_durably(self, key: SubscriptionKey, filter_: str, claim: Claim) -> HeldQueue:
+    def _take_durably(self, key: SubscriptionKey, filter_: str, claim: OwnershipClaim) -> HeldQueue:
         old = self._stock.subscription(key)
         if old is not None:
             self._abandoned.forget(old)

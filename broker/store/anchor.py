@@ -29,7 +29,7 @@ IS_MAPPED = True
 """False in tests that record all writes."""
 
 
-class Claim(IntEnum):
+class AnchorClaim(IntEnum):
     """The claim about the other files."""
 
     NOTHING = 0
@@ -44,7 +44,7 @@ class Claim(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    claim: Claim
+    claim: AnchorClaim
     root: int = 0
     """The page of `store.db` with the number of the log."""
     number: int = 0
@@ -151,9 +151,9 @@ def _read(record: bytes) -> tuple[int, Anchor] | None:
     if len(record) != _RECORD_BYTES or record[-_SUM.size :] != _SUM.pack(crc32(record[: -_SUM.size])):
         return None
     magic, serial, claim, root, number, frames, salts, checksum = _RECORD.unpack_from(record)
-    if magic != _MAGIC or claim not in list(Claim):
+    if magic != _MAGIC or claim not in list(AnchorClaim):
         return None
-    return serial, Anchor(Claim(claim), root, number, salts, frames, checksum)
+    return serial, Anchor(AnchorClaim(claim), root, number, salts, frames, checksum)
 
 
 def _bytes_of(serial: int, anchor: Anchor) -> bytes:

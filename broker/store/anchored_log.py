@@ -13,10 +13,10 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from broker.store.anchor import Anchor, AnchorFile, Claim
+from broker.store.anchor import Anchor, AnchorClaim, AnchorFile
 from broker.store.aside import put_aside
 from broker.store.damage import is_damage
-from broker.store.judging import LOG, Judgement
+from broker.store.judgement import LOG, Judgement
 from broker.store.large import sync_absence
 from broker.store.log_index import LogIndex
 from broker.store.log_number import TABLE, number_in, put_number, root_in, stamp_of
@@ -31,7 +31,7 @@ class AnchoredLog:
         self._directory = directory
         self._file = AnchorFile(directory)
         self._judgement = judgement
-        anchor = judgement.anchor or Anchor(Claim.NOTHING)
+        anchor = judgement.anchor or Anchor(AnchorClaim.NOTHING)
         self._root = anchor.root
         self._number = max(anchor.number, judgement.number)
         self._statements: Statements | None = None
@@ -42,28 +42,28 @@ class AnchoredLog:
         """Call before the database is opened: SQLite may move the log into the tables, and delete the log."""
         judgement = self._judgement
         if judgement.is_new:
-            self._file.put(Anchor(Claim.NOTHING))
-        elif judgement.anchor is not None and judgement.anchor.claim in (Claim.LOG, Claim.LOG_OR_ALL):
+            self._file.put(Anchor(AnchorClaim.NOTHING))
+        elif judgement.anchor is not None and judgement.anchor.claim in (AnchorClaim.LOG, AnchorClaim.LOG_OR_ALL):
             self._number = judgement.number or self._number
             log = judgement.log
             if log is None or not log.committed_count:
                 # A power cut must not bring back an earlier log, which the anchor no longer covers.
                 sync_absence(self._directory / LOG)
-                self._put(Claim.LOG_OR_ALL, bytes(8), 0, bytes(8))
+                self._put(AnchorClaim.LOG_OR_ALL, bytes(8), 0, bytes(8))
             else:
                 count = log.committed_count
-                self._put(Claim.LOG_OR_ALL, log.salts, count, log.checksum_at(count))
+                self._put(AnchorClaim.LOG_OR_ALL, log.salts, count, log.checksum_at(count))
 
     def before_change(self) -> None:
         """Call before a transaction that changes all of the database."""
-        self._file.put(Anchor(Claim.DATABASE))
+        self._file.put(Anchor(AnchorClaim.DATABASE))
 
     def begin(self, statements: Statements, index: LogIndex) -> list[str]:
         """Number the empty log, and keep `anchor` from now on; return sentences about losses."""
         damages = self._number_anew(statements)
         self._statements, self._index = statements, index
         self._root = root_in(statements.connection)
-        self._put_log(Claim.LOG)
+        self._put_log(AnchorClaim.LOG)
         statements.on_commit = self._on_commit
         return damages
 
@@ -72,14 +72,14 @@ class AnchoredLog:
         assert self._statements is not None
         self._statements.on_commit = None
         self._advance(self._statements.connection)
-        self._put_log(Claim.LOG_OR_ALL)
+        self._put_log(AnchorClaim.LOG_OR_ALL)
 
     def leave(self) -> None:
         """As `end`, for a store that must not commit any more."""
         if self._statements is not None:
             self._statements.on_commit = None
             with suppress(OSError):
-                self._put_log(Claim.LOG_OR_ALL)
+                self._put_log(AnchorClaim.LOG_OR_ALL)
 
     def close(self) -> None:
         self._file.close()
@@ -122,13 +122,13 @@ class AnchoredLog:
             ]
         return []
 
-    def _put_log(self, claim: Claim) -> None:
+    def _put_log(self, claim: AnchorClaim) -> None:
         assert self._index is not None
         state = self._index.state()
         self._salts = state.salts
         self._put(claim, state.salts, state.frames, state.checksum)
 
-    def _put(self, claim: Claim, salts: bytes, frames: int, checksum: bytes) -> None:
+    def _put(self, claim: AnchorClaim, salts: bytes, frames: int, checksum: bytes) -> None:
         self._file.put(Anchor(claim, self._root, self._number, salts, frames, checksum))
 
 
@@ -139,6 +139,6 @@ def anchor_closed(directory: Path, connection: sqlite3.Connection, number: int) 
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     file = AnchorFile(directory)
     try:
-        file.put(Anchor(Claim.LOG_OR_ALL, root, number))
+        file.put(Anchor(AnchorClaim.LOG_OR_ALL, root, number))
     finally:
         file.close()

@@ -114,7 +114,7 @@ class BodyRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableBody:
     """Stands in place of a damaged body; ``why`` goes into a sentence."""
 
     message_id: int
@@ -161,7 +161,7 @@ class Store(Protocol):
     def look(self) -> Space:
         """The room on the disk. Call from the thread of ``commit``; raises StoreError."""
 
-    def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
+    def read(self, ranges: Sequence[BodyRange]) -> list[bytes | UnreadableBody]:
         """The requested bytes, in order of ``ranges``; all of a range, or the reason why its body is unreadable."""
 
     def close(self) -> None: ...

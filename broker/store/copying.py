@@ -13,16 +13,16 @@ from broker.store.anchor import NAME as ANCHOR
 from broker.store.anchored_log import anchor_closed
 from broker.store.batch import StoreError
 from broker.store.check_report import CheckReport
-from broker.store.checking import check
 from broker.store.checksums import holding_sum, is_holding, is_index
 from broker.store.counts import counts_in, counts_of, needed_in, raised
 from broker.store.damage import is_damage
-from broker.store.judging import DATABASE, StoreDamaged
+from broker.store.judgement import DATABASE, StoreDamagedError
 from broker.store.large import sync_directory
 from broker.store.log_number import number_in
 from broker.store.message_index import read_index
-from broker.store.reading import LARGE, ReadStore, reading
+from broker.store.read_store import LARGE, ReadStore, reading
 from broker.store.segment_tables import SegmentTables
+from broker.store.store_check import check
 
 
 def back_up(directory: Path, copy: Path) -> CheckReport:
@@ -48,7 +48,7 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
     partial = directory.with_name(f"{directory.name}.partial")
     with reading(source, may_be_used=True) as store, made(partial):
         if store.missing:
-            raise StoreDamaged(source, list(store.missing))
+            raise StoreDamagedError(source, list(store.missing))
         try:
             with closing(sqlite3.connect(partial / DATABASE, isolation_level=None)) as database:
                 # In a single step: a stepwise backup would begin anew whenever the broker writes.

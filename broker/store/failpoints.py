@@ -16,7 +16,7 @@ from broker.store.batch import StoreError
 VARIABLE = "AMQPMESH_CRASH_AT"
 
 
-class Failpoint(StrEnum):
+class StoreFailpoint(StrEnum):
     SCHEMA_WRITTEN = "schema-written"
     """A new store; the directory entry may not be on disk yet."""
     UPGRADE_WRITTEN = "upgrade-written"
@@ -40,23 +40,23 @@ class Failpoint(StrEnum):
 class Countdown:
     """Ends this process at its failpoint; ``left`` counts the passes until then, the last included."""
 
-    def __init__(self, failpoint: Failpoint, left: int) -> None:
+    def __init__(self, failpoint: StoreFailpoint, left: int) -> None:
         self.failpoint = failpoint
         self.left = left
 
-    def on_passing(self, failpoint: Failpoint) -> None:
+    def on_passing(self, failpoint: StoreFailpoint) -> None:
         if failpoint is self.failpoint:
             self.left -= 1
             if self.left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def when_passing(environment: Mapping[str, str]) -> Callable[[Failpoint], None]:
+def when_passing(environment: Mapping[str, str]) -> Callable[[StoreFailpoint], None]:
     """The function to call at each failpoint. Raises StoreError for an unknown name, or a count below 1."""
     text = environment.get(VARIABLE)
     if text is None:
         return lambda _: None
     name, _, count = text.partition(":")
-    if name not in list(Failpoint) or not count.isdecimal() or int(count) < 1:
-        raise StoreError(f"{VARIABLE} is {text!r}: expected NAME:N, NAME one of {', '.join(Failpoint)}, N from 1")
-    return Countdown(Failpoint(name), int(count)).on_passing
+    if name not in list(StoreFailpoint) or not count.isdecimal() or int(count) < 1:
+        raise StoreError(f"{VARIABLE} is {text!r}: expected NAME:N, NAME one of {', '.join(StoreFailpoint)}, N from 1")
+    return Countdown(StoreFailpoint(name), int(count)).on_passing

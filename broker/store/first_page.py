@@ -52,7 +52,7 @@ Roots = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class FirstPageCopy:
     page: bytes
     roots: Roots
 
@@ -99,7 +99,7 @@ class FirstPage:
         with suppress(OSError):
             page = self._page() if _is_log_written(connection) else b""
             if page and number(page, SCHEMA_COOKIE) == cookie:
-                self._write_copy(Copy(page, _roots(connection)))
+                self._write_copy(FirstPageCopy(page, _roots(connection)))
 
     def close(self) -> None:
         if self._handle is not None:
@@ -128,7 +128,7 @@ class FirstPage:
             f"is kept as {REPLACED}"
         ]
 
-    def _is_damaged(self, page: bytes, roots: Roots | None, copy: Copy) -> bool:
+    def _is_damaged(self, page: bytes, roots: Roots | None, copy: FirstPageCopy) -> bool:
         """False if the page may belong to another store, or to other tables: somebody may have put the page there."""
         has_other_tables = is_ours(page) and page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]
         if unchanging(page) == unchanging(copy.page) or has_other_tables:
@@ -203,7 +203,7 @@ class FirstPage:
         os.pwrite(self._open(), page, 0)
         os.fsync(self._open())
 
-    def _copy(self) -> Copy | None:
+    def _copy(self) -> FirstPageCopy | None:
         """None: the copy is missing or damaged."""
         try:
             found = (self._directory / COPY).read_bytes()
@@ -211,9 +211,9 @@ class FirstPage:
             return None
         if len(found) <= PAGE_BYTES or found[-4:] != _sum(found[:-4]):
             return None
-        return Copy(found[:PAGE_BYTES], json.loads(found[PAGE_BYTES:-4]))
+        return FirstPageCopy(found[:PAGE_BYTES], json.loads(found[PAGE_BYTES:-4]))
 
-    def _write_copy(self, copy: Copy) -> None:
+    def _write_copy(self, copy: FirstPageCopy) -> None:
         content = copy.page + json.dumps(copy.roots).encode()
         self._write(COPY, content + _sum(content))
 

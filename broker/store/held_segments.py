@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.store.reading import HoldingRow
+from broker.store.read_store import HoldingRow
 from broker.store.segment_tables import SegmentRow
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from broker.store.aside import put_aside
-from broker.store.readable import Readable, read_what_can_be
+from broker.store.readable_rows import ReadableRows, read_what_can_be
 from broker.store.schema import ANNOTATION, PUT_ANNOTATION, annotation_values
 from broker.store.statements import Statements
 
@@ -18,7 +18,7 @@ Annotations = dict[tuple[int, int], bytes]
 """Encoded sections, by (queue_id, message_id)."""
 
 
-def readable_annotations(connection: sqlite3.Connection) -> Readable:
+def readable_annotations(connection: sqlite3.Connection) -> ReadableRows:
     """Rows for `section_of`."""
     columns = "queue_id, message_id, section, checksum"
     return read_what_can_be(connection, "annotation", columns, ("queue_id", "message_id"))

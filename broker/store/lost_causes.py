@@ -15,7 +15,7 @@ from broker.store.cause import Cause, Reason
 from broker.store.counts import counts_in
 from broker.store.damage import is_damage
 from broker.store.message_index import read_index
-from broker.store.readable import LOWEST, Gap, Readable, read_what_can_be
+from broker.store.readable_rows import LOWEST, Gap, ReadableRows, read_what_can_be
 from broker.store.rows import CAUSE_COLUMNS, cause_of
 from broker.store.schema import CAUSE, PUT_CAUSE, cause_values
 from broker.store.segment_tables import SegmentTables
@@ -27,7 +27,7 @@ LOST_CAUSE = Cause(Reason.MOVED, "", 0, 0)
 Causes = dict[tuple[int, int], Cause]
 
 
-def readable_causes(connection: sqlite3.Connection) -> Readable:
+def readable_causes(connection: sqlite3.Connection) -> ReadableRows:
     return read_what_can_be(connection, "cause", CAUSE_COLUMNS, ("queue_id", "message_id"))
 
 

@@ -14,7 +14,7 @@ from broker.store.aside import has_lost_queues, put_aside
 from broker.store.batch import QueueRow
 from broker.store.counts import counts_in
 from broker.store.damage import is_damage
-from broker.store.readable import Gap, read_what_can_be
+from broker.store.readable_rows import Gap, read_what_can_be
 from broker.store.rows import QUEUE_COLUMNS, queue_of
 from broker.store.schema import PUT_QUEUE, QUEUE, queue_values
 from broker.store.statements import Statements

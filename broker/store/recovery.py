@@ -1,7 +1,7 @@
 """Recovery of a store when opened: leftovers of the last process are put in order first.
 
-    tables that are damaged          put aside, and what can be read of them into new ones (`broker.store.salvage`)
-    holdings of queues that are gone, segments that nobody holds          deleted
+    tables that are damaged          put aside, and what can be read of them into new ones
+    (`broker.store.table_salvage`) holdings of queues that are gone, segments that nobody holds          deleted
     messages that somebody may have seen          their counts raised, and the marks that say so deleted
     large bodies that nobody needs          unlinked
 
@@ -20,17 +20,17 @@ from broker.store.batch import Inventory
 from broker.store.checksums import is_holding, sealed_holdings
 from broker.store.counts import COUNT_BYTES
 from broker.store.damage import DamagedIndex, is_damage
-from broker.store.failpoints import Failpoint
+from broker.store.failpoints import StoreFailpoint
 from broker.store.index_reader import IndexReader
 from broker.store.large import LargeBodies
 from broker.store.lost_annotations import Annotations, load_annotations
 from broker.store.lost_causes import Causes, load_causes
 from broker.store.lost_queues import lost_queues, next_queue_id, stored_queues
-from broker.store.salvage import put_damaged_aside
 from broker.store.schema import PUT_HOLDING
 from broker.store.segment_tables import SegmentTables
 from broker.store.segments import Segments
 from broker.store.statements import Statements
+from broker.store.table_salvage import put_damaged_aside
 
 _HELD = "FROM holding WHERE queue_id IN (SELECT queue_id FROM queue)"
 _ALL_HELD = "FROM holding"
@@ -43,7 +43,7 @@ class Recovery:
     """
 
     def __init__(
-        self, statements: Statements, large: LargeBodies, passing: Callable[[Failpoint], None], damages: list[str]
+        self, statements: Statements, large: LargeBodies, passing: Callable[[StoreFailpoint], None], damages: list[str]
     ) -> None:
         self._statements = statements
         self._connection = statements.connection
@@ -76,7 +76,7 @@ class Recovery:
                 self._connection.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
             self._statements.insert(PUT_HOLDING, sealed_holdings(marked))
             self._connection.execute("DELETE FROM mark")
-            self._passing(Failpoint.RECOVERY_WRITTEN)
+            self._passing(StoreFailpoint.RECOVERY_WRITTEN)
         self._sweep(unneeded)
         return self
 

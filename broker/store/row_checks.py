@@ -6,7 +6,7 @@ from broker.store.aside import has_lost_queues
 from broker.store.batch import QueueKind
 from broker.store.check_report import CheckReport, QueueTotals
 from broker.store.lost_annotations import readable_annotations, section_of
-from broker.store.reading import ReadStore
+from broker.store.read_store import ReadStore
 from broker.store.rows import cause_of, queue_of
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from broker.store.aside import aside_of, put_aside
 from broker.store.cut_bodies import left_of_bodies
 from broker.store.damage import is_damage
-from broker.store.readable import Readable, read_what_can_be
+from broker.store.readable_rows import ReadableRows, read_what_can_be
 from broker.store.schema import PUT_SEGMENT, SEGMENT
 from broker.store.segments import SEGMENT_MESSAGES
 from broker.store.statements import Statements
@@ -124,11 +124,11 @@ class SegmentTables:
         row = self.find("message_index", "segment_id = ?", segment_id)
         return None if row is None else row[0]
 
-    def readable_ids(self) -> Readable:
+    def readable_ids(self) -> ReadableRows:
         """All readable ids in order: ids in a newer table come after all ids in older tables."""
         found = [read_what_can_be(self._connection, table, "segment_id", ("segment_id",)) for table in self.names]
         gaps = [readable.gap for readable in found if readable.gap is not None]
-        return Readable(sorted(row for readable in found for row in readable.rows), gaps[0] if gaps else None)
+        return ReadableRows(sorted(row for readable in found for row in readable.rows), gaps[0] if gaps else None)
 
     def last_id(self) -> int:
         """The last readable id; 0 for none."""

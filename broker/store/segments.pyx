@@ -32,7 +32,7 @@ for _slot in range(MOST_SLOTS):
 
 
 @dataclass(slots=True)
-class Rows:
+class SegmentRows:
     """The rows to write for a batch."""
 
     segments: list[tuple[int, bytes, bytes]] = field(default_factory=list)
@@ -297,7 +297,7 @@ cdef class Segments:
         ``large_sums``: message_id -> CRC-32 of the body, for bodies in files of their own.
         """
         cdef list changed = []
-        rows = Rows()
+        rows = SegmentRows()
         self._add_messages(batch.messages, large_sums or {}, rows.segments)
         for queue_id, message_id, count in batch.entries:
             self._set_count(queue_id, message_id, count + 1, changed)

@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from broker.store.anchored_log import AnchoredLog
-from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, Unreadable, WriteBatch
+from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, UnreadableBody, WriteBatch
 from broker.store.checksums import seal_index, sealed_holdings
 from broker.store.damage import DamagedBody, is_damage
-from broker.store.failpoints import Failpoint, when_passing
+from broker.store.failpoints import StoreFailpoint, when_passing
 from broker.store.first_page import FirstPage, forget_copy, is_unreadable
-from broker.store.judging import DATABASE, LOG, StoreDamaged, judge, log_bytes
+from broker.store.judgement import DATABASE, LOG, StoreDamagedError, judge, log_bytes
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.large_reader import LargeReader, Written
 from broker.store.lock import DirectoryLock
@@ -51,7 +51,7 @@ from broker.store.schema import (
     queue_values,
 )
 from broker.store.segment_reader import SegmentReader
-from broker.store.segments import Rows, Segments
+from broker.store.segments import SegmentRows, Segments
 from broker.store.space import Space
 from broker.store.statements import Statements
 from broker.store.upgrade import add_owners_of_queues, add_sums_of_holdings, marks_by_priority, rows_to_segments
@@ -84,7 +84,7 @@ class SqliteStore:
             with _blaming(f"cannot open the store in {directory}"):
                 judgement = judge(directory)
                 if judgement.findings:
-                    raise StoreDamaged(directory, judgement.findings)
+                    raise StoreDamagedError(directory, judgement.findings)
                 self._anchored = AnchoredLog(directory, judgement)
                 self._reserve = Reserve(directory / "reserve")
                 self._reserve.keep_free(_room(directory)[1])
@@ -103,7 +103,7 @@ class SqliteStore:
             self._first_page.close()
             self._lock.release()
             if isinstance(error.__cause__, sqlite3.Error) and is_unreadable(error.__cause__):
-                raise StoreDamaged(directory, [f"{DATABASE}: {error.__cause__}"], is_of_sqlite=True) from error
+                raise StoreDamagedError(directory, [f"{DATABASE}: {error.__cause__}"], is_of_sqlite=True) from error
             raise
 
     def load(self) -> Inventory:
@@ -112,7 +112,7 @@ class SqliteStore:
 
         with _blaming(f"cannot read the store in {self._directory}"):
             recovery = self._reserve.lend_to(recovered)
-            self._passing(Failpoint.RECOVERY_COMMITTED)
+            self._passing(StoreFailpoint.RECOVERY_COMMITTED)
             self._first_page.keep(self._writer)
             self._segments = recovery.segments
             inventory = recovery.inventory()
@@ -133,10 +133,10 @@ class SqliteStore:
         with _blaming(f"cannot write to the store in {self._directory}"):
             if batch.pieces:
                 self._large.append(batch.pieces)
-                self._passing(Failpoint.PIECES_WRITTEN)
+                self._passing(StoreFailpoint.PIECES_WRITTEN)
             if batch.sealed:
                 self._large.seal(batch.sealed)
-                self._passing(Failpoint.BODIES_SYNCED)
+                self._passing(StoreFailpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
                 # Call once: the rows then count as written, but the transaction may have to be made twice.
@@ -145,11 +145,11 @@ class SqliteStore:
                 for message_id in batch.sealed:
                     # The index of the segment has the checksum now.
                     del self._large.checksums[message_id]
-                self._passing(Failpoint.ROWS_COMMITTED)
+                self._passing(StoreFailpoint.ROWS_COMMITTED)
             if batch.unlinked:
                 # Bodies of a lost queue stay, though the broker knows nothing of the queue.
                 self._large.unlink([number for number in batch.unlinked if not self._segments.is_needed(number)])
-                self._passing(Failpoint.BODIES_UNLINKED)
+                self._passing(StoreFailpoint.BODIES_UNLINKED)
 
     def look(self) -> Space:
         """Measure the room on the disk, after making the reserve if there is room for it."""
@@ -164,23 +164,23 @@ class SqliteStore:
                 reserve_bytes=self._reserve.size_bytes,
             )
 
-    def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
+    def read(self, ranges: Sequence[BodyRange]) -> list[bytes | UnreadableBody]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
             # Ascending: each segment is read once.
             bodies = {wanted: self._read(wanted) for wanted in sorted(ranges, key=lambda wanted: wanted.message_id)}
             return [bodies[wanted] for wanted in ranges]
 
-    def _read(self, wanted: BodyRange) -> bytes | Unreadable:
+    def _read(self, wanted: BodyRange) -> bytes | UnreadableBody:
         try:
             if wanted.is_large:
                 return self._large_reader.read(wanted)
             return self._bodies.read(wanted.message_id)
         except (DamagedBody, FileNotFoundError) as error:
-            return Unreadable(wanted.message_id, str(error))
+            return UnreadableBody(wanted.message_id, str(error))
         except (OSError, sqlite3.Error) as error:
             if not is_damage(error):
                 raise
-            return Unreadable(wanted.message_id, str(error))
+            return UnreadableBody(wanted.message_id, str(error))
 
     def _written_of(self, message_id: int) -> Written:
         """Size and checksum of a large body, from a segment or, before its commit, from memory."""
@@ -254,7 +254,7 @@ class SqliteStore:
                 put_number(writer, 0)
                 writer.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
-            self._passing(Failpoint.SCHEMA_WRITTEN)
+            self._passing(StoreFailpoint.SCHEMA_WRITTEN)
             sync_directory(self._directory)
         elif version < FORMAT_VERSION:
             self._upgrade(version)
@@ -278,7 +278,7 @@ class SqliteStore:
                 put_number(self._writer, 0)
             self._make(ANNOTATION)
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
-            self._passing(Failpoint.UPGRADE_WRITTEN)
+            self._passing(StoreFailpoint.UPGRADE_WRITTEN)
 
     def _make(self, *tables: str) -> None:
         for table in tables:
@@ -286,7 +286,7 @@ class SqliteStore:
 
     # Writing
 
-    def _commit_what_can_be(self, batch: WriteBatch, rows: Rows) -> None:
+    def _commit_what_can_be(self, batch: WriteBatch, rows: SegmentRows) -> None:
         """Commit, if need be without deletes of segments: after damage they must wait until the next start.
 
         A damaged segment cannot be deleted, and makes the whole transaction fail.
@@ -299,7 +299,7 @@ class SqliteStore:
             rows.gone_segments.clear()
             self._reserve.lend_to(partial(self._commit_rows, batch, rows))
 
-    def _commit_rows(self, batch: WriteBatch, rows: Rows) -> None:
+    def _commit_rows(self, batch: WriteBatch, rows: SegmentRows) -> None:
         with self._statements.transaction():
             self._statements.insert(PUT_QUEUE, [queue_values(row) for row in batch.queues])
             self._write_messages(rows)
@@ -308,14 +308,14 @@ class SqliteStore:
             write_annotations(self._statements, batch.annotations)
             for table in TABLES_OF_QUEUES if batch.dropped_queues else ():
                 self._statements.delete(f"DELETE FROM {table} WHERE queue_id", batch.dropped_queues)
-            self._passing(Failpoint.ROWS_WRITTEN)
+            self._passing(StoreFailpoint.ROWS_WRITTEN)
 
     def _write_causes(self, batch: WriteBatch) -> None:
         self._statements.insert(PUT_CAUSE, list(map(cause_values, batch.causes)))
         for queue_id, message_ids in batch.forgotten_causes.items():
             self._statements.delete("DELETE FROM cause WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
-    def _write_messages(self, rows: Rows) -> None:
+    def _write_messages(self, rows: SegmentRows) -> None:
         segments = [(number, seal_index(number, index), bodies) for number, index, bodies in rows.segments]
         self._statements.insert(PUT_SEGMENT, segments)
         self._statements.insert(PUT_HOLDING, sealed_holdings(rows.holdings))

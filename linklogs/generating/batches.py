@@ -9,17 +9,17 @@ from typing import Protocol
 import numpy
 import pyarrow
 
-from linklogs.generating.missing import STALLED
-from linklogs.generating.plan import OUTCOMES, PARTS, Array, Plan
+from linklogs.generating.missed_copies import STALLED
+from linklogs.generating.plan import OUTCOMES, PARTS, Array, LogPlan
 from linklogs.generating.queues import EVENTS
 from linklogs.generating.records import Records
 from linklogs.parquet import batch, same, words
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 DELIVERIES, MOVES = "deliveries", "moves"
 
 
-class Whose(Protocol):
+class RecordOwner(Protocol):
     @property
     def run_us(self) -> int: ...
     def by_its_clock(self, at_us: Array) -> Array: ...
@@ -73,10 +73,10 @@ class Depths:
 class Batches:
     """``is_summary``: the records are seconds of traffic, not deliveries."""
 
-    plan: Plan
+    plan: LogPlan
     is_summary: bool
 
-    def records(self, whose: Whose, columns: Columns) -> pyarrow.RecordBatch:
+    def records(self, whose: RecordOwner, columns: Columns) -> pyarrow.RecordBatch:
         of_kind = self._deliveries(columns) if columns.kind == DELIVERIES else self._moves(columns)
         made, count = columns.records, len(columns)
         common = {
@@ -91,7 +91,7 @@ class Batches:
     def _deliveries(self, columns: Columns) -> dict[str, object]:
         made, number = columns.records, self.plan.links.number
         return {
-            "kind": same(Kind.TRAFFIC if self.is_summary else Kind.DELIVERY, len(columns)),
+            "kind": same(RecordKind.TRAFFIC if self.is_summary else RecordKind.DELIVERY, len(columns)),
             "incoming": number[made.incoming],
             "outgoing": number[made.outgoing],
             "outcome": words(made.outcome, OUTCOMES),
@@ -100,14 +100,14 @@ class Batches:
 
     def _moves(self, columns: Columns) -> dict[str, object]:
         return {
-            "kind": same(Kind.MESSAGE, len(columns)),
+            "kind": same(RecordKind.MESSAGE, len(columns)),
             "event": words(columns.records.outgoing, EVENTS),
             "queue": self.plan.queues.number[columns.records.incoming],
         }
 
-    def missed(self, whose: Whose, link: Array, at_us: Array, count: Array) -> pyarrow.RecordBatch:
+    def missed(self, whose: RecordOwner, link: Array, at_us: Array, count: Array) -> pyarrow.RecordBatch:
         columns = {
-            "kind": same(Kind.DROP, len(link)),
+            "kind": same(RecordKind.DROP, len(link)),
             "at_us": whose.by_its_clock(at_us),
             "run": numpy.full(len(link), whose.run_us),
             "count": count,
@@ -116,10 +116,10 @@ class Batches:
         }
         return batch(columns, len(link))
 
-    def depths(self, whose: Whose, depths: Depths, event: Event) -> pyarrow.RecordBatch:
+    def depths(self, whose: RecordOwner, depths: Depths, event: RecordEvent) -> pyarrow.RecordBatch:
         queues, count = self.plan.queues, len(depths.at_us)
         columns = {
-            "kind": same(Kind.QUEUE, count),
+            "kind": same(RecordKind.QUEUE, count),
             "event": same(event, count),
             "at_us": whose.by_its_clock(depths.at_us),
             "run": numpy.full(count, whose.run_us),

@@ -8,12 +8,18 @@ import numpy
 from numpy.random import Generator
 
 from linklogs.generating.day import seconds
-from linklogs.generating.plan import NO_QUEUE, OUTCOMES, Array, Plan
-from recording.columns import Outcome
+from linklogs.generating.plan import NO_QUEUE, OUTCOMES, Array, LogPlan
+from recording.columns import RecordOutcome
 
 ACCEPTED, REJECTED, RELEASED, MODIFIED, NONE = (
     OUTCOMES.index(word)
-    for word in (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.RELEASED, Outcome.MODIFIED, Outcome.NONE)
+    for word in (
+        RecordOutcome.ACCEPTED,
+        RecordOutcome.REJECTED,
+        RecordOutcome.RELEASED,
+        RecordOutcome.MODIFIED,
+        RecordOutcome.NONE,
+    )
 )
 LARGEST = 2**32 - 1
 """Limit of bytes and of us: a slot of the ring takes no more."""
@@ -42,7 +48,7 @@ class Messages:
         return len(self.route)
 
 
-def draw(plan: Plan, random: Generator, from_us: int, to_us: int) -> Messages:
+def draw(plan: LogPlan, random: Generator, from_us: int, to_us: int) -> Messages:
     """The messages that producers send between two times."""
     pieces, routes = plan.pieces, plan.routes
     active = numpy.flatnonzero((pieces.from_us < to_us) & (pieces.to_us > from_us))
@@ -56,7 +62,7 @@ def draw(plan: Plan, random: Generator, from_us: int, to_us: int) -> Messages:
 
 
 def on_routes(
-    plan: Plan, random: Generator, route: Array, start_us: Array, size_bytes: Array | None = None
+    plan: LogPlan, random: Generator, route: Array, start_us: Array, size_bytes: Array | None = None
 ) -> Messages:
     """Messages with drawn properties; ``size_bytes`` are given for messages from a queue."""
     count, address = len(route), plan.routes.address[route]
@@ -68,13 +74,13 @@ def on_routes(
     return _ended(plan, random, Messages(route, start_us, size_bytes, served_us, tempo, outcome, _zeros(count)))
 
 
-def ways_us(plan: Plan, messages: Messages) -> Array:
+def ways_us(plan: LogPlan, messages: Messages) -> Array:
     """From the first router to the last and back."""
     ahead_us = plan.routes.steps.ahead_us[plan.routes.first[messages.route]]
     return (2 * ahead_us * messages.tempo).astype(numpy.int64)
 
 
-def _ended(plan: Plan, random: Generator, drawn: Messages) -> Messages:
+def _ended(plan: LogPlan, random: Generator, drawn: Messages) -> Messages:
     """End each message with its route: a late message is in doubt if the route was cut, or else served faster."""
     ends_us, is_cut = plan.routes.ends_us[drawn.route], plan.routes.is_cut[drawn.route]
     room_us = ends_us - drawn.start_us - ways_us(plan, drawn)
@@ -91,7 +97,7 @@ def _ended(plan: Plan, random: Generator, drawn: Messages) -> Messages:
     )
 
 
-def _served_us(plan: Plan, random: Generator, address: Array) -> Array:
+def _served_us(plan: LogPlan, random: Generator, address: Array) -> Array:
     traffic = plan.traffic
     usual = _log_normal(random, traffic.took_log[address], traffic.took_spread[address])
     slow = numpy.flatnonzero(random.random(len(address), numpy.float32) < traffic.slow_share[address])
@@ -105,7 +111,7 @@ def _log_normal(random: Generator, log: Array, spread: Array) -> Array:
     return numpy.clip(drawn, 1, LARGEST // 8).astype(numpy.int64)
 
 
-def _outcome(plan: Plan, random: Generator, address: Array) -> Array:
+def _outcome(plan: LogPlan, random: Generator, address: Array) -> Array:
     """Drawn share by share, since few messages are not accepted."""
     traffic, drawn = plan.traffic, random.random(len(address))
     outcome = numpy.full(len(address), ACCEPTED, numpy.int8)

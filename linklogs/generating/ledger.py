@@ -9,10 +9,10 @@ import numpy
 
 from linklogs.generating.drawing import Messages
 from linklogs.generating.latency import Group, Latencies
-from linklogs.generating.missing import Missed
-from linklogs.generating.plan import NO_QUEUE, OUTCOMES, Array, Plan
+from linklogs.generating.missed_copies import MissedCopies
+from linklogs.generating.plan import NO_QUEUE, OUTCOMES, Array, LogPlan
 from linklogs.generating.queues import EVENTS, Moves
-from linklogs.generating.records import Made
+from linklogs.generating.records import GeneratedRecords
 
 
 class Ledger:
@@ -24,7 +24,7 @@ class Ledger:
     ``moved``, ``moved_bytes``: of each queue by event.
     """
 
-    def __init__(self, plan: Plan, directory: Path) -> None:
+    def __init__(self, plan: LogPlan, directory: Path) -> None:
         routes, queues = len(plan.routes.address), len(plan.queues.number)
         self._plan = plan
         self.messages = numpy.zeros((routes, len(OUTCOMES)), numpy.int64)
@@ -42,7 +42,7 @@ class Ledger:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._latencies.__exit__(kind, error, at)
 
-    def count(self, messages: Messages, made: Made) -> None:
+    def count(self, messages: Messages, made: GeneratedRecords) -> None:
         numpy.add.at(self.messages, (messages.route, messages.outcome), 1)
         numpy.add.at(self.size_bytes, (messages.route, messages.outcome), messages.size_bytes)
         lost = made.prevented_message
@@ -50,7 +50,7 @@ class Ledger:
             self._prevented.append((made.prevented_step, messages.outcome[lost], messages.size_bytes[lost]))
         self._count_latencies(messages, made)
 
-    def _count_latencies(self, messages: Messages, made: Made) -> None:
+    def _count_latencies(self, messages: Messages, made: GeneratedRecords) -> None:
         """Count the latency of each message where it enters: the message's first record."""
         routes = self._plan.routes
         entered = numpy.flatnonzero(made.step == routes.first[messages.route[made.message]])
@@ -59,7 +59,7 @@ class Ledger:
             2 * routes.address[route] + (routes.source[route] != NO_QUEUE), made.records.took_us[entered]
         )
 
-    def count_missed(self, missed: Missed) -> None:
+    def count_missed(self, missed: MissedCopies) -> None:
         numpy.add.at(self.missed, missed.link, 1)
 
     def count_moves(self, moves: Moves) -> None:

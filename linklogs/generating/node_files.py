@@ -11,11 +11,11 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
+from linklogs.file_names import UNREAD, directory_of, file_name, hour_of
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns, Depths
-from linklogs.generating.plan import Array, Life, Plan
-from linklogs.naming import UNREAD, directory_of, file_name, hour_of
+from linklogs.generating.plan import Array, LogPlan, PlannedRun
 from linklogs.parquet import SCHEMA, TEXT, batch_of_rows, metadata, open_writer, same
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 MOST_RECORDS = 16 * 1024 * 1024 // 32
 """Records in a file: as many slots of 32 bytes as make 16 MiB."""
@@ -25,14 +25,14 @@ _WITH_TEXT: Final = pyarrow.schema(
 )
 
 
-class NodeFiles:
+class NodeFileWriter:
     """Takes a node's records slice by slice, with at most ``group`` records in memory before they are written.
 
     Times are of a correct clock until the records are written.
     """
 
-    def __init__(self, plan: Plan, place: int, out: Path, batches: Batches, group: int) -> None:
-        self._life: Life = plan.lives[place]
+    def __init__(self, plan: LogPlan, place: int, out: Path, batches: Batches, group: int) -> None:
+        self._life: PlannedRun = plan.lives[place]
         self._file_us = plan.file_us
         self._mesh = plan.mesh
         self._out = out
@@ -114,7 +114,7 @@ class NodeFiles:
         self._write()
         self._tell(self._rows(self._begun_us, at_us))
         if self._depths:
-            self._told.append(self._batches.depths(self, Depths.joined(self._depths), Event.CHANGED))
+            self._told.append(self._batches.depths(self, Depths.joined(self._depths), RecordEvent.CHANGED))
             self._depths.clear()
         self._told += [self._batches.missed(self, *each) for each in self._missed]
         self._missed.clear()
@@ -143,18 +143,18 @@ class NodeFiles:
         self._told.append(batch_of_rows([self._itself(at_us)]))
         is_live = (self._rows_us < at_us) & (self._life.until_us > at_us)
         live = self._life.rows.take(pyarrow.array(numpy.flatnonzero(is_live)))
-        self._tell(_replaced(live, event=Event.LIVE, at_us=at_us))
+        self._tell(_replaced(live, event=RecordEvent.LIVE, at_us=at_us))
         if len(self._queues):
             now = numpy.full(len(self._queues), at_us)
             found = Depths(self._queues, now, *depths[:, self._queues])
-            self._told.append(self._batches.depths(self, found, Event.LIVE))
+            self._told.append(self._batches.depths(self, found, RecordEvent.LIVE))
         self._write_told()
 
     def _itself(self, at_us: int) -> dict[str, str | int | None]:
         life, clock_us = self._life, self._clock_us(at_us)
         return {
-            "kind": Kind.NODE,
-            "event": Event.LIVE,
+            "kind": RecordKind.NODE,
+            "event": RecordEvent.LIVE,
             "at_us": clock_us,
             "run": self.run_us,
             "role": life.role,
@@ -203,7 +203,7 @@ class NodeFiles:
 
     def _report_lost(self, at_us: int) -> None:
         if self.lost > self._reported_lost and self._writer is not None:
-            row = {**self._itself(at_us), "event": Event.LOST, "count": self.lost - self._reported_lost}
+            row = {**self._itself(at_us), "event": RecordEvent.LOST, "count": self.lost - self._reported_lost}
             self._told.append(batch_of_rows([row]))
             self._reported_lost = self.lost
 

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeAlias
 import numpy
 import pyarrow
 
-from recording.columns import Outcome, Part
+from recording.columns import DeliveryPart, RecordOutcome
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
 
-OUTCOMES: Final = tuple(Outcome)
-PARTS: Final = tuple(Part)
+OUTCOMES: Final = tuple(RecordOutcome)
+PARTS: Final = tuple(DeliveryPart)
 NO_LINK: Final = 0
 """Place of the missing link: no consumer had the delivery, or no link brought it."""
 NO_LIFE: Final = -1
@@ -27,7 +27,7 @@ NO_QUEUE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class PlannedRun:
     """One run of a node: from its start to its end, or to the end of the plan.
 
     ``rows`` are records of kinds other than deliveries, traffic and messages, in order of time; the state in a row
@@ -71,7 +71,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class PlannedTraffic:
     """Traffic by address. Logarithms are natural, of bytes and us; shares are of 1."""
 
     address: tuple[str, ...]
@@ -88,7 +88,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class MessageSteps:
     """Records of one message: the node that writes each, with its links.
 
     ``gone_us`` from the first router to this one; ``ahead_us`` from this router to the last, one way. ``pace``: the
@@ -121,11 +121,11 @@ class Routes:
     first: Array
     into_first: Array
     into: Array
-    steps: Steps
+    steps: MessageSteps
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class PlannedRates:
     """Rates of messages on a route, from one time until another. ``rate_per_s``: out of a queue, the share."""
 
     route: Array
@@ -135,7 +135,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class PlannedQueues:
     """``wait_log``: logarithm of us between entering and leaving the queue, when there is a consumer.
 
     ``life`` is the first life of the queue's broker; ``later``: later lives, each (first, later, begins_us), in order;
@@ -187,7 +187,7 @@ class Starvation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class PlannedOutage:
     """``what`` are names: of a router or broker, or of the two ends of a link.
 
     ``is_orderly``: a node is stopped in order.
@@ -202,7 +202,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DailyCycle:
     """Traffic by the time of day: ``1 + depth * cos`` of it, most at ``peak_us`` after midnight."""
 
     depth: float
@@ -210,23 +210,23 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LogPlan:
     """``rate_factor`` is for all rates. ``file_us``: the longest time of a file."""
 
     mesh: str
     begins_us: int
     ends_us: int
-    lives: tuple[Life, ...]
+    lives: tuple[PlannedRun, ...]
     links: Links
-    traffic: Traffic
+    traffic: PlannedTraffic
     routes: Routes
-    pieces: Pieces
-    queues: Queues
+    pieces: PlannedRates
+    queues: PlannedQueues
     starvation: Starvation
     stalls: Starvation
     """Times of consumers without credit, in which pre-settled messages are missed."""
-    outages: tuple[Outage, ...]
-    day: Day
+    outages: tuple[PlannedOutage, ...]
+    day: DailyCycle
     rate_factor: float
     file_us: int
 

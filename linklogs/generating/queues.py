@@ -9,10 +9,10 @@ import numpy
 from numpy.random import Generator
 
 from linklogs.generating.drawing import ACCEPTED, MODIFIED, NONE, RELEASED, Messages, on_routes, ways_us
-from linklogs.generating.plan import NO_QUEUE, Array, Plan
-from recording.columns import Event
+from linklogs.generating.plan import NO_QUEUE, Array, LogPlan
+from recording.columns import RecordEvent
 
-EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED)
+EVENTS = (RecordEvent.ENQUEUED, RecordEvent.DEQUEUED, RecordEvent.EXPIRED, RecordEvent.DEAD_LETTERED)
 ENQUEUED, DEQUEUED, EXPIRED, DEAD_LETTERED = range(4)
 _TRIES = 4
 """Tries to find a consumer at the time a message would leave; otherwise the message waits for the next slice."""
@@ -21,7 +21,7 @@ _AGAIN_US = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingMessages:
     """Messages in queues. ``due_us``: the time of the message's next event, if there is a consumer then.
 
     ``fate``: the event by which the message leaves without a consumer; DEQUEUED for all others.
@@ -36,12 +36,12 @@ class Waiting:
     def __len__(self) -> int:
         return len(self.queue)
 
-    def take(self, places: Array) -> Waiting:
-        return Waiting(*(getattr(self, name)[places] for name in self.__slots__))
+    def take(self, places: Array) -> WaitingMessages:
+        return WaitingMessages(*(getattr(self, name)[places] for name in self.__slots__))
 
-    def with_more(self, other: Waiting) -> Waiting:
+    def with_more(self, other: WaitingMessages) -> WaitingMessages:
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
-        return Waiting(*(numpy.concatenate(pair) for pair in pairs))
+        return WaitingMessages(*(numpy.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,19 @@ class Moves:
         return Moves(*(numpy.concatenate(pair) for pair in pairs))
 
 
-def nobody() -> Waiting:
+def nobody() -> WaitingMessages:
     none = numpy.zeros(0, numpy.int64)
-    return Waiting(none, none, none, none, none.astype(numpy.int8))
+    return WaitingMessages(none, none, none, none, none.astype(numpy.int8))
 
 
-class Shelves:
+class SimulatedQueues:
     """All queues of a plan, slice by slice.
 
     Always: each message that entered and is not in ``waiting`` has left; ``left`` keeps messages whose leaving lies in
     a slice to come, since depths still count these messages
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LogPlan) -> None:
         self._plan = plan
         self.waiting = nobody()
         self.left = nobody()
@@ -106,7 +106,7 @@ class Shelves:
         drawn, expired = random.random(count), queues.expired[queue]
         is_dead = (drawn >= expired) & (drawn < expired + queues.dead_lettered[queue])
         fate = numpy.where(drawn < expired, EXPIRED, numpy.where(is_dead, DEAD_LETTERED, DEQUEUED)).astype(numpy.int8)
-        self.waiting = self.waiting.with_more(Waiting(queue, at_us, size_bytes, due_us, fate))
+        self.waiting = self.waiting.with_more(WaitingMessages(queue, at_us, size_bytes, due_us, fate))
         return Moves(queue, _event(ENQUEUED, count), at_us, numpy.zeros(count, numpy.int64), size_bytes)
 
     def fetch(self, random: Generator, from_us: int, to_us: int) -> tuple[Messages, Moves]:
@@ -123,8 +123,8 @@ class Shelves:
         )
         stays = (sent.outcome == RELEASED) | (sent.outcome == MODIFIED)
         back = fetched.take(stays)
-        back = Waiting(back.queue, back.enqueued_us, back.size_bytes, settled_us[stays] + _AGAIN_US, back.fate)
-        late = Waiting(
+        back = WaitingMessages(back.queue, back.enqueued_us, back.size_bytes, settled_us[stays] + _AGAIN_US, back.fate)
+        late = WaitingMessages(
             missed.queue, missed.enqueued_us, missed.size_bytes, numpy.maximum(missed.due_us, to_us), missed.fate
         )
         self.waiting = rest.with_more(back).with_more(late)
@@ -146,15 +146,17 @@ class Shelves:
         """Forget messages that left before this time: no later depth counts them."""
         self.left = self.left.take(self.left.due_us >= before_us)
 
-    def _places(self, here: Waiting) -> list[Array]:
+    def _places(self, here: WaitingMessages) -> list[Array]:
         order = numpy.argsort(here.queue, kind="stable")
         bounds = numpy.searchsorted(here.queue[order], numpy.arange(len(self._plan.queues.number) + 1))
         return [order[begin:end] for begin, end in pairwise(bounds)]
 
-    def _leave(self, gone: Waiting, at_us: Array) -> None:
-        self.left = self.left.with_more(Waiting(gone.queue, gone.enqueued_us, gone.size_bytes, at_us, gone.fate))
+    def _leave(self, gone: WaitingMessages, at_us: Array) -> None:
+        self.left = self.left.with_more(
+            WaitingMessages(gone.queue, gone.enqueued_us, gone.size_bytes, at_us, gone.fate)
+        )
 
-    def _consumers(self, random: Generator, due: Waiting, from_us: int, to_us: int) -> tuple[Array, Array]:
+    def _consumers(self, random: Generator, due: WaitingMessages, from_us: int, to_us: int) -> tuple[Array, Array]:
         """For each message a route, or -1, and the time of leaving."""
         route = numpy.full(len(due), -1, numpy.int64)
         at_us = numpy.maximum(due.due_us, from_us)
@@ -181,7 +183,7 @@ class Shelves:
             messages = messages[~fits]
 
 
-def _depths(here: Waiting, gone_us: Array, at_us: Array) -> tuple[Array, Array, Array]:
+def _depths(here: WaitingMessages, gone_us: Array, at_us: Array) -> tuple[Array, Array, Array]:
     order = numpy.argsort(here.enqueued_us, kind="stable")
     came_us, size, gone_us = here.enqueued_us[order], here.size_bytes[order], gone_us[order]
     # A message is there at the samples from `first` to before `last`.
@@ -201,7 +203,7 @@ def _running(places: Array, weights: Array | None, count: int) -> Array:
     return running
 
 
-def _moves(gone: Waiting, event: Array, at_us: Array) -> Moves:
+def _moves(gone: WaitingMessages, event: Array, at_us: Array) -> Moves:
     return Moves(gone.queue, event, at_us, at_us - gone.enqueued_us, gone.size_bytes)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy
 
 from linklogs.generating.drawing import LARGEST, Messages
-from linklogs.generating.missing import Missed, is_missed
-from linklogs.generating.plan import PARTS, Array, Plan
-from recording.columns import Part
+from linklogs.generating.missed_copies import MissedCopies, is_missed
+from linklogs.generating.plan import PARTS, Array, LogPlan
+from recording.columns import DeliveryPart
 
-COPY = PARTS.index(Part.COPY)
+COPY = PARTS.index(DeliveryPart.COPY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GeneratedRecords:
     """``step`` and ``message`` of each record; then of records prevented by a cut or by want of credit.
 
     ``missed``: copies prevented by want of credit.
@@ -45,10 +45,10 @@ class Made:
     message: Array
     prevented_step: Array
     prevented_message: Array
-    missed: Missed
+    missed: MissedCopies
 
 
-def records(plan: Plan, messages: Messages) -> Made:
+def records(plan: LogPlan, messages: Messages) -> GeneratedRecords:
     step, message = _spread(plan, messages.route)
     steps, tempo = plan.routes.steps, messages.tempo[message]
     start_us = messages.start_us[message] + (steps.gone_us[step] * tempo).astype(numpy.int64)
@@ -67,14 +67,14 @@ def records(plan: Plan, messages: Messages) -> Made:
         messages.outcome[message],
         steps.part[step],
     )
-    missed = Missed(life, steps.outgoing[step], start_us).take(is_missed)
+    missed = MissedCopies(life, steps.outgoing[step], start_us).take(is_missed)
     if is_there.all():
-        return Made(made, step, message, step[:0], message[:0], missed)
+        return GeneratedRecords(made, step, message, step[:0], message[:0], missed)
     kept, gone = numpy.flatnonzero(is_there), numpy.flatnonzero(~is_there)
-    return Made(made.take(kept), step[kept], message[kept], step[gone], message[gone], missed)
+    return GeneratedRecords(made.take(kept), step[kept], message[kept], step[gone], message[gone], missed)
 
 
-def _is_missed(plan: Plan, messages: Messages, step: Array, message: Array, start_us: Array) -> Array:
+def _is_missed(plan: LogPlan, messages: Messages, step: Array, message: Array, start_us: Array) -> Array:
     """Pre-settled copies to consumers without credit; no copy of a router that was gone."""
     found = numpy.zeros(len(step), bool)
     if len(plan.stalls.link):
@@ -101,7 +101,7 @@ def _in_time(at_us: Array) -> Array:
     return keys & ((1 << bits) - 1)
 
 
-def _spread(plan: Plan, route: Array) -> tuple[Array, Array]:
+def _spread(plan: LogPlan, route: Array) -> tuple[Array, Array]:
     """For all records the place of the step, and the place of the message."""
     first = plan.routes.first[route]
     counts = plan.routes.first[route + 1] - first

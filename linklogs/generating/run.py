@@ -12,18 +12,18 @@ from typing import Any
 import numpy
 
 from addressing.records import Level
+from linklogs.file_names import HOUR_US
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns
 from linklogs.generating.day import seconds
 from linklogs.generating.drawing import Messages, draw
 from linklogs.generating.ledger import Ledger
-from linklogs.generating.missing import Missed, by_second
-from linklogs.generating.node_files import NodeFiles
-from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Life, Plan
-from linklogs.generating.queues import Moves, Shelves
+from linklogs.generating.missed_copies import MissedCopies, by_second
+from linklogs.generating.node_files import NodeFileWriter
+from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, LogPlan, PlannedRun
+from linklogs.generating.queues import Moves, SimulatedQueues
 from linklogs.generating.records import Records, by_life, records
 from linklogs.generating.seconds import SECOND_US, summed
 from linklogs.generating.truth import truth
-from linklogs.naming import HOUR_US
 
 TRUTH_NAME = "_truth.json"
 """Spark leaves out names that begin with _."""
@@ -35,21 +35,23 @@ DEPTH_EVERY_US = 10 * SECOND_US
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class GenerationProgress:
     """``at_us``: the time up to which everything is written."""
 
     at_us: int
     records: int
 
 
-def generate(plan: Plan, out: Path, seed: int, level: Level, on_progress: Callable[[Progress], None]) -> dict[str, Any]:
+def generate(
+    plan: LogPlan, out: Path, seed: int, level: Level, on_progress: Callable[[GenerationProgress], None]
+) -> dict[str, Any]:
     """Write the files and the truth below ``out``; return the truth."""
     out.mkdir(parents=True, exist_ok=True)
     with Ledger(plan, out) as ledger:
-        making = Making(plan, out, seed, level, ledger)
+        making = LogGeneration(plan, out, seed, level, ledger)
         for from_us, to_us in making.slices():
             making.slice(from_us, to_us)
-            on_progress(Progress(to_us, making.records))
+            on_progress(GenerationProgress(to_us, making.records))
         making.close()
         told = truth(
             plan, ledger, making.shelves, making.lost_by_life(), seed=seed, level=level, records=making.records
@@ -58,7 +60,7 @@ def generate(plan: Plan, out: Path, seed: int, level: Level, on_progress: Callab
     return told
 
 
-def expected_records(plan: Plan) -> float:
+def expected_records(plan: LogPlan) -> float:
     """The expected count of records of deliveries and messages, if every message in a queue is fetched."""
     pieces, routes = plan.pieces, plan.routes
     often = pieces.rate_per_s * plan.rate_factor * seconds(plan.day, pieces.from_us, pieces.to_us)
@@ -68,18 +70,18 @@ def expected_records(plan: Plan) -> float:
     return float(numpy.sum((often * (steps + into * (per_fetch + 2)))[~is_fetch]))
 
 
-class Making:
+class LogGeneration:
     """``records``: deliveries, traffic and messages written, or about to be."""
 
-    def __init__(self, plan: Plan, out: Path, seed: int, level: Level, ledger: Ledger) -> None:
+    def __init__(self, plan: LogPlan, out: Path, seed: int, level: Level, ledger: Ledger) -> None:
         self._plan = plan
         self._seed = seed
         self._is_summary = level is Level.SUMMARY
         self._ledger = ledger
-        self.shelves = Shelves(plan)
+        self.shelves = SimulatedQueues(plan)
         group = min(RECORDS_IN_GROUP, RECORDS_IN_MEMORY // max(1, len(plan.lives)))
         batches = Batches(plan, self._is_summary)
-        self._files = [NodeFiles(plan, i, out, batches, group) for i in range(len(plan.lives))]
+        self._files = [NodeFileWriter(plan, i, out, batches, group) for i in range(len(plan.lives))]
         self._made = 0
 
     @property
@@ -138,7 +140,7 @@ class Making:
         joined = Records(*(numpy.concatenate([getattr(each[1], name) for each in parts]) for name in Records.__slots__))
         return self._by_life(DELIVERIES, life, joined)
 
-    def _miss(self, missed: Missed) -> None:
+    def _miss(self, missed: MissedCopies) -> None:
         """Copies missed by stalled consumers are recorded once a second."""
         self._ledger.count_missed(missed)
         for life in numpy.unique(missed.life):
@@ -183,7 +185,7 @@ class Making:
         return numpy.stack(self.shelves.depths(at_us))
 
 
-def _ahead_us(life: Life) -> list[int]:
+def _ahead_us(life: PlannedRun) -> list[int]:
     """How far the clock is ahead at one time or another."""
     at_us = numpy.array([life.begins_us, *(at_us for at_us, _ in life.steps)], numpy.int64)
     found: list[int] = life.ahead_us(at_us).tolist()

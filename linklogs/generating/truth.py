@@ -9,19 +9,19 @@ from typing import Any, TypeAlias
 import numpy
 
 from linklogs.generating.ledger import Ledger
-from linklogs.generating.plan import NO_LINK, OUTCOMES, PARTS, Array, Plan
-from linklogs.generating.queues import EVENTS, Shelves
-from recording.columns import Part
+from linklogs.generating.plan import NO_LINK, OUTCOMES, PARTS, Array, LogPlan
+from linklogs.generating.queues import EVENTS, SimulatedQueues
+from recording.columns import DeliveryPart
 
 TRUTH_SCHEMA = "amqpmesh.linklogs.truth/1"
-_IN = [PARTS.index(part) for part in (Part.WHOLE, Part.MANY)]
-_OUT = [PARTS.index(part) for part in (Part.WHOLE, Part.COPY)]
+_IN = [PARTS.index(part) for part in (DeliveryPart.WHOLE, DeliveryPart.MANY)]
+_OUT = [PARTS.index(part) for part in (DeliveryPart.WHOLE, DeliveryPart.COPY)]
 
 Totals: TypeAlias = dict[str, Any]
 
 
 def truth(
-    plan: Plan, ledger: Ledger, shelves: Shelves, lost: Sequence[int], *, seed: int, level: str, records: int
+    plan: LogPlan, ledger: Ledger, shelves: SimulatedQueues, lost: Sequence[int], *, seed: int, level: str, records: int
 ) -> dict[str, Any]:
     links = LinkTotals(plan, ledger)
     return {
@@ -47,7 +47,7 @@ def truth(
 class LinkTotals:
     """Messages and bytes by outcome, for each link as incoming and as outgoing link."""
 
-    def __init__(self, plan: Plan, ledger: Ledger) -> None:
+    def __init__(self, plan: LogPlan, ledger: Ledger) -> None:
         self._plan = plan
         count, size_bytes = ledger.by_step()
         steps = plan.routes.steps
@@ -101,7 +101,7 @@ class LinkTotals:
         return numpy.isin(numpy.array(self._plan.links.role), roles)
 
 
-def _addresses(plan: Plan, ledger: Ledger, links: LinkTotals) -> dict[str, Totals]:
+def _addresses(plan: LogPlan, ledger: Ledger, links: LinkTotals) -> dict[str, Totals]:
     latencies = ledger.latencies()
     ways = {"sent": ("came", "producer"), "fetched": ("came", "broker"), "received": ("went", "consumer"),
             "stored": ("went", "broker")}  # fmt: skip
@@ -117,7 +117,7 @@ def _addresses(plan: Plan, ledger: Ledger, links: LinkTotals) -> dict[str, Total
     return found
 
 
-def _nodes(plan: Plan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Totals]:
+def _nodes(plan: LogPlan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Totals]:
     """``runs``: the times of the node's starts, the first before the log begins."""
     found: dict[str, Totals] = {}
     for i, life in enumerate(plan.lives):
@@ -132,7 +132,7 @@ def _nodes(plan: Plan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Tota
     return found
 
 
-def _queues(plan: Plan, ledger: Ledger, shelves: Shelves) -> list[Totals]:
+def _queues(plan: LogPlan, ledger: Ledger, shelves: SimulatedQueues) -> list[Totals]:
     left = numpy.bincount(shelves.waiting.queue, minlength=len(plan.queues.number))
     return [
         {

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from linklogs.replay.ahead import Clock
-from linklogs.replay.steps import Steps
-from linklogs.replay.ties import NEAR_US, Difference, Run, Seen, Ties, seen_differences
-from recording.columns import Event, Kind
+from linklogs.replay.clock_offsets import RunClock
+from linklogs.replay.steps import ClockSteps
+from linklogs.replay.ties import NEAR_US, ClockDifference, ClockTies, NeighborChange, Run, seen_differences
+from recording.columns import RecordEvent, RecordKind
 
 SMALL_US: Final = 50_000
 MOST_SAMPLES: Final = 20_000
@@ -36,10 +36,10 @@ COLUMNS: Final = pa.schema(
         ("ahead_us", pa.int64()),
     ]
 )
-_NEVER: Final = Steps((), {})
+_NEVER: Final = ClockSteps((), {})
 
 
-class Since(NamedTuple):
+class OffsetSince(NamedTuple):
     """How far a clock was ahead since a time; ``at_us`` None: since the first record.
 
     ``set_by_us`` is None if no record notes the change: at the start of a run.
@@ -52,9 +52,9 @@ class Since(NamedTuple):
     ahead_us: int
 
 
-def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, Steps]) -> dict[Run, int]:
+def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> dict[Run, int]:
     """How far the clock of each run was ahead of most others at the end; only clocks off by more than SMALL_US."""
-    ties = Ties()
+    ties = ClockTies()
     ties.add(_of_links(said))
     # Mostly all runs are tied by now, and neighbors need no look.
     if not ties.are_one(runs):
@@ -72,16 +72,16 @@ def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
     return records.withColumn("at_us", F.col("at_us") - ahead)
 
 
-def by_node(steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> dict[str, dict[int, Clock]]:
+def by_node(steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> dict[str, dict[int, RunClock]]:
     """Clocks of runs that were set, or are off, by node."""
-    found: dict[str, dict[int, Clock]] = {}
+    found: dict[str, dict[int, RunClock]] = {}
     for node, run in {*steps, *ahead_us}:
         was_us = steps.get((node, run), _NEVER).ahead_us
-        found.setdefault(node, {})[run] = Clock(ahead_us.get((node, run), 0), was_us)
+        found.setdefault(node, {})[run] = RunClock(ahead_us.get((node, run), 0), was_us)
     return found
 
 
-def history(runs: Sequence[Run], steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> Iterator[Since]:
+def history(runs: Sequence[Run], steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> Iterator[OffsetSince]:
     """Every change of a clock's offset, and the first offset above SMALL_US."""
     before: tuple[str, int] = ("", 0)
     for node, run in sorted(runs):
@@ -89,26 +89,28 @@ def history(runs: Sequence[Run], steps: Mapping[Run, Steps], ahead_us: Mapping[R
         now_us = last_us + set_after.first_us
         is_first = before[0] != node
         if abs(now_us - (0 if is_first else before[1])) > SMALL_US:
-            yield Since(node, run, None if is_first else run - now_us, None, now_us)
+            yield OffsetSince(node, run, None if is_first else run - now_us, None, now_us)
         for step in set_after.steps:
             now_us += step.by_us
-            yield Since(node, run, step.at_us - last_us, step.by_us, now_us)
+            yield OffsetSince(node, run, step.at_us - last_us, step.by_us, now_us)
         before = node, now_us
 
 
-def table(spark: SparkSession, rows: Sequence[Since]) -> DataFrame:
+def table(spark: SparkSession, rows: Sequence[OffsetSince]) -> DataFrame:
     """The table of corrected clocks."""
     columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
     # From Arrow: for a list, Spark would start Python on a worker.
     return spark.createDataFrame(pa.table(columns, schema=COLUMNS))
 
 
-def _of_links(said: DataFrame) -> list[Difference]:
+def _of_links(said: DataFrame) -> list[ClockDifference]:
     """The median difference of each pair of runs, from a sample of links between nodes."""
-    is_event = F.col("event").isin(Event.OPENED.value, Event.CLOSED.value)
+    is_event = F.col("event").isin(RecordEvent.OPENED.value, RecordEvent.CLOSED.value)
     # A client may attach a link of the same name again, at another node, at any time.
     is_between_nodes = ~F.col("role").isin(*OF_CLIENTS)
-    told = said.where((F.col("kind") == Kind.LINK.value) & is_event & F.col("name").isNotNull() & is_between_nodes)
+    told = said.where(
+        (F.col("kind") == RecordKind.LINK.value) & is_event & F.col("name").isNotNull() & is_between_nodes
+    )
     end = F.struct("node", "run", "at_us")
     ends = told.groupBy("name", "event").agg(
         F.min_by(end, "node").alias("one"), F.max_by(end, "node").alias("other"), F.count("*").alias("times")
@@ -120,20 +122,20 @@ def _of_links(said: DataFrame) -> list[Difference]:
     )
     # If half of the differences disagree, their cause is not a clock.
     return [
-        Difference(tuple(one), tuple(other), middle, samples)
+        ClockDifference(tuple(one), tuple(other), middle, samples)
         for one, other, (low, middle, high), samples in by_pair.collect()
         if high - low <= NEAR_US
     ]
 
 
-def _seen(said: DataFrame) -> list[Seen]:
-    is_event = F.col("event").isin(Event.OPENED.value, Event.CLOSED.value)
-    told = said.where((F.col("kind") == Kind.NEIGHBOR.value) & is_event & F.col("neighbor").isNotNull())
-    return [Seen(*row) for row in told.select(*Seen._fields).limit(MOST_SAMPLES).collect()]
+def _seen(said: DataFrame) -> list[NeighborChange]:
+    is_event = F.col("event").isin(RecordEvent.OPENED.value, RecordEvent.CLOSED.value)
+    told = said.where((F.col("kind") == RecordKind.NEIGHBOR.value) & is_event & F.col("neighbor").isNotNull())
+    return [NeighborChange(*row) for row in told.select(*NeighborChange._fields).limit(MOST_SAMPLES).collect()]
 
 
-def _going_on(runs: Sequence[Run], steps: Mapping[Run, Steps]) -> Iterator[Difference]:
+def _going_on(runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> Iterator[ClockDifference]:
     """A clock goes on from one run of a node to the next."""
     for before, after in pairwise(sorted(runs)):
         if before[0] == after[0]:
-            yield Difference(before, after, -steps.get(after, _NEVER).first_us, 1)
+            yield ClockDifference(before, after, -steps.get(after, _NEVER).first_us, 1)

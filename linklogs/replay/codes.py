@@ -8,15 +8,21 @@ from typing import Any, Final, TypeAlias
 import numpy
 import pyarrow
 
-from recording.columns import Event, Kind, Outcome, Part
+from recording.columns import DeliveryPart, RecordEvent, RecordKind, RecordOutcome
 
 Numbers: TypeAlias = numpy.ndarray[Any, Any]
 
-MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
-TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
+MOVED: Final = (RecordKind.DELIVERY.value, RecordKind.TRAFFIC.value, RecordKind.MESSAGE.value)
+TOLD: Final = tuple(kind.value for kind in RecordKind if kind.value not in MOVED)
 
-OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
-EVENTS: Final = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED, Event.REMOVED)
+OUTCOMES: Final = tuple(outcome.value for outcome in RecordOutcome)
+EVENTS: Final = (
+    RecordEvent.ENQUEUED,
+    RecordEvent.DEQUEUED,
+    RecordEvent.EXPIRED,
+    RecordEvent.DEAD_LETTERED,
+    RecordEvent.REMOVED,
+)
 WHATS: Final = (*OUTCOMES, *(event.value for event in EVENTS))
 """The outcome of a delivery, or the event of a message in a queue."""
 OTHER: Final = len(WHATS)
@@ -25,10 +31,16 @@ WHAT_BITS: Final = 4
 
 FAILED: Final = tuple(
     OUTCOMES.index(outcome)
-    for outcome in (Outcome.REJECTED, Outcome.RELEASED, Outcome.MODIFIED, Outcome.ABORTED, Outcome.SENDER_LOST)
+    for outcome in (
+        RecordOutcome.REJECTED,
+        RecordOutcome.RELEASED,
+        RecordOutcome.MODIFIED,
+        RecordOutcome.ABORTED,
+        RecordOutcome.SENDER_LOST,
+    )
 )
 
-PARTS: Final = tuple(part.value for part in Part)
+PARTS: Final = tuple(part.value for part in DeliveryPart)
 QUEUE_PART: Final = len(PARTS)
 """The part of a message in a queue."""
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from addressing.address import BROKER_PREFIX, MESH_PREFIX
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 
 US_PER_S = 1_000_000
 
@@ -19,18 +19,18 @@ def window(at_us: Column, window_us: int) -> Column:
     return F.floor(at_us / F.lit(window_us)) * F.lit(window_us)
 
 
-def within(at_us: Column, span: Span) -> Column:
+def within(at_us: Column, span: TimeSpan) -> Column:
     """Whether the time is in the span."""
     return touches(at_us, at_us + 1, span)
 
 
-def touches(at_us: Column, until_us: Column, span: Span) -> Column:
+def touches(at_us: Column, until_us: Column, span: TimeSpan) -> Column:
     """Whether a duration, from one time to another or null for ever, overlaps the span."""
     began = F.lit(True) if span.to_us is None else at_us < span.to_us
     return began if span.from_us is None else began & F.coalesce(until_us > span.from_us, F.lit(True))
 
 
-def clipped(from_us: Column, until_us: Column, span: Span) -> tuple[Column, Column]:
+def clipped(from_us: Column, until_us: Column, span: TimeSpan) -> tuple[Column, Column]:
     """The part of a duration in the span: the end may lie before the beginning."""
     begins = from_us if span.from_us is None else F.greatest(from_us, F.lit(span.from_us))
     return begins, until_us if span.to_us is None else F.least(until_us, F.lit(span.to_us))

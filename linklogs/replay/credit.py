@@ -9,16 +9,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from linklogs.replay.columns import US_PER_S, clipped, window
-from linklogs.replay.waiting import NEXT_US
-from recording.columns import Event, Kind
+from linklogs.replay.wait_spans import NEXT_US
+from recording.columns import RecordEvent, RecordKind
 
 FACTS = ("address", "role", "direction", "container", "user")
 KEYS = ("node", "run", "link", "cause")
 
 
-def starved(said: DataFrame, links: DataFrame, span: Span, seconds: float) -> DataFrame:
+def starved(said: DataFrame, links: DataFrame, span: TimeSpan, seconds: float) -> DataFrame:
     """By link and cause, waits in the time of the report; ``share`` of ``seconds``."""
     by_link = (
         _whole(_waits(said, span))
@@ -34,7 +34,7 @@ def starved(said: DataFrame, links: DataFrame, span: Span, seconds: float) -> Da
     return _with_facts(by_link, links).withColumn("share", F.least(F.lit(1.0), share))
 
 
-def starved_by_window(said: DataFrame, links: DataFrame, span: Span, window_us: int) -> DataFrame:
+def starved_by_window(said: DataFrame, links: DataFrame, span: TimeSpan, window_us: int) -> DataFrame:
     """Each window has its part of a wait."""
     wide = F.lit(window_us)
     begins = F.sequence(window(F.col("from_us"), window_us), window(F.col("until_us") - 1, window_us), wide)
@@ -48,14 +48,14 @@ def starved_by_window(said: DataFrame, links: DataFrame, span: Span, window_us: 
 
 def drains(said: DataFrame, links: DataFrame) -> DataFrame:
     """By link, how often the receiver drained the link, and when."""
-    told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("event") == Event.DRAIN.value))
+    told = said.where((F.col("kind") == RecordKind.CREDIT.value) & (F.col("event") == RecordEvent.DRAIN.value))
     times = F.sum("count").alias("times"), F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us")
     return _with_facts(told.groupBy("node", "run", "link").agg(*times), links)
 
 
-def _waits(said: DataFrame, span: Span) -> DataFrame:
-    """Waits with beginning and end. A row may stand for successive seconds: linklogs/replay/waiting.py."""
-    told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
+def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
+    """Waits with beginning and end. A row may stand for successive seconds: linklogs/replay/wait_spans.py."""
+    told = said.where((F.col("kind") == RecordKind.CREDIT.value) & (F.col("starved_us") > 0))
     began_us = F.col("at_us") - F.greatest("took_us", "starved_us")
     lasting = told.select(*KEYS, "starved_us", began_us.alias("from_us"), F.col("at_us").alias("until_us"))
     return _part(lasting, *clipped(F.col("from_us"), F.col("until_us"), span))

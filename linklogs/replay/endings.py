@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.replay.columns import US_PER_S
-from recording.columns import FAILED, STOPPED, Event, Kind
+from recording.columns import FAILED, STOPPED, RecordEvent, RecordKind
 
 CRASHED = "crashed"
 CONNECTION = "connection"
@@ -25,9 +25,11 @@ CLOCKS_US = 100_000
 
 def endings(said: DataFrame) -> DataFrame:
     """The end of each run, by its last record, and the kind of end (``ending``); ``next_us``: the next run's start."""
-    is_end = (F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.CLOSED.value)
+    is_end = (F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.CLOSED.value)
     # Records that the writer adds may be later.
-    is_of_writer = (F.col("kind") == Kind.NODE.value) & F.col("event").isin(Event.LOST.value, Event.CHANGED.value)
+    is_of_writer = (F.col("kind") == RecordKind.NODE.value) & F.col("event").isin(
+        RecordEvent.LOST.value, RecordEvent.CHANGED.value
+    )
     closed_us = F.max(F.when(is_end, F.col("at_us")))
     heard = said.groupBy("node", "run").agg(
         F.min("at_us").alias("first_us"),
@@ -72,7 +74,7 @@ def _is_back() -> Column:
 
 
 def _losses(said: DataFrame) -> DataFrame:
-    is_loss = (F.col("kind") == Kind.NEIGHBOR.value) & (F.col("event") == Event.CLOSED.value)
+    is_loss = (F.col("kind") == RecordKind.NEIGHBOR.value) & (F.col("event") == RecordEvent.CLOSED.value)
     return said.where(is_loss).select(
         F.col("node").alias("teller"), F.col("neighbor").alias("told_of"), F.col("at_us").alias("told_us")
     )

@@ -16,8 +16,8 @@ import pyarrow
 from pyarrow import parquet
 
 from linklogs.footers import NO_LINK_LOG, TYPES, first_line, replaces, times, wrong
-from linklogs.moments import ALWAYS, Span
-from recording.columns import COLUMNS, RUN_KEY, Kind
+from linklogs.moments import ALWAYS, TimeSpan
+from recording.columns import COLUMNS, RUN_KEY, RecordKind
 
 DAMAGED: Final = "is damaged"
 """Text to follow a file's name."""
@@ -32,7 +32,7 @@ MOST_DIGITS: Final = 20
 WORDS: Final = ("kind", "event", "outcome", "part")
 """Columns of few words, which stay numbers."""
 ARROW: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
-KINDS: Final = frozenset(kind.value for kind in Kind)
+KINDS: Final = frozenset(kind.value for kind in RecordKind)
 FILLED: Final = {
     column.name: frozenset(kind.value for kind in column.kinds) if column.kinds else KINDS for column in COLUMNS
 }
@@ -48,7 +48,7 @@ class BadFile:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ReplayFile:
     """``run``: the run of all or most records; None if the file does not say. ``size_bytes`` as found."""
 
     node: str
@@ -77,7 +77,7 @@ class File:
         beside = self.path.rpartition("/")[0]
         return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 
-    def pieces(self, kinds: Sequence[str], columns: Sequence[str], span: Span = ALWAYS) -> Iterator[pyarrow.Table]:
+    def pieces(self, kinds: Sequence[str], columns: Sequence[str], span: TimeSpan = ALWAYS) -> Iterator[pyarrow.Table]:
         """Yield records of these kinds; columns that the file lacks are missing.
 
         Some records out of ``span`` may be left out. Raises ArrowException for damage.
@@ -93,7 +93,7 @@ class File:
             elif not found.isdisjoint(kinds) or self._has_any(group, kinds):
                 yield from (_of_kinds(table, kinds) for table in self._of_group(group, columns))
 
-    def _touches(self, group: int, span: Span) -> bool:
+    def _touches(self, group: int, span: TimeSpan) -> bool:
         """False if statistics show that no record of the row group is in the span."""
         if span.is_all:
             return True
@@ -139,14 +139,14 @@ def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
     return table.take(pyarrow.array(numpy.flatnonzero(numpy.array([*is_kept, False])[places])))
 
 
-def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:
+def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ReplayFile | BadFile]:
     """From columns node, path, size_bytes and content, which is null for a path on this machine."""
     for batch in batches:
         for node, path, size_bytes, content in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
             yield _opened(node.as_py() or "", path.as_py(), size_bytes.as_py(), content)
 
 
-def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar) -> File | BadFile:
+def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar) -> ReplayFile | BadFile:
     try:
         source = pyarrow.BufferReader(content.as_buffer()) if content.is_valid else _source(path)
     except OSError as error:
@@ -159,7 +159,7 @@ def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar
         return BadFile(node, f"{shown(path)} {NO_LINK_LOG}: {first_line(error)}")
     if reason is not None:
         return BadFile(node, f"{shown(path)} {reason}")
-    return File(node, path, size_bytes, found)
+    return ReplayFile(node, path, size_bytes, found)
 
 
 def _source(path: str) -> pyarrow.NativeFile:

@@ -17,10 +17,10 @@ import pyarrow
 
 from linklogs.replay.codes import ALL, OTHER, PAIR, QUEUE, SIDES, WENT, WHATS, Numbers
 from linklogs.replay.facts import PEERS, UNKNOWN, Facts
-from linklogs.replay.grouping import numbered
+from linklogs.replay.groups import numbered
 from linklogs.replay.histograms import least_of_each, wide_of_each
 from linklogs.replay.measures import measured
-from linklogs.replay.rows import Rows
+from linklogs.replay.rows import TrafficRows
 from linklogs.replay.sums import Sums, unpacked
 
 WHOLE: Final = "whole"
@@ -34,11 +34,11 @@ NOTICE: Final = "notice"
 """A row for each file with unreadable parts: in ``what`` a sentence."""
 
 Columns: TypeAlias = Mapping[str, pyarrow.Array]
-Keys: TypeAlias = Callable[["Of"], tuple[Numbers, Callable[[Numbers], Columns]]]
+Keys: TypeAlias = Callable[["LinkSums"], tuple[Numbers, Callable[[Numbers], Columns]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Of:
+class LinkSums:
     """Sums of links with the facts of each link; ``place`` is the place in the facts, UNKNOWN without facts."""
 
     sums: Sums
@@ -46,7 +46,7 @@ class Of:
     place: Numbers
 
     @classmethod
-    def links(cls, sums: Sums, facts: Facts) -> Of:
+    def links(cls, sums: Sums, facts: Facts) -> LinkSums:
         of_links = sums.where((sums.side <= WENT) & _is_told(sums, facts))
         place = facts.places(of_links.run, of_links.link)
         if not facts.is_cut:
@@ -60,26 +60,26 @@ class Of:
             return numpy.full(len(self.place), UNKNOWN)
         return numpy.where(self.place == UNKNOWN, UNKNOWN, values[self.place])
 
-    def where(self, mask: Numbers) -> Of:
-        return self if mask.all() else Of(self.sums.where(mask), self.facts, self.place[mask])
+    def where(self, mask: Numbers) -> LinkSums:
+        return self if mask.all() else LinkSums(self.sums.where(mask), self.facts, self.place[mask])
 
-    def crossing(self) -> Of:
+    def crossing(self) -> LinkSums:
         """Sums at the edge of the mesh."""
         return self.where(self.fact(self.facts.peer) != UNKNOWN)
 
 
-def _mesh(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+def _mesh(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     key = of.fact(of.facts.peer) * 2 + of.sums.side
     return key, lambda keys: {"side": _sides(keys % 2), "peer": _peers(keys // 2)}
 
 
-def _routers(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+def _routers(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     nodes, number = of.facts.nodes(), of.facts.node_of_run()
     key = number[of.sums.run] * 2 + of.sums.side
     return key, lambda keys: {"node": nodes.column(keys // 2), "side": _sides(keys % 2)}
 
 
-def _connections(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+def _connections(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     number, connections = numbered(of.fact(of.facts.connection))
     runs = max(1, len(of.facts.runs))
     key = (number * runs + of.sums.run) * 2 + of.sums.side
@@ -103,7 +103,7 @@ def _connections_of(facts: Facts) -> int:
     return len(numpy.unique(run * len(connections) + number))
 
 
-def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+def _links(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     number, links = numbered(of.sums.link)
     runs = max(1, len(of.facts.runs))
     key = (number * runs + of.sums.run) * 2 + of.sums.side
@@ -111,7 +111,7 @@ def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     def columns(keys: Numbers) -> Columns:
         link, run = numpy.divmod(keys // 2, runs)
         place = of.facts.places(run, links[link])
-        peer = Of(of.sums, of.facts, place).fact(of.facts.peer)
+        peer = LinkSums(of.sums, of.facts, place).fact(of.facts.peer)
         return {
             **_of_runs(of.facts, run),
             "link": pyarrow.array(links[link]),
@@ -122,7 +122,7 @@ def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     return key, columns
 
 
-def _addresses(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+def _addresses(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     key = (of.fact(of.facts.address) * len(PEERS) + of.fact(of.facts.peer)) * 2 + of.sums.side
 
     def columns(keys: Numbers) -> Columns:
@@ -132,48 +132,50 @@ def _addresses(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     return key, columns
 
 
-def _users(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+def _users(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     key = of.fact(of.facts.user) * 2 + of.sums.side
     return key, lambda keys: {"user": of.facts.users.column(keys // 2), "side": _sides(keys % 2)}
 
 
-def _of_users(of: Of) -> Of:
+def _of_users(of: LinkSums) -> LinkSums:
     crossing = of.crossing()
     null = len(of.facts.users) - 1
     return crossing.where(crossing.fact(of.facts.user) != null)
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class AggregationLevel:
     """``rows``: the sums that count; ``names``: the key columns of the table."""
 
     name: str
     names: tuple[str, ...]
-    rows: Callable[[Of], Of]
+    rows: Callable[[LinkSums], LinkSums]
     keys: Keys
     things: Callable[[Facts], int]
     """About how many rows there are."""
 
 
 LEVELS: Final = (
-    Level("mesh", ("side", "peer"), Of.crossing, _mesh, lambda facts: 4),
-    Level("routers", ("node", "side"), lambda of: of, _routers, lambda facts: 2 * len(facts.nodes())),
-    Level(
+    AggregationLevel("mesh", ("side", "peer"), LinkSums.crossing, _mesh, lambda facts: 4),
+    AggregationLevel("routers", ("node", "side"), lambda of: of, _routers, lambda facts: 2 * len(facts.nodes())),
+    AggregationLevel(
         "connections",
         ("node", "run", "connection", "side"),
         lambda of: of.where(of.fact(of.facts.connection) != UNKNOWN),
         _connections,
         lambda facts: 2 * _connections_of(facts),
     ),
-    Level("links", ("node", "run", "link", "side"), lambda of: of, _links, lambda facts: len(facts.key)),
-    Level("addresses", ("address", "side", "peer"), Of.crossing, _addresses, lambda facts: 3 * len(facts.addresses)),
-    Level("users", ("user", "side"), _of_users, _users, lambda facts: 2 * len(facts.users)),
+    AggregationLevel("links", ("node", "run", "link", "side"), lambda of: of, _links, lambda facts: len(facts.key)),
+    AggregationLevel(
+        "addresses", ("address", "side", "peer"), LinkSums.crossing, _addresses, lambda facts: 3 * len(facts.addresses)
+    ),
+    AggregationLevel("users", ("user", "side"), _of_users, _users, lambda facts: 2 * len(facts.users)),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class OverTime:
-    """From batches of PACKED to batches of ROWS: each level by its windows, and the rest for `InAll`.
+class WindowLevels:
+    """From batches of PACKED to batches of ROWS: each level by its windows, and the rest for `TotalLevels`.
 
     All sums of a window must come to the same worker. ``windows_us``: by level.
     """
@@ -184,10 +186,10 @@ class OverTime:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         sums, notices = unpacked(batches)
         if notices:
-            yield Rows(NOTICE, len(notices)).batch({"what": pyarrow.array(notices)})
+            yield TrafficRows(NOTICE, len(notices)).batch({"what": pyarrow.array(notices)})
         if sums is None:
             return
-        of = Of.links(sums, self.facts)
+        of = LinkSums.links(sums, self.facts)
         for level in LEVELS:
             yield from _rows(level, of, self.windows_us[level.name])
         flows = sums.where((sums.side == QUEUE) | (sums.side == PAIR))
@@ -195,8 +197,8 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True)
-class InAll:
-    """The same without windows, from the rows left by `OverTime`: all in one worker. ``seconds``: of the report."""
+class TotalLevels:
+    """The same without windows, from the rows left by `WindowLevels`: all in one worker. ``seconds``: of the report."""
 
     facts: Facts
     seconds: float
@@ -205,14 +207,16 @@ class InAll:
         sums, _ = unpacked(batches)
         if sums is None:
             return
-        of = Of.links(sums, self.facts)
+        of = LinkSums.links(sums, self.facts)
         for level in LEVELS:
             yield from _rows(level, of, None, self.seconds)
         yield _flows(sums, self.facts)
         yield _latency(of.crossing())
 
 
-def _rows(level: Level, of: Of, window_us: int | None, seconds: float = 0) -> Iterator[pyarrow.RecordBatch]:
+def _rows(
+    level: AggregationLevel, of: LinkSums, window_us: int | None, seconds: float = 0
+) -> Iterator[pyarrow.RecordBatch]:
     counted = level.rows(of)
     if not len(counted.sums):
         return
@@ -223,7 +227,7 @@ def _rows(level: Level, of: Of, window_us: int | None, seconds: float = 0) -> It
     thing, in_window = numpy.divmod(found.keys, len(windows))
     over_time = {} if window_us is None else {"window": pyarrow.array(windows[in_window])}
     rates = found.columns(seconds if window_us is None else window_us / US_PER_S)
-    yield Rows(level.name, len(found)).batch({**columns(keys[thing]), **over_time, **rates})
+    yield TrafficRows(level.name, len(found)).batch({**columns(keys[thing]), **over_time, **rates})
 
 
 US_PER_S: Final = 1_000_000
@@ -250,7 +254,7 @@ def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
         **{name: pyarrow.array(getattr(found, name)) for name in ("link", "other", "window", "messages", "size_bytes")},
         "max_us": pyarrow.array(found.longest_us),
     }
-    return Rows(FLOWS, len(found)).batch(columns)
+    return TrafficRows(FLOWS, len(found)).batch(columns)
 
 
 def _whole(sums: Sums) -> pyarrow.RecordBatch:
@@ -260,21 +264,21 @@ def _whole(sums: Sums) -> pyarrow.RecordBatch:
     runs = int(rest.run.max(initial=0)) + 2
     key = ((link * len(SIDES) + rest.side) * (OTHER + 1) + rest.what) * runs + rest.run + 1
     packed = measured(rest, key).added().packed()
-    return Rows(WHOLE, 1).batch({"sums": pyarrow.array([packed], pyarrow.binary())})
+    return TrafficRows(WHOLE, 1).batch({"sums": pyarrow.array([packed], pyarrow.binary())})
 
 
 def _time(sums: Sums) -> pyarrow.RecordBatch:
     first, last = sums.window.min(), sums.window.max()
-    return Rows(TIME, 1).batch({"window": pyarrow.array([first]), "other": pyarrow.array([last])})
+    return TrafficRows(TIME, 1).batch({"window": pyarrow.array([first]), "other": pyarrow.array([last])})
 
 
-def _latency(of: Of) -> pyarrow.RecordBatch:
+def _latency(of: LinkSums) -> pyarrow.RecordBatch:
     key, columns = _mesh(of)
     keys, bucket, count = measured(of.sums, key).of_pairs()
     least = least_of_each(bucket)
     counted = {"bucket": bucket, "least_us": least, "largest_us": least + wide_of_each(bucket), "messages": count}
     arrays = {name: pyarrow.array(values) for name, values in counted.items()}
-    return Rows(LATENCY, len(bucket)).batch({**columns(keys), **arrays})
+    return TrafficRows(LATENCY, len(bucket)).batch({**columns(keys), **arrays})
 
 
 def _of_runs(facts: Facts, run: Numbers) -> Columns:

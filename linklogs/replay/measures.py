@@ -12,7 +12,7 @@ import numpy
 import pyarrow
 
 from linklogs.replay.codes import OUTCOMES, WHAT_BITS, Numbers
-from linklogs.replay.grouping import Groups
+from linklogs.replay.groups import Groups
 from linklogs.replay.histograms import BUCKETS, buckets_of, counts_of, pairs_of, percentile
 from linklogs.replay.sums import Sums
 
@@ -29,7 +29,7 @@ MEASURES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class GroupMeasures:
     """``groups`` of rows of ``sums``, with the histogram of each: ``pairs``, beginning at ``begins``."""
 
     sums: Sums
@@ -93,10 +93,10 @@ class Measured:
         return by_outcome
 
 
-def measured(sums: Sums, keys: Numbers) -> Measured:
+def measured(sums: Sums, keys: Numbers) -> GroupMeasures:
     groups = Groups.by(keys)
     owner = numpy.repeat(groups.places(), sums.lengths())
     of_pairs = Groups.by(owner * BUCKETS + buckets_of(sums.pairs))
     pairs = pairs_of(of_pairs.keys % BUCKETS, of_pairs.added(counts_of(sums.pairs)))
     begins = numpy.searchsorted(of_pairs.keys // BUCKETS, numpy.arange(len(groups)))
-    return Measured(sums, groups, pairs, begins)
+    return GroupMeasures(sums, groups, pairs, begins)

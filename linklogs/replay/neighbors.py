@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.replay.columns import US_PER_S
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 PAIR = ("node", "neighbor")
 
@@ -15,7 +15,7 @@ def history(said: DataFrame) -> DataFrame:
     """Each change of a neighbor's cost or presence; repeats at the beginning of a file are no change."""
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("before", F.lag("cost").over(in_time))
-    is_news = (F.col("event") != Event.LIVE.value) | F.col("before").isNull() | (F.col("before") != F.col("cost"))
+    is_news = (F.col("event") != RecordEvent.LIVE.value) | F.col("before").isNull() | (F.col("before") != F.col("cost"))
     return told.where(is_news).select("at_us", *PAIR, "event", "cost", "cause")
 
 
@@ -26,14 +26,14 @@ def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
     """
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("until_us", F.lead("at_us").over(in_time))
-    lost = told.where(F.col("event") == Event.CLOSED.value).select("at_us", "until_us", *PAIR, "cause")
+    lost = told.where(F.col("event") == RecordEvent.CLOSED.value).select("at_us", "until_us", *PAIR, "cause")
     touched = lost.join(F.broadcast(_failures(flows)), _touches(window_us), "left").drop("failed_node")
     counted = touched.groupBy(*lost.columns).agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("failed"))
     return counted.withColumn("lasted_s", F.round((F.col("until_us") - F.col("at_us")) / US_PER_S, 3))
 
 
 def _told(said: DataFrame) -> DataFrame:
-    return said.where(F.col("kind") == Kind.NEIGHBOR.value)
+    return said.where(F.col("kind") == RecordKind.NEIGHBOR.value)
 
 
 def _failures(flows: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from linklogs.replay.codes import END_US
 from linklogs.replay.columns import per_s
 from linklogs.replay.presence import ENDED_US, WAS_THERE
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 CIRCUIT = ("node", "run", "link")
 
@@ -39,7 +39,7 @@ def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: Data
 
 def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
     """The cheapest path as told by the circuit's router at the time."""
-    told = said.where((F.col("kind") == Kind.PATH.value) & (F.col("event") != Event.CLOSED.value))
+    told = said.where((F.col("kind") == RecordKind.PATH.value) & (F.col("event") != RecordEvent.CLOSED.value))
     paths = told.select("node", "egress", "at_us", F.struct("path", "cost").alias("way"))
     asked = circuits.select(*CIRCUIT, "egress", ENDED_US)
     then = _as_of(asked, _changes(paths, "way"), ["node", "egress"], "way").select(
@@ -68,7 +68,7 @@ def costs(said: DataFrame) -> DataFrame:
 
 
 def _told_costs(said: DataFrame) -> DataFrame:
-    told = said.where((F.col("kind") == Kind.NEIGHBOR.value) & F.col("cost").isNotNull())
+    told = said.where((F.col("kind") == RecordKind.NEIGHBOR.value) & F.col("cost").isNotNull())
     return told.select("node", "neighbor", "at_us", "cost")
 
 

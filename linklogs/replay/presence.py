@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from linklogs.replay.columns import touches
 from linklogs.replay.endings import CRASHED, endings
 
@@ -13,7 +13,7 @@ WAS_THERE = "was_there"
 ENDED_US = "ended_us"
 
 
-def marked(things: DataFrame, said: DataFrame, span: Span) -> DataFrame:
+def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
     """Add WAS_THERE, and ENDED_US: null for a thing that may still exist.
 
     No record tells of the end of things that ended with their node: they end with an orderly end of the node, or after

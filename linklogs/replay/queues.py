@@ -7,12 +7,18 @@ from pyspark.sql import functions as F
 
 from linklogs.replay.columns import like, window
 from linklogs.replay.endings import endings
+from linklogs.replay.entities import queues as things_of
 from linklogs.replay.presence import WAS_THERE
-from linklogs.replay.things import queues as things_of
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 KEYS = ("node", "run", "queue")
-EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED, Event.REMOVED)
+EVENTS = (
+    RecordEvent.ENQUEUED,
+    RecordEvent.DEQUEUED,
+    RecordEvent.EXPIRED,
+    RecordEvent.DEAD_LETTERED,
+    RecordEvent.REMOVED,
+)
 
 
 def things(said: DataFrame, address: str | None) -> DataFrame:
@@ -28,7 +34,7 @@ def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame, from_us: int | 
     depths = _with_ages(_depths(_since(said, from_us), KEYS), said, queues)
     both = depths.join(_moved(flows, KEYS), list(KEYS), "full")
     # The last depth told of a queue that was gone before is no longer its depth.
-    return _named(both, queues).where(F.col(WAS_THERE) | F.col(Event.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
+    return _named(both, queues).where(F.col(WAS_THERE) | F.col(RecordEvent.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
 
 
 def by_window(said: DataFrame, flows: DataFrame, queues: DataFrame, window_us: int) -> DataFrame:
@@ -48,7 +54,7 @@ def _since(said: DataFrame, from_us: int | None) -> DataFrame:
 
 
 def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
+    told = said.where((F.col("kind") == RecordKind.QUEUE.value) & F.col("depth_count").isNotNull())
     return told.groupBy(*keys).agg(
         F.max("depth_count").alias("most_messages"),
         F.max_by("depth_count", "at_us").alias("last_messages"),
@@ -65,9 +71,9 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
 
     Without a change the oldest message gets older, until the queue is deleted, or its broker ends.
     """
-    told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
+    told = said.where((F.col("kind") == RecordKind.QUEUE.value) & F.col("depth_count").isNotNull())
     of_queue = Window.partitionBy(*KEYS)
-    changed_us = F.max(F.when(F.col("event") != Event.LIVE.value, F.col("at_us"))).over(of_queue)
+    changed_us = F.max(F.when(F.col("event") != RecordEvent.LIVE.value, F.col("at_us"))).over(of_queue)
     since = told.withColumn("changed_us", F.coalesce(changed_us, F.lit(0)))
     # Snapshots in files of the first version repeat an age told before.
     last = (
@@ -91,11 +97,11 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
 
 def _moved(flows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     rows = flows.where(F.col("side") == "queue").withColumnRenamed("link", "queue")
-    longest = F.max(F.when(F.col("what") == Event.DEQUEUED.value, F.col("max_us"))).alias("longest_wait_us")
+    longest = F.max(F.when(F.col("what") == RecordEvent.DEQUEUED.value, F.col("max_us"))).alias("longest_wait_us")
     return rows.groupBy(*keys).agg(*(_of(event) for event in EVENTS), longest)
 
 
-def _of(event: Event) -> Column:
+def _of(event: RecordEvent) -> Column:
     return F.sum(F.when(F.col("what") == event.value, F.col("messages")).otherwise(0)).alias(event.value)
 
 

@@ -43,7 +43,7 @@ SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.i
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TrafficRows:
     """A number of rows of one level."""
 
     level: str

@@ -12,25 +12,25 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from addressing.address import is_internal
-from linklogs.finding import NoLogs
-from linklogs.moments import Span
-from linklogs.reading import Logs, files, foreign
+from linklogs.input_logs import InputLogs, files, foreign
+from linklogs.log_search import NoLogs
+from linklogs.moments import TimeSpan
 from linklogs.replay import clocks, queues
-from linklogs.replay.adding import Adding
+from linklogs.replay.aggregation import Aggregation
 from linklogs.replay.codes import END_US
 from linklogs.replay.columns import US_PER_S
+from linklogs.replay.entities import links, nodes
 from linklogs.replay.facts import Facts, known
+from linklogs.replay.file_slices import SMALL_BYTES
 from linklogs.replay.files import DAMAGED, FILE_COLUMNS
-from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
-from linklogs.replay.pieces import SMALL_BYTES
-from linklogs.replay.planned import Shared, Time
+from linklogs.replay.levels import NOTICE, TIME, WHOLE, TotalLevels, WindowLevels
 from linklogs.replay.presence import marked
-from linklogs.replay.read import Read
+from linklogs.replay.read_summary import ReadSummary
+from linklogs.replay.report_tables import ReportTime, TableSources
 from linklogs.replay.rows import ROWS
-from linklogs.replay.steps import Steps, steps_of
+from linklogs.replay.state_rows import CARRIED, FILE, TELLING, StateRows
+from linklogs.replay.steps import ClockSteps, steps_of
 from linklogs.replay.sums import PACKED
-from linklogs.replay.telling import CARRIED, FILE, TELLING, Telling
-from linklogs.replay.things import links, nodes
 from linklogs.replay.ties import Run
 from linklogs.replay.traffic import BY_WINDOW
 from linklogs.replay.windows import widened
@@ -46,7 +46,7 @@ CREDIT = "credit"
 class Params:
     """``window_us`` above 0; ``address`` a pattern of addresses to which the report is cut, None for all."""
 
-    logs: Logs
+    logs: InputLogs
     window_us: int
     address: str | None = None
     cheapest: DataFrame | None = None
@@ -58,10 +58,10 @@ class Tables:
     """`release` frees the memory of the shared parts."""
 
     by_name: Mapping[str, DataFrame]
-    time: Time
+    time: ReportTime
     windows_us: Mapping[str, int]
     """By level: wider than requested if the table would be too long for anybody to read."""
-    read: Read
+    read: ReadSummary
     near: tuple[str, ...]
     """If no address matches the pattern: the most similar addresses."""
     kept: list[DataFrame] = field(default_factory=list)
@@ -90,15 +90,15 @@ def run(spark: SparkSession, params: Params) -> Tables:
     windows_us = widened(facts, read.span(params.logs.span).length_us, params.window_us)
     parts, widest_us, off = _parts(spark, read), max(windows_us.values()), clocks.by_node(steps, ahead_us)
     nodes_asked = _nodes(said, wanted, params.address)
-    adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off, nodes_asked)
-    over_time = _kept(_over_time(_moved(of_files, rows), adding, OverTime(facts, windows_us)))
+    adding = Aggregation(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off, nodes_asked)
+    over_time = _kept(_over_time(_moved(of_files, rows), adding, WindowLevels(facts, windows_us)))
     time, notices = _time_and_notices(over_time, params.window_us, params.logs.span, read)
     read = replace(read, notices=_all_of((*read.notices, *foreign(spark, params.logs)), notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
-    in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
+    in_all = _kept(whole.mapInArrow(TotalLevels(facts, time.seconds).__call__, ROWS))
     asked = params.address, params.logs.span, params.window_us, windows_us[LINKS]
     off_us = max(map(abs, ahead_us.values()), default=0)
-    shared = Shared(said, over_time, in_all, of_links, of_nodes, *asked, time, off_us, params.cheapest)
+    shared = TableSources(said, over_time, in_all, of_links, of_nodes, *asked, time, off_us, params.cheapest)
     since = list(clocks.history(read.runs, steps, ahead_us))
     planned = shared.planned(clocks=lambda: clocks.table(spark, since))
     near = _near(params.address, facts) if params.address is not None else ()
@@ -127,16 +127,18 @@ def _is_in_time() -> Column:
     return F.col("at_us").between(0, END_US - 1)
 
 
-def _time_and_notices(over_time: DataFrame, window_us: int, span: Span, read: Read) -> tuple[Time, list[str]]:
+def _time_and_notices(
+    over_time: DataFrame, window_us: int, span: TimeSpan, read: ReadSummary
+) -> tuple[ReportTime, list[str]]:
     """From the first window with traffic to the last, cut to the request; and notices of unreadable files."""
     notice = F.when(F.col("level") == NOTICE, F.col("what"))
     rows = over_time.where(F.col("level").isin(TIME, NOTICE))
     [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
     if first is None:
-        return Time(None, None, window_us / US_PER_S, read.span(span)), notices
+        return ReportTime(None, None, window_us / US_PER_S, read.span(span)), notices
     from_us = first if span.from_us is None else max(first, span.from_us)
     to_us = last + window_us if span.to_us is None else min(last + window_us, span.to_us)
-    return Time(from_us, to_us, (to_us - from_us) / US_PER_S, read.span(span)), notices
+    return ReportTime(from_us, to_us, (to_us - from_us) / US_PER_S, read.span(span)), notices
 
 
 def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
@@ -145,14 +147,14 @@ def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
-def _read(of_files: DataFrame, span: Span) -> tuple[DataFrame, DataFrame, Read, dict[Run, Steps]]:
+def _read(of_files: DataFrame, span: TimeSpan) -> tuple[DataFrame, DataFrame, ReadSummary, dict[Run, ClockSteps]]:
     """Live files, their rows, facts about the files, and the steps of runs with a set clock.
 
     Files replaced by a merge may not be deleted yet, and only the merged files name them: then all is read again. So it
     is if a clock was set, since only the order within a file shows on which side of the step a record lies.
     """
-    rows = _kept(of_files.mapInArrow(Telling(span).__call__, TELLING))
-    read = Read.of(rows)
+    rows = _kept(of_files.mapInArrow(StateRows(span).__call__, TELLING))
+    read = ReadSummary.of(rows)
     found = ((run, steps_of(readings)) for run, readings in read.readings.items())
     steps = {run: each for run, each in found if each.steps}
     replaced = read.replaced.intersection(_paths(of_files)) if read.replaced else frozenset[str]()
@@ -160,8 +162,8 @@ def _read(of_files: DataFrame, span: Span) -> tuple[DataFrame, DataFrame, Read, 
         return of_files, rows, read, steps
     rows.unpersist()
     live = _without(of_files, replaced) if replaced else of_files
-    told = _kept(live.mapInArrow(Telling(span, clocks.by_node(steps, {})).__call__, TELLING))
-    return live, told, Read.of(told), steps
+    told = _kept(live.mapInArrow(StateRows(span, clocks.by_node(steps, {})).__call__, TELLING))
+    return live, told, ReadSummary.of(told), steps
 
 
 def _paths(of_files: DataFrame) -> list[str]:
@@ -174,7 +176,7 @@ def _without(of_files: DataFrame, paths: Collection[str]) -> DataFrame:
     return of_files.join(F.broadcast(named), "path", "left_anti")
 
 
-def _parts(spark: SparkSession, read: Read) -> int:
+def _parts(spark: SparkSession, read: ReadSummary) -> int:
     """In how many parts windows are put together, each by one worker."""
     return max(spark.sparkContext.defaultParallelism, read.records // RECORDS_OF_A_PART)
 
@@ -187,7 +189,7 @@ def _moved(of_files: DataFrame, rows: DataFrame) -> DataFrame:
     return carried.union(large.select(F.lit(None).cast("binary").alias("moved"), *FILE_COLUMNS))
 
 
-def _over_time(files: DataFrame, adding: Adding, over_time: OverTime) -> DataFrame:
+def _over_time(files: DataFrame, adding: Aggregation, over_time: WindowLevels) -> DataFrame:
     sums = files.mapInArrow(adding.__call__, PACKED)
     return sums.repartitionById(adding.parts, "part").mapInArrow(over_time.__call__, ROWS)
 

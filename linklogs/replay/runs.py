@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.replay.endings import CRASHED
-from linklogs.replay.repeated import TIMES
-from recording.columns import Event, Kind
+from linklogs.replay.repeats import TIMES
+from recording.columns import RecordEvent, RecordKind
 
 
 def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
@@ -28,7 +28,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
 
     ``untold``, without a run: records of runs that no file describes. No other table has these records.
     """
-    lost = said.where((F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.LOST.value))
+    lost = said.where((F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.LOST.value))
     lost = lost.groupBy("node", "run").agg(F.sum("count").alias("lost"))
     counted = flows.where(F.col("side") == "all").groupBy("node", "run").agg(F.sum("messages").alias("records"))
     moved = F.when(F.col("run").isNotNull(), F.col("records")).alias("moved")
@@ -43,7 +43,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
 
 def drops(said: DataFrame, links: DataFrame) -> DataFrame:
     """Pre-settled messages, or copies of them, lost to a receiver, by link and cause."""
-    told = said.where(F.col("kind") == Kind.DROP.value)
+    told = said.where(F.col("kind") == RecordKind.DROP.value)
     dropped = told.groupBy("node", "run", "link", "cause").agg(F.sum("count").alias("messages"))
     facts = links.select("node", "run", "link", "address", "role", "container", "user")
     return dropped.join(F.broadcast(facts), ["node", "run", "link"], "left")

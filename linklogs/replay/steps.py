@@ -17,7 +17,7 @@ DRIFT: Final = 500e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RunClockReading:
     """``at_us`` by the clock of this time. ``is_change``: noted because the clock was set."""
 
     at_us: int
@@ -30,7 +30,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ClockStep:
     """``at_us`` by the clock that the run had last."""
 
     at_us: int
@@ -38,13 +38,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ClockSteps:
     """Steps of one run. ``ahead_us``: by reading, how far the clock was ahead of its end.
 
     All times of the run refer to the clock at the end: a clock is set to be right, and goes on like that.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ClockStep, ...]
     ahead_us: Mapping[int, int]
 
     @property
@@ -53,7 +53,7 @@ class Steps:
         return -sum(step.by_us for step in self.steps)
 
 
-def steps_of(readings: Iterable[Reading]) -> Steps:
+def steps_of(readings: Iterable[RunClockReading]) -> ClockSteps:
     ordered = _in_order(readings)
     changes: list[tuple[int, int]] = []
     added_us: dict[int, int] = {}
@@ -66,12 +66,12 @@ def steps_of(readings: Iterable[Reading]) -> Steps:
         added_us[reading.clock_us] = total_us
     steps, ahead_us = [], 0
     for at_us, by_us in reversed(changes):
-        steps.append(Step(at_us - ahead_us, by_us))
+        steps.append(ClockStep(at_us - ahead_us, by_us))
         ahead_us -= by_us
-    return Steps(tuple(reversed(steps)), {clock_us: added - total_us for clock_us, added in added_us.items()})
+    return ClockSteps(tuple(reversed(steps)), {clock_us: added - total_us for clock_us, added in added_us.items()})
 
 
-def _in_order(readings: Iterable[Reading]) -> list[Reading]:
+def _in_order(readings: Iterable[RunClockReading]) -> list[RunClockReading]:
     readings = set(readings)
     noted = {each.at_us: each.clock_us for each in readings if each.is_change}
     # A file that begins with a change gives the new clock's time, and a snapshot by the old clock.
@@ -83,7 +83,7 @@ def _in_order(readings: Iterable[Reading]) -> list[Reading]:
     return sorted(kept, key=lambda each: (each.monotonic_us, each.is_change))
 
 
-def _least_us(reading: Reading, before: Reading) -> float:
+def _least_us(reading: RunClockReading, before: RunClockReading) -> float:
     if reading.is_change:
         return STEP_US
     return STEP_US + DRIFT * (reading.monotonic_us - before.monotonic_us)

@@ -18,7 +18,7 @@ MOST_TIMES: Final = 50
 """Events of one pair and kind: more events tell nothing more."""
 
 
-class Difference(NamedTuple):
+class ClockDifference(NamedTuple):
     """How far the second clock is ahead of the first, from so many samples."""
 
     one: Run
@@ -27,7 +27,7 @@ class Difference(NamedTuple):
     samples: int
 
 
-class Seen(NamedTuple):
+class NeighborChange(NamedTuple):
     """A neighbor that came or went, as seen by one end."""
 
     node: str
@@ -38,13 +38,13 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class Ties:
+class ClockTies:
     """Clocks tied together by differences; the first difference between two clocks counts, so add the best first."""
 
     _root: dict[Run, tuple[Run, float]] = field(default_factory=dict)
     """For each clock, another clock of its part, and how far the first is ahead."""
 
-    def add(self, differences: Iterable[Difference]) -> None:
+    def add(self, differences: Iterable[ClockDifference]) -> None:
         """Add differences; many samples go before few."""
         for one, other, us, _ in sorted(differences, key=lambda each: (-each.samples, each)):
             one_root, one_us = self._of(one)
@@ -74,12 +74,14 @@ class Ties:
         return above, us
 
 
-def seen_differences(seen: Iterable[Seen]) -> list[Difference]:
+def seen_differences(seen: Iterable[NeighborChange]) -> list[ClockDifference]:
     """Differences from neighbors that came and went, as seen by both ends; differences that may be none are 0.
 
     No record says which event at one end is which at the other: the difference on which most pairs agree is taken.
     """
-    by_end: defaultdict[tuple[str, str], defaultdict[int, list[Seen]]] = defaultdict(lambda: defaultdict(list))
+    by_end: defaultdict[tuple[str, str], defaultdict[int, list[NeighborChange]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for each in seen:
         by_end[each.node, each.neighbor][each.run].append(each)
     found = []
@@ -89,7 +91,9 @@ def seen_differences(seen: Iterable[Seen]) -> list[Difference]:
     return found
 
 
-def _of_pair(runs: Mapping[int, Sequence[Seen]], others: Mapping[int, Sequence[Seen]]) -> Iterator[Difference]:
+def _of_pair(
+    runs: Mapping[int, Sequence[NeighborChange]], others: Mapping[int, Sequence[NeighborChange]]
+) -> Iterator[ClockDifference]:
     by_runs = {(run, other): _between(runs[run], others[other]) for run in runs for other in others}
     of_all = sorted(us for each in by_runs.values() for us in each)
     if not of_all:
@@ -103,7 +107,7 @@ def _of_pair(runs: Mapping[int, Sequence[Seen]], others: Mapping[int, Sequence[S
             # Two runs that never met have a difference, too: it counts only if several events agree.
             if own.samples > 1 or abs(own.us - most.us) <= NEAR_US:
                 us = own.us if abs(own.us) > NEAR_US else 0.0
-                yield Difference((runs[run][0].node, run), (others[other][0].node, other), us, own.samples)
+                yield ClockDifference((runs[run][0].node, run), (others[other][0].node, other), us, own.samples)
 
 
 class _Agreed(NamedTuple):
@@ -111,7 +115,7 @@ class _Agreed(NamedTuple):
     samples: int
 
 
-def _between(ones: Sequence[Seen], others: Sequence[Seen]) -> list[int]:
+def _between(ones: Sequence[NeighborChange], others: Sequence[NeighborChange]) -> list[int]:
     found = []
     for event in {each.event for each in ones}:
         times = sorted(each.at_us for each in ones if each.event == event)[:MOST_TIMES]

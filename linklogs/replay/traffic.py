@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, Level
+from linklogs.replay.entities import CONNECTION_FACTS, LINK_FACTS
+from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, AggregationLevel
 from linklogs.replay.measures import MEASURES
 from linklogs.replay.presence import WAS_THERE
-from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
 
 BY_WINDOW = "_by_window"
 TIMES = ("opened_us", "closed_us", "cause")
@@ -18,11 +18,11 @@ _LEVELS = {level.name: level for level in LEVELS}
 SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "since_us", "until_us")
 
 
-def in_all(rows: DataFrame, level: Level) -> DataFrame:
+def in_all(rows: DataFrame, level: AggregationLevel) -> DataFrame:
     return _of(rows, level).select(*level.names, *MEASURES)
 
 
-def by_window(rows: DataFrame, level: Level) -> DataFrame:
+def by_window(rows: DataFrame, level: AggregationLevel) -> DataFrame:
     """Windows are shown by their beginnings."""
     return _of(rows, level).select(F.timestamp_micros("window").alias("window"), *level.names, *MEASURES)
 
@@ -69,5 +69,5 @@ def _described(rows: DataFrame, level: str, keys: Sequence[str], things: DataFra
     return joined.where(F.col(WAS_THERE) | F.col("messages").isNotNull()).drop(WAS_THERE)
 
 
-def _of(rows: DataFrame, level: Level) -> DataFrame:
+def _of(rows: DataFrame, level: AggregationLevel) -> DataFrame:
     return rows.where(F.col("level") == level.name)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from linklogs.replay.columns import US_PER_S, clipped, touches
 from linklogs.replay.credit import FACTS
 from linklogs.replay.endings import endings
-from recording.columns import STILL_S, Event, Kind
+from recording.columns import STILL_S, RecordEvent, RecordKind
 
 KEYS = ("node", "run", "link")
 IN_TIME = ("at_us", "is_news")
 """A snapshot may have the same time as the file's first record, which is news."""
 
 
-def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
+def unsettled(said: DataFrame, links: DataFrame, span: TimeSpan) -> DataFrame:
     """By link, for links with such deliveries in the time of the report; ``said`` is of all time.
 
     The last count holds until the link closed, or its node stopped recording.
@@ -43,11 +43,11 @@ def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
 
 def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
     """Counts with the time from and until which each held."""
-    told = said.where((F.col("kind") == Kind.CREDIT.value) & F.col("unsettled_count").isNotNull())
+    told = said.where((F.col("kind") == RecordKind.CREDIT.value) & F.col("unsettled_count").isNotNull())
     ends = endings(said).select("node", "run", F.col("ended_us").alias("end_us"))
     of_links = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS))
     known = of_links.join(F.broadcast(ends), ["node", "run"])
-    known = known.withColumn("is_news", F.col("event") != Event.LIVE.value)
+    known = known.withColumn("is_news", F.col("event") != RecordEvent.LIVE.value)
     in_time = Window.partitionBy(*KEYS).orderBy(*IN_TIME)
     until_us = F.coalesce(F.lead("at_us").over(in_time), "closed_us", "end_us")
     begins = F.col("is_news") & (F.col("unsettled_count") > 0) & (F.lag("unsettled_count").over(in_time) == 0)
@@ -55,7 +55,7 @@ def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
     return known.select(*KEYS, *IN_TIME, "unsettled_count", from_us.alias("from_us"), until_us.alias("until_us"))
 
 
-def _clipped(lasting: DataFrame, span: Span) -> DataFrame:
+def _clipped(lasting: DataFrame, span: TimeSpan) -> DataFrame:
     there = lasting.where(touches(F.col("from_us"), F.col("until_us"), span))
     from_us, until_us = clipped(F.col("from_us"), F.col("until_us"), span)
     return there.withColumn("from_us", from_us).withColumn("until_us", F.greatest(from_us, until_us))

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from addressing.records import PERSONAL_COLUMNS
-from linklogs.writer.redacting import REDACTABLE
+from linklogs.writer.redaction import REDACTABLE
 from linklogs.writer.run import run
 from linklogs.writer.settings import MIB, Settings
 from linklogs.writer.writer import WriterInUse

@@ -9,11 +9,11 @@ import numpy
 import pyarrow
 
 from linklogs.parquet import TOLD, batch, batch_of_rows, metadata, open_writer, same
-from linklogs.writer.live import as_of
+from linklogs.writer.live_state import as_of
 from linklogs.writer.rows import Row, rows_in
 from linklogs.writer.slots import Slots, at_us, records, text_spans
 from linklogs.writer.spool import Content, joined
-from recording.columns import DROPPED_KEY, Kind
+from recording.columns import DROPPED_KEY, RecordKind
 from recording.ring_format import DELIVERY, KINDS, OUTCOMES, PARTS, TRAFFIC
 
 Numbers = numpy.ndarray[Any, Any]
@@ -75,11 +75,11 @@ def _common_columns(slots: Slots, times: Numbers, run: int) -> dict[str, Any]:
 
 def _delivery_columns(slots: Slots) -> dict[str, Any]:
     count = numpy.ones(len(slots), numpy.int64)
-    return _moved_columns(slots) | {"kind": same(Kind.DELIVERY, len(slots)), "count": count}
+    return _moved_columns(slots) | {"kind": same(RecordKind.DELIVERY, len(slots)), "count": count}
 
 
 def _traffic_columns(slots: Slots) -> dict[str, Any]:
-    return _moved_columns(slots) | {"kind": same(Kind.TRAFFIC, len(slots)), "count": _numbers(slots["count"])}
+    return _moved_columns(slots) | {"kind": same(RecordKind.TRAFFIC, len(slots)), "count": _numbers(slots["count"])}
 
 
 def _moved_columns(slots: Slots) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _moved_columns(slots: Slots) -> dict[str, Any]:
 
 def _message_columns(slots: Slots) -> dict[str, Any]:
     return {
-        "kind": same(Kind.MESSAGE, len(slots)),
+        "kind": same(RecordKind.MESSAGE, len(slots)),
         "event": _EVENTS(slots["kind"]),
         "queue": _numbers(slots["incoming"]),
         "count": _numbers(slots["count"]),

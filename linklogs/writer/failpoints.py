@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 
-class Failpoint(StrEnum):
+class WriterFailpoint(StrEnum):
     SPOOLED = "spooled"
     """Slots of the ring are in the spool; the ring does not say yet that they were taken."""
     TAKEN = "taken"
@@ -20,8 +20,8 @@ class Failpoint(StrEnum):
     """The spool is deleted; the ring of a node that is gone may still be there."""
 
 
-Passing = Callable[[Failpoint], None]
+Passing = Callable[[WriterFailpoint], None]
 
 
-def pass_by(_: Failpoint) -> None:
+def pass_by(_: WriterFailpoint) -> None:
     """Do nothing."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy
 
-from linklogs.naming import end_of_hour_us
+from linklogs.file_names import end_of_hour_us
 from linklogs.writer.slots import Slots, Span, at_us, records
 
 _BEFORE_START_US: Final = timedelta(days=30) // timedelta(microseconds=1)

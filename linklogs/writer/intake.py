@@ -14,19 +14,19 @@ from typing import Final
 import numpy
 
 from linklogs.writer import spool
-from linklogs.writer.admitting import Admitted, admit, text_record
+from linklogs.writer.admission import AdmittedRecords, admit, text_record
 from linklogs.writer.events import RecordsRefused, RingEnded, Tell
-from linklogs.writer.failpoints import Failpoint, Passing
+from linklogs.writer.failpoints import Passing, WriterFailpoint
 from linklogs.writer.hourly import hour_ends_us, in_the_hour
-from linklogs.writer.live import Live
-from linklogs.writer.redacting import Redactor
-from linklogs.writer.ring import Counts, Ring, RingDamaged
+from linklogs.writer.live_state import LiveState
+from linklogs.writer.redaction import Redactor
+from linklogs.writer.ring import Ring, RingCounts, RingDamaged
 from linklogs.writer.rows import Row, rows_in
-from linklogs.writer.sealed import Sealed, beyond_damaged
+from linklogs.writer.sealed_spools import SealedSpools, beyond_damaged
 from linklogs.writer.settings import Settings
 from linklogs.writer.slots import SLOT_TYPE, Slots, Span, first_of, text_spans, whole
-from linklogs.writer.storing import store
-from recording.columns import Event, Kind
+from linklogs.writer.spool_storage import store
+from recording.columns import RecordEvent, RecordKind
 
 AT_ONCE_SLOTS: Final = 1 << 16
 HOUR_OVER_S: Final = 1.0
@@ -36,7 +36,7 @@ CLOCK_SET_US: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class IntakeTime:
     """``utc_us`` since 1970; ``s`` on a clock that cannot be set."""
 
     utc_us: int
@@ -44,7 +44,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class IntakeTools:
     """The tools that all intakes of a writer share."""
 
     settings: Settings
@@ -57,14 +57,14 @@ class Means:
 class Intake:
     """Always: slots of the ring before ``spool.ring`` are in a spool or in a file, and no other slots are"""
 
-    def __init__(self, means: Means, ring: Ring | None, spools: Sequence[Path], now: Now) -> None:
+    def __init__(self, means: IntakeTools, ring: Ring | None, spools: Sequence[Path], now: IntakeTime) -> None:
         """``spools`` are left-over spools of the same run, the oldest first; ``ring`` None: the ring is gone.
 
         Raises RingDamaged or OSError.
         """
         self._means = means
         self.ring = ring
-        self._sealed = Sealed(
+        self._sealed = SealedSpools(
             spools,
             lambda path: store(path, means.settings.out, means.redactor, means.passing),
             means.tell,
@@ -85,7 +85,7 @@ class Intake:
     def is_over(self) -> bool:
         return self.ring is None and self._sealed.is_empty
 
-    def step(self, now: Now) -> None:
+    def step(self, now: IntakeTime) -> None:
         """Take what is due. Raises RingDamaged, or OSError, after which the next step goes on from the same place."""
         if self.ring is not None and self._spool is not None:
             self._take(self.ring, now)
@@ -93,14 +93,14 @@ class Intake:
                 self._turn()
         self._sealed.store_all()
 
-    def finish(self, now: Now) -> None:
+    def finish(self, now: IntakeTime) -> None:
         """Turn all records so far into files; the ring of a running node stays. Raises as ``step`` does."""
         self.step(now)
         if self._spool is not None and not self._spool.is_empty:
             self._turn()
         self._sealed.store_all()
 
-    def end_if_abandoned(self, now: Now) -> None:
+    def end_if_abandoned(self, now: IntakeTime) -> None:
         """If the node is gone, delete ring and spools once all records are in files. Raises as ``step`` does."""
         ring = self.ring
         if ring is None or not ring.is_abandoned():
@@ -140,8 +140,8 @@ class Intake:
         assert self._spool is not None
         return self._spool
 
-    def _open(self, ring: Ring, counts: Counts) -> None:
-        self._live = Live(ring.owner.row)
+    def _open(self, ring: Ring, counts: RingCounts) -> None:
+        self._live = LiveState(ring.owner.row)
         self._clock_us = counts.clock_us
         last = self._sealed.take_last()
         if last is not None:
@@ -151,7 +151,7 @@ class Intake:
             dropped = counts.dropped if counts.taken else 0
             self._spool = self._begin(ring, first, counts.taken, counts.clock_us, dropped)
 
-    def _go_on(self, ring: Ring, counts: Counts, path: Path, content: spool.Content) -> None:
+    def _go_on(self, ring: Ring, counts: RingCounts, path: Path, content: spool.Content) -> None:
         redact = (lambda row: row) if content.head.is_redacted else self._means.redactor.row
         self._live.on_list(redact(row) for row in content.head.live)
         slots, _ = spool.joined(content.chunks)
@@ -173,10 +173,10 @@ class Intake:
         live = self._live.rows(clock_us, dropped)
         is_redacted = self._means.redactor.is_active
         return spool.begin(
-            self._means.spools, spool.Head(ring.owner, first, taken, clock_us, dropped, is_redacted, live)
+            self._means.spools, spool.SpoolHeader(ring.owner, first, taken, clock_us, dropped, is_redacted, live)
         )
 
-    def _take(self, ring: Ring, now: Now) -> None:
+    def _take(self, ring: Ring, now: IntakeTime) -> None:
         counts = ring.look()
         if self._is_of_later(ring, now):
             self._turn()
@@ -189,20 +189,20 @@ class Intake:
                 break
             self._put(ring, counts, slots, spans, now)
 
-    def _note(self, counts: Counts, now: Now) -> None:
+    def _note(self, counts: RingCounts, now: IntakeTime) -> None:
         """Note what the counts alone show: lost records, or a clock that was set."""
         at = self._current
         gap = max(0, counts.taken - at.ring)
         lost = counts.dropped - at.dropped + gap
         notes: list[Row] = []
         if lost > 0:
-            notes.append({"kind": Kind.NODE, "event": Event.LOST, "count": lost})
+            notes.append({"kind": RecordKind.NODE, "event": RecordEvent.LOST, "count": lost})
         if abs(counts.clock_us - self._clock_us) > CLOCK_SET_US:
-            notes.append({"kind": Kind.NODE, "event": Event.CHANGED, "clock_us": counts.clock_us})
+            notes.append({"kind": RecordKind.NODE, "event": RecordEvent.CHANGED, "clock_us": counts.clock_us})
         if notes:
             at_us = now.utc_us - counts.clock_us
             said = numpy.concatenate([text_record(at_us, note) for note in notes])
-            self._append(gap, counts, Admitted(said, [(note, at_us) for note in notes], 0), now)
+            self._append(gap, counts, AdmittedRecords(said, [(note, at_us) for note in notes], 0), now)
         self._clock_us = counts.clock_us
 
     def _next(self, ring: Ring, written: int) -> tuple[Slots, list[Span]]:
@@ -218,7 +218,7 @@ class Intake:
             return (ring.read(begin, end), spans[:1]) if begin + end <= written else (slots[:0], [])
         return first_of(slots, spans, whole(slots, spans))
 
-    def _put(self, ring: Ring, counts: Counts, slots: Slots, spans: list[Span], now: Now) -> None:
+    def _put(self, ring: Ring, counts: RingCounts, slots: Slots, spans: list[Span], now: IntakeTime) -> None:
         """Append the records of the spool's hour to the spool."""
         count = in_the_hour(slots, spans, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
         if count == 0:
@@ -229,11 +229,11 @@ class Intake:
         if admitted.refused:
             self._means.tell(RecordsRefused(ring.owner.node, ring.owner.run, admitted.refused))
         ring.advance(self._current.ring)
-        self._means.passing(Failpoint.TAKEN)
+        self._means.passing(WriterFailpoint.TAKEN)
 
-    def _append(self, ring_count: int, counts: Counts, admitted: Admitted, now: Now) -> None:
+    def _append(self, ring_count: int, counts: RingCounts, admitted: AdmittedRecords, now: IntakeTime) -> None:
         self._current.append(ring_count, counts.clock_us, max(counts.dropped, self._current.dropped), admitted.slots)
-        self._means.passing(Failpoint.SPOOLED)
+        self._means.passing(WriterFailpoint.SPOOLED)
         for row, at_us in admitted.rows:
             self._live.on_row(row, at_us)
         if self._filled_s is None and len(admitted.slots):
@@ -243,7 +243,7 @@ class Intake:
     def _is_full(self) -> bool:
         return self._current.record_bytes >= self._means.settings.spool_bytes
 
-    def _is_due(self, now: Now) -> bool:
+    def _is_due(self, now: IntakeTime) -> bool:
         if self._filled_s is None or self._current.begun_us is None or self.ring is None:
             return False
         waited_s = now.s - self._filled_s
@@ -251,7 +251,7 @@ class Intake:
             return True
         return waited_s >= self._means.settings.spool_s or self._is_full
 
-    def _is_of_later(self, ring: Ring, now: Now) -> bool:
+    def _is_of_later(self, ring: Ring, now: IntakeTime) -> bool:
         """Whether the clock was set back to an earlier hour: new records are then looked for in the earlier hour."""
         begun_us, run = self._current.begun_us, ring.owner.run
         return begun_us is not None and hour_ends_us(now.utc_us + CLOCK_SET_US, run) < hour_ends_us(begun_us, run)
@@ -268,4 +268,4 @@ class Intake:
             self.seal()
         self._spool = new
         self._filled_s = None
-        self._means.passing(Failpoint.SPOOL_BEGUN)
+        self._means.passing(WriterFailpoint.SPOOL_BEGUN)

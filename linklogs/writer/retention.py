@@ -6,16 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklogs.naming import HOUR_US, files_in, hours, size_of
+from linklogs.file_names import HOUR_US, files_in, hours, size_of
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class ExpiredFiles:
     files: int
     size_bytes: int
 
 
-def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> Expired:
+def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> ExpiredFiles:
     """Delete files of hours that ended ``keep_s`` ago; then, the oldest hour first, files beyond ``keep_bytes``.
 
     Files being written have names that are not looked at. Raises OSError.
@@ -31,7 +31,7 @@ def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None)
             total_bytes -= size
             gone.append((path, size))
     _remove_empty({path.parent for path, _ in gone})
-    return Expired(len(gone), sum(size for _, size in gone))
+    return ExpiredFiles(len(gone), sum(size for _, size in gone))
 
 
 def _remove_empty(directories: set[Path]) -> None:

@@ -46,7 +46,7 @@ class RingNotReady(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class RingOwner:
     """``run``: when the node started, us of UTC. ``row``: the node's columns about itself."""
 
     node: str
@@ -56,7 +56,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RingCounts:
     """Totals of slots and of records; ``clock_us`` is UTC less the monotonic clock."""
 
     written: int
@@ -84,7 +84,7 @@ class Ring:
         self._words: numpy.ndarray[Any, Any] = numpy.frombuffer(self._map, "<u8", HEADER_BYTES // 8)
         self._written = 0
 
-    def look(self) -> Counts:
+    def look(self) -> RingCounts:
         """Raises RingDamaged for counts that no node and no writer leave."""
         self._check_size()
         written, taken, dropped, clock = (self._word(at) for at in (WRITTEN_AT, TAKEN_AT, DROPPED_AT, CLOCK_AT))
@@ -94,7 +94,7 @@ class Ring:
                 f"expected no more than {self.capacity} between them and no step back"
             )
         self._written = written
-        return Counts(written, taken, dropped, clock - (clock >> 63 << 64))
+        return RingCounts(written, taken, dropped, clock - (clock >> 63 << 64))
 
     def read(self, first: int, count: int) -> Slots:
         """A copy of ``count`` slots from slot number ``first`` on."""
@@ -140,7 +140,7 @@ def put_aside(path: Path) -> None:
         path.rename(path.with_name(path.name + DAMAGED))
 
 
-def _header(path: Path, handle: int) -> tuple[int, Owner]:
+def _header(path: Path, handle: int) -> tuple[int, RingOwner]:
     head = os.pread(handle, HEADER_BYTES, 0)
     if head[: len(MAGIC)] != MAGIC:
         if not head.strip(b"\0") and _may_be_made(handle):
@@ -154,7 +154,7 @@ def _header(path: Path, handle: int) -> tuple[int, Owner]:
     return capacity, _owner(path, run, head[NODE_AT:].rstrip(b"\0"))
 
 
-def _owner(path: Path, run: int, data: bytes) -> Owner:
+def _owner(path: Path, run: int, data: bytes) -> RingOwner:
     try:
         said = json.loads(data)
         node, mesh = str(said["node"]), str(said.get("mesh", ""))
@@ -163,7 +163,7 @@ def _owner(path: Path, run: int, data: bytes) -> Owner:
         said, node = None, ""
     if not node:
         raise RingDamaged(f"{path}: expected a header with a JSON object that names a node, got {data[:60]!r}")
-    return Owner(node, run, mesh, {name: str(said[name]) for name in _NODE_COLUMNS if said.get(name) is not None})
+    return RingOwner(node, run, mesh, {name: str(said[name]) for name in _NODE_COLUMNS if said.get(name) is not None})
 
 
 def _may_be_made(handle: int) -> bool:

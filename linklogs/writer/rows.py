@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from linklogs.writer.slots import Slots, Span, text_of
-from recording.columns import COLUMNS, Kind
+from recording.columns import COLUMNS, RecordKind
 
 Row = dict[str, str | int]
 
 _TYPES: Final = {column.name: {"string": str, "int64": int}[column.type] for column in COLUMNS}
-_KINDS: Final = frozenset(Kind)
+_KINDS: Final = frozenset(RecordKind)
 _MOST: Final = 2**63
 
 

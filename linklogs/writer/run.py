@@ -7,7 +7,7 @@ import time
 from collections import deque
 
 from linklogs.writer.events import SignalIgnored, WriterStarted, WriterStopped, tell
-from linklogs.writer.intake import Now
+from linklogs.writer.intake import IntakeTime
 from linklogs.writer.settings import Settings
 from linklogs.writer.writer import Writer
 
@@ -30,5 +30,5 @@ def run(settings: Settings, stop: threading.Event, ignored: deque[str]) -> None:
     tell(WriterStopped())
 
 
-def _now() -> Now:
-    return Now(time.time_ns() // 1000, time.monotonic())
+def _now() -> IntakeTime:
+    return IntakeTime(time.time_ns() // 1000, time.monotonic())

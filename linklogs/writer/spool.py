@@ -28,9 +28,9 @@ from typing import Any, Final
 
 import numpy
 
-from linklogs.naming import escape
+from linklogs.file_names import escape
 from linklogs.private_files import replacing
-from linklogs.writer.ring import Owner
+from linklogs.writer.ring import RingOwner
 from linklogs.writer.rows import Row
 from linklogs.writer.slots import Slots, as_slots, at_us
 from recording.ring_format import SLOT_BYTES
@@ -50,10 +50,10 @@ class SpoolDamaged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class SpoolHeader:
     """Owner and state of a spool as of its beginning. ``is_redacted``: all text is redacted already."""
 
-    owner: Owner
+    owner: RingOwner
     first: int
     ring: int
     clock_us: int
@@ -76,7 +76,7 @@ class Chunk:
 class Content:
     """``end_bytes``: the end of the last whole chunk."""
 
-    head: Head
+    head: SpoolHeader
     chunks: list[Chunk]
     end_bytes: int
 
@@ -132,7 +132,7 @@ class Spool:
             raise
 
 
-def begin(directory: Path, head: Head) -> Spool:
+def begin(directory: Path, head: SpoolHeader) -> Spool:
     """Begin a new spool. After OSError there is none."""
     path = directory / name_of(head.owner, head.first)
     text = json.dumps(asdict(head), separators=(",", ":")).encode()
@@ -142,12 +142,12 @@ def begin(directory: Path, head: Head) -> Spool:
     return Spool(path, Content(head, [], len(data)))
 
 
-def run_name(owner: Owner) -> str:
+def run_name(owner: RingOwner) -> str:
     """The beginning of the names of all spools of a run."""
     return f"{escape(owner.node)}.{owner.run}"
 
 
-def name_of(owner: Owner, first: int) -> str:
+def name_of(owner: RingOwner, first: int) -> str:
     return f"{run_name(owner)}.{first:020d}{SUFFIX}"
 
 
@@ -208,14 +208,14 @@ def _chunks(data: bytes, at: int) -> Iterator[Chunk]:
         at = end
 
 
-def _decode_head(path: Path, data: bytes) -> tuple[Head, int]:
+def _decode_head(path: Path, data: bytes) -> tuple[SpoolHeader, int]:
     if len(data) >= _HEAD.size:
         magic, length, crc = _HEAD.unpack_from(data)
         text = data[_HEAD.size : _HEAD.size + length]
         if magic == _HEAD_MAGIC and len(text) == length and zlib.crc32(text) == crc:
             fields = json.loads(text)
-            owner = Owner(**fields.pop("owner"))
-            return Head(owner=owner, **fields), _HEAD.size + length + -length % SLOT_BYTES
+            owner = RingOwner(**fields.pop("owner"))
+            return SpoolHeader(owner=owner, **fields), _HEAD.size + length + -length % SLOT_BYTES
     raise SpoolDamaged(
         f"{path}: the header of {len(data)} bytes is incomplete or damaged, expected {_HEAD_MAGIC!r} and its crc32"
     )

@@ -21,8 +21,8 @@ from linklogs.writer.events import (
     tell,
 )
 from linklogs.writer.failpoints import Passing, pass_by
-from linklogs.writer.intake import Intake, Means, Now
-from linklogs.writer.redacting import Redactor
+from linklogs.writer.intake import Intake, IntakeTime, IntakeTools
+from linklogs.writer.redaction import Redactor
 from linklogs.writer.retention import expire
 from linklogs.writer.ring import SUFFIX, Ring, RingDamaged, RingNotReady, put_aside
 from linklogs.writer.settings import Settings
@@ -50,7 +50,7 @@ class Writer:
         for draft in spools.glob(f"*{spool.DRAFT}"):
             draft.unlink()
         redactor = Redactor(settings.redact_key, settings.redact_columns)
-        self._means = Means(settings, spools, redactor, say, passing)
+        self._means = IntakeTools(settings, spools, redactor, say, passing)
         self._intakes: dict[str, Intake] = {}
         self._rings: dict[Path, str] = {}
         self._retry_s: dict[str, float] = {}
@@ -58,7 +58,7 @@ class Writer:
         self._left = _left_over(spools)
         self._scan_s = self._expire_s = float("-inf")
 
-    def step(self, now: Now) -> None:
+    def step(self, now: IntakeTime) -> None:
         """Do what is due. Raises no error that a disk or a ring can cause."""
         is_scan = now.s >= self._scan_s
         if is_scan:
@@ -71,7 +71,7 @@ class Writer:
             self._expire_s = now.s + EXPIRE_S
             self._look(lambda: self._expire(now))
 
-    def finish(self, now: Now) -> None:
+    def finish(self, now: IntakeTime) -> None:
         """Turn all records so far into files."""
         self._look(lambda: self._scan(now))
         for run, intake in list(self._intakes.items()):
@@ -85,14 +85,14 @@ class Writer:
         self._intakes.clear()
         os.close(self._lock)
 
-    def _advance(self, run: str, now: Now, is_scan: bool) -> None:
+    def _advance(self, run: str, now: IntakeTime, is_scan: bool) -> None:
         intake = self._intakes[run]
         self._try(run, intake, now, lambda: _step(intake, now, is_scan))
         if intake.is_over:
             del self._intakes[run]
             self._rings = {path: owner for path, owner in self._rings.items() if owner != run}
 
-    def _try(self, run: str, intake: Intake, now: Now, work: Callable[[], None]) -> None:
+    def _try(self, run: str, intake: Intake, now: IntakeTime, work: Callable[[], None]) -> None:
         node, _, started = run.rpartition(".")
         try:
             work()
@@ -107,7 +107,7 @@ class Writer:
             if self._retry_s.pop(run, None) is not None:
                 self._tell(WritingRecovered(node, int(started)))
 
-    def _scan(self, now: Now) -> None:
+    def _scan(self, now: IntakeTime) -> None:
         found = sorted(path for path in self._settings.rings.iterdir() if path.suffix == SUFFIX)
         are_met = [self._meet(path, now) for path in found if path not in self._rings]
         if not all(are_met):
@@ -117,7 +117,7 @@ class Writer:
             self._intakes[run] = Intake(self._means, None, spools, now)
         self._left = {}
 
-    def _meet(self, path: Path, now: Now) -> bool:
+    def _meet(self, path: Path, now: IntakeTime) -> bool:
         """Open a ring; False if the ring must be tried again before any spool counts as left over."""
         try:
             self._take_on(Ring(path), now)
@@ -130,7 +130,7 @@ class Writer:
             return False
         return True
 
-    def _take_on(self, ring: Ring, now: Now) -> None:
+    def _take_on(self, ring: Ring, now: IntakeTime) -> None:
         owner = ring.owner
         run = spool.run_name(owner)
         if run in self._intakes:
@@ -146,7 +146,7 @@ class Writer:
         self._rings.pop(path, None)
         put_aside(path)
 
-    def _expire(self, now: Now) -> None:
+    def _expire(self, now: IntakeTime) -> None:
         keep = self._settings
         if keep.keep_s is None and keep.keep_bytes is None:
             return
@@ -166,7 +166,7 @@ class Writer:
             self._tell(LookingFailed(str(error)))
 
 
-def _step(intake: Intake, now: Now, is_scan: bool) -> None:
+def _step(intake: Intake, now: IntakeTime, is_scan: bool) -> None:
     intake.step(now)
     if is_scan:
         intake.end_if_abandoned(now)

@@ -14,10 +14,10 @@ from typing import Any
 
 from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
 from mesh.bench.forward import UNSETTLED
-from mesh.bench.line import running_broker
-from mesh.bench.processes import Sides
-from mesh.bench.rows import Row
-from mesh.bench.target import Target
+from mesh.bench.loopback_mesh import running_broker
+from mesh.bench.processes import BenchProcesses
+from mesh.bench.rows import BenchRow
+from mesh.bench.target import BenchTarget
 from mesh.bench.units import size_name
 from mesh.terminal.figures import median
 from mesh.terminal.output import Output
@@ -34,7 +34,7 @@ Figures = dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BrokerLoad:
     """One kind of load. ``consumers`` 0: each message goes to one consumer, else to all of them.
 
     ``in_flight`` None: the order's limit of deliveries in flight.
@@ -63,21 +63,21 @@ class Work:
 
 
 WORKS = (
-    Work("pair", "1 to 1"),
-    Work("pairs", f"{PAIRS} pairs on {PAIRS} queues", pairs=PAIRS),
-    Work("await", "1 to 1, waiting for each accept", in_flight=1),
-    Work("backlog", "1 to 1", is_apart=True, in_flight=0),
-    Work("pair", "1 to 1", is_durable=False),
-    *(Work("topic", f"topic to {count}, per copy", consumers=count, is_durable=False) for count in (1, 10, 100)),
-    Work("topic", "topic to 100 durable subscriptions, per copy", consumers=100, is_lasting=True),
+    BrokerLoad("pair", "1 to 1"),
+    BrokerLoad("pairs", f"{PAIRS} pairs on {PAIRS} queues", pairs=PAIRS),
+    BrokerLoad("await", "1 to 1, waiting for each accept", in_flight=1),
+    BrokerLoad("backlog", "1 to 1", is_apart=True, in_flight=0),
+    BrokerLoad("pair", "1 to 1", is_durable=False),
+    *(BrokerLoad("topic", f"topic to {count}, per copy", consumers=count, is_durable=False) for count in (1, 10, 100)),
+    BrokerLoad("topic", "topic to 100 durable subscriptions, per copy", consumers=100, is_lasting=True),
 )
 KINDS = tuple(dict.fromkeys(work.kind for work in WORKS))
 ROUTED = tuple(work for work in WORKS if work.kind == "pair")
-SPREAD_QUEUE = Work("pair", "1 to 1", is_ordered=False)
+SPREAD_QUEUE = BrokerLoad("pair", "1 to 1", is_ordered=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BrokerBenchRequest:
     """How each row is measured. ``messages`` counts the messages of all pairs, or copies where there are several."""
 
     messages: int
@@ -89,7 +89,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BrokerBenchRun:
     """One measurement, or one half of a measurement. ``part``: `fill`, `drain`, or empty."""
 
     part: str
@@ -97,7 +97,7 @@ class Run:
     wrongs: Mapping[str, int]
 
 
-def measure_ours(kinds: Sequence[str], order: Order, out: Output) -> Iterator[Row]:
+def measure_ours(kinds: Sequence[str], order: BrokerBenchRequest, out: Output) -> Iterator[BenchRow]:
     """Measure brokers of our own: one broker alone, then behind a router, then a queue shared by two brokers."""
     with running_broker(out) as (direct, routed, spread):
         yield from measure(direct, "1 broker", works_of(kinds), order, out)
@@ -107,11 +107,13 @@ def measure_ours(kinds: Sequence[str], order: Order, out: Output) -> Iterator[Ro
         yield from measure(spread, "a queue on 2 brokers behind 1 router", both, order, out)
 
 
-def works_of(kinds: Sequence[str]) -> list[Work]:
+def works_of(kinds: Sequence[str]) -> list[BrokerLoad]:
     return [work for work in WORKS if work.kind in kinds]
 
 
-def measure(target: Target, line: str, works: Iterable[Work], order: Order, out: Output) -> Iterator[Row]:
+def measure(
+    target: BenchTarget, line: str, works: Iterable[BrokerLoad], order: BrokerBenchRequest, out: Output
+) -> Iterator[BenchRow]:
     for work in works:
         name = f"{line}, {work.what}, {size_name(order.body_bytes)}"
         out.say(f"{name}, {work.mode}")
@@ -121,7 +123,7 @@ def measure(target: Target, line: str, works: Iterable[Work], order: Order, out:
             yield row_of(f"{name}, {parts[0].part}" if parts[0].part else name, work.mode, parts)
 
 
-def run(target: Target, work: Work, order: Order) -> list[Run]:
+def run(target: BenchTarget, work: BrokerLoad, order: BrokerBenchRequest) -> list[BrokerBenchRun]:
     count = count_of(work, order)
     plan = plan_of(
         count,
@@ -137,13 +139,13 @@ def run(target: Target, work: Work, order: Order) -> list[Run]:
     return apart(target, plan, arrivals) if work.is_apart else [at_once(target, work, plan, arrivals)]
 
 
-def count_of(work: Work, order: Order) -> int:
+def count_of(work: BrokerLoad, order: BrokerBenchRequest) -> int:
     """Messages of each producer."""
     share = AWAITED_SHARE if work.in_flight == 1 else 1
     return max(order.messages // (work.pairs * work.copies * share), 1)
 
 
-def addresses_of(target: Target, work: Work) -> list[str]:
+def addresses_of(target: BenchTarget, work: BrokerLoad) -> list[str]:
     if work.consumers:
         return [target.addresses.multicast]
     if work.pairs == 1:
@@ -151,8 +153,8 @@ def addresses_of(target: Target, work: Work) -> list[str]:
     return [target.addresses.more(f"{number}") for number in range(1, work.pairs + 1)]
 
 
-def at_once(target: Target, work: Work, plan: dict[str, Any], arrivals: int) -> Run:
-    with Sides() as sides:
+def at_once(target: BenchTarget, work: BrokerLoad, plan: dict[str, Any], arrivals: int) -> BrokerBenchRun:
+    with BenchProcesses() as sides:
         consumer = sides.start(
             "consume", {**plan, "place": target.receiving_place.to_map(), "connections": work.copies}
         )
@@ -160,26 +162,26 @@ def at_once(target: Target, work: Work, plan: dict[str, Any], arrivals: int) -> 
         consumer.go_on()
         producer = sides.start("produce", {**plan, "place": target.sending_place.to_map()})
         producer.step()
-        used = Used(target)
+        used = BrokerResources(target)
         sent, received = exchange(producer, consumer)
         figures = used.figures(arrivals)
         dismiss(producer, consumer)
     seconds = max(sent["ended_at"], received["ended_at"]) - sent["started_at"]
     figures |= told_by_sender(sent, arrivals) | told_by_receiver(received, arrivals)
     figures["messages_per_s"] = rate(received["received"], seconds)
-    return Run("", figures, wrongs_of(sent, received if work.is_ordered else {**received, "reordered": 0}))
+    return BrokerBenchRun("", figures, wrongs_of(sent, received if work.is_ordered else {**received, "reordered": 0}))
 
 
-def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
+def apart(target: BenchTarget, plan: dict[str, Any], arrivals: int) -> list[BrokerBenchRun]:
     """Fill a queue, then drain the queue.
 
     The producer waits for credit alone, so `in_flight` shows the broker's credit.
     """
     bounded = {**plan, "in_flight": plan["in_flight"] or plan["count"]}
-    with Sides() as sides:
+    with BenchProcesses() as sides:
         producer = sides.start("produce", {**bounded, "place": target.sending_place.to_map()})
         producer.step()
-        used = Used(target)
+        used = BrokerResources(target)
         producer.go_on()
         sent = producer.step()
         fill = used.figures(arrivals) | told_by_sender(sent, arrivals)
@@ -188,7 +190,7 @@ def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
         dismiss(producer)
         consumer = sides.start("consume", {**plan, "place": target.receiving_place.to_map(), "connections": 1})
         consumer.step()
-        used = Used(target)
+        used = BrokerResources(target)
         began_at = time.monotonic()
         # Twice: the first lets the consumer begin, the second tells the consumer that no more messages will come.
         consumer.go_on()
@@ -200,13 +202,16 @@ def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
         dismiss(consumer)
     nothing = {"outcomes": {}, "unsettled": 0, "settled_twice": 0}
     whole = {"doubled": 0, "reordered": 0, "damaged": 0}
-    return [Run("fill", fill, wrongs_of(sent, whole)), Run("drain", drain, wrongs_of(nothing, received))]
+    return [
+        BrokerBenchRun("fill", fill, wrongs_of(sent, whole)),
+        BrokerBenchRun("drain", drain, wrongs_of(nothing, received)),
+    ]
 
 
-class Used:
+class BrokerResources:
     """Resources used by the broker's processes since the constructor."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: BenchTarget) -> None:
         self._meter = target.meter
         self._before = self._read()
 
@@ -239,7 +244,7 @@ def rate(count: int, seconds: float) -> float:
     return count / seconds if seconds > 0 else 0.0
 
 
-def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
+def row_of(work: str, mode: str, runs: Sequence[BrokerBenchRun]) -> BenchRow:
     figures: dict[str, Any] = {}
     for key in runs[0].figures:
         values = [value for run in runs if (value := run.figures.get(key)) is not None]
@@ -249,10 +254,10 @@ def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
             figures[key] = median(values)
             if key in SPREAD and len(values) > 1:
                 figures[SPREAD[key]] = [min(values), max(values)]
-    return Row(work, mode, figures, tuple(sentences(work, mode, runs)))
+    return BenchRow(work, mode, figures, tuple(sentences(work, mode, runs)))
 
 
-def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
+def sentences(work: str, mode: str, runs: Sequence[BrokerBenchRun]) -> Iterator[str]:
     lost = sum(run.figures.get("lost") or 0 for run in runs)
     if lost:
         yield f"{work}, {mode}: {lost:.0f} messages did not arrive"

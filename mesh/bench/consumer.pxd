@@ -1,9 +1,9 @@
-from mesh.bench.carrier cimport Link
+from mesh.bench.bench_connection cimport BenchLink
 from mesh.bench.frames cimport Stamp, u8, u32, u64
 from mesh.bench.producer cimport PacedProducer
 
 
-cdef class Consumer(Link):
+cdef class BenchConsumer(BenchLink):
     cdef readonly u32 count, received, doubled, reordered, foreign, damaged
     cdef u32 run, window, next
     cdef size_t body_bytes
@@ -25,7 +25,7 @@ cdef class Consumer(Link):
     cdef int _say_settled(self, u32 first, u32 last) except -1
 
 
-cdef class TimedConsumer(Consumer):
+cdef class TimedConsumer(BenchConsumer):
     cdef PacedProducer source
     cdef u64 *sent_ns
     cdef u64 *took_ns

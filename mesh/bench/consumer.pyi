@@ -1,9 +1,9 @@
 from array import array
 
-from mesh.bench.carrier import Link
+from mesh.bench.bench_connection import BenchLink
 from mesh.bench.producer import PacedProducer
 
-class Consumer(Link):
+class BenchConsumer(BenchLink):
     count: int
     received: int
     doubled: int
@@ -24,9 +24,9 @@ class Consumer(Link):
         is_each: bool = False,
     ) -> None: ...
 
-class HoldingConsumer(Consumer): ...
+class HoldingConsumer(BenchConsumer): ...
 
-class TimedConsumer(Consumer):
+class TimedConsumer(BenchConsumer):
     def __init__(
         self,
         channel: int,

@@ -7,7 +7,7 @@ TimedConsumer     keeps the latency of each message that a PacedProducer in this
 
 from libc.stdlib cimport calloc, free
 
-from mesh.bench.carrier cimport Link
+from mesh.bench.bench_connection cimport BenchLink
 from mesh.bench.frames cimport (
     Flow, SMALL_FRAME_BYTES, Transfer, read_stamp, u8, u32, u64, write_disposition,
 )
@@ -21,7 +21,7 @@ cdef enum:
     ACCEPTED = 0x24
 
 
-cdef class Consumer(Link):
+cdef class BenchConsumer(BenchLink):
     """A consumer that counts faults of delivery.
 
     Always: ``received`` counts different messages; ``doubled`` repeated messages, ``reordered`` messages that came
@@ -132,7 +132,7 @@ cdef class Consumer(Link):
         return 0
 
 
-cdef class HoldingConsumer(Consumer):
+cdef class HoldingConsumer(BenchConsumer):
     """Grants ``window`` credit once, and keeps all deliveries unsettled."""
 
     cdef int _settle(self, u32 number) except -1:
@@ -142,7 +142,7 @@ cdef class HoldingConsumer(Consumer):
         return 0
 
 
-cdef class TimedConsumer(Consumer):
+cdef class TimedConsumer(BenchConsumer):
     """Done when all messages of ``source`` have arrived; ``source`` knows their number only at the end."""
 
     def __init__(self, channel, what, next_incoming_id, delivery_count, *, PacedProducer source not None, **options):
@@ -164,14 +164,14 @@ cdef class TimedConsumer(Consumer):
         return array("Q", (<u8 *>self.sent_ns)[:size]), array("Q", (<u8 *>self.took_ns)[:size])
 
     cdef bint produce(self, double now) except -1:
-        Consumer.produce(self, now)
+        BenchConsumer.produce(self, now)
         self.is_done = self.source.is_ended and self.received >= self.source.count
         return False
 
     cdef int _note(self, double now) except -1:
         cdef u64 now_ns = <u64>(now * 1e9)
         cdef u32 before = self.received
-        Consumer._note(self, now)
+        BenchConsumer._note(self, now)
         if self.received > before:
             self.sent_ns[self.sample_count] = self.stamp.sent_ns
             self.took_ns[self.sample_count] = now_ns - self.stamp.sent_ns if now_ns > self.stamp.sent_ns else 0

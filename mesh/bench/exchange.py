@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from mesh.bench.processes import Side
+from mesh.bench.processes import BenchProcess
 
 
 def plan_of(
@@ -25,7 +25,7 @@ def plan_of(
     }
 
 
-def exchange(producer: Side, consumer: Side) -> tuple[dict[str, Any], dict[str, Any]]:
+def exchange(producer: BenchProcess, consumer: BenchProcess) -> tuple[dict[str, Any], dict[str, Any]]:
     """Let both sides run, and return the report of each; both are still connected afterwards."""
     producer.go_on()
     sent = producer.step()
@@ -35,7 +35,7 @@ def exchange(producer: Side, consumer: Side) -> tuple[dict[str, Any], dict[str, 
     return sent, received
 
 
-def dismiss(*sides: Side) -> None:
+def dismiss(*sides: BenchProcess) -> None:
     for side in sides:
         side.go_on()
     for side in sides:

@@ -13,7 +13,7 @@ class PeerGone(Unreachable):
     """The connection broke, or the peer closed the connection."""
 
 
-class Refused(MeshError):
+class BenchRefused(MeshError):
     """The peer detached a link or ended a session; ``condition`` is the AMQP condition."""
 
     def __init__(self, what: str, condition: str, description: str | None) -> None:

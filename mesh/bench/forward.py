@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from mesh.bench.dialing import listen
+from mesh.bench.dial import listen
 from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
-from mesh.bench.line import LinePlan, running_line
-from mesh.bench.processes import Sides
-from mesh.bench.rows import Row
+from mesh.bench.loopback_mesh import LoopbackPlan, running_line
+from mesh.bench.processes import BenchProcesses
+from mesh.bench.rows import BenchRow
 from mesh.bench.sides import EACH, PRESETTLED
-from mesh.bench.target import Target
+from mesh.bench.target import BenchTarget
 from mesh.bench.units import size_name
 from mesh.terminal.figures import median
 from mesh.terminal.output import Output
@@ -25,7 +25,7 @@ ALONE = "generator alone"
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ForwardLoad:
     """One kind of load. ``consumers`` 0: a single consumer, without multicast; else every consumer gets each message.
 
     ``routers``: the length of the line; 0 for a server that is not ours.
@@ -48,20 +48,20 @@ class Work:
 
 
 STANDARD = (
-    Work(),
-    Work(PRESETTLED),
-    Work(EACH),
-    Work(body_bytes=1024),
-    Work(body_bytes=10240),
-    Work(consumers=10),
-    Work(PRESETTLED, consumers=10),
-    Work(routers=2),
-    Work(routers=3),
+    ForwardLoad(),
+    ForwardLoad(PRESETTLED),
+    ForwardLoad(EACH),
+    ForwardLoad(body_bytes=1024),
+    ForwardLoad(body_bytes=10240),
+    ForwardLoad(consumers=10),
+    ForwardLoad(PRESETTLED, consumers=10),
+    ForwardLoad(routers=2),
+    ForwardLoad(routers=3),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ForwardBenchRequest:
     """How each row is measured. ``messages`` counts copies where there are several."""
 
     messages: int
@@ -74,7 +74,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ForwardBenchRun:
     """One measurement. The sender's, receiver's and router's times are per copy."""
 
     cpu_us: float | None
@@ -85,16 +85,18 @@ class Run:
     wrongs: Mapping[str, int]
 
 
-def measure_ours(works: Sequence[Work], order: Order, out: Output) -> Iterator[Row]:
+def measure_ours(works: Sequence[ForwardLoad], order: ForwardBenchRequest, out: Output) -> Iterator[BenchRow]:
     """Measure routers of our own, started anew for each length of line; then the generator without any router."""
     for routers, some in groupby(sorted(works, key=lambda work: work.routers), key=lambda work: work.routers):
-        plan = LinePlan(routers, order.is_tls, has_records=order.has_records)
+        plan = LoopbackPlan(routers, order.is_tls, has_records=order.has_records)
         with running_line(plan, out) as target:
             yield from measure(target, plan.name, list(some), order, out)
     yield measure_alone(order, out)
 
 
-def measure(target: Target, line: str, works: Iterable[Work], order: Order, out: Output) -> Iterator[Row]:
+def measure(
+    target: BenchTarget, line: str, works: Iterable[ForwardLoad], order: ForwardBenchRequest, out: Output
+) -> Iterator[BenchRow]:
     for work in works:
         out.say(f"{work.name(line)}, {work.mode}")
         warm_up = replace(order, messages=min(order.messages, WARM_UP_MESSAGES))
@@ -103,10 +105,10 @@ def measure(target: Target, line: str, works: Iterable[Work], order: Order, out:
         yield row_of(work.name(line), work.mode, runs)
 
 
-def measure_once(target: Target, work: Work, order: Order) -> Run:
+def measure_once(target: BenchTarget, work: ForwardLoad, order: ForwardBenchRequest) -> ForwardBenchRun:
     plan = plan_for(work, order)
     plan["addresses"] = [target.addresses.multicast if work.consumers else target.addresses.anycast]
-    with Sides() as sides:
+    with BenchProcesses() as sides:
         receiving = {**plan, "place": target.receiving_place.to_map(), "connections": work.copies}
         consumer = sides.start("consume", receiving)
         consumer.step()
@@ -122,18 +124,18 @@ def measure_once(target: Target, work: Work, order: Order) -> Run:
     return run_of(plan["count"] * work.copies, cpu_us, sent, received)
 
 
-def measure_alone(order: Order, out: Output) -> Row:
+def measure_alone(order: ForwardBenchRequest, out: Output) -> BenchRow:
     """Connect sender and receiver to each other: the generator's own cost, and an upper limit for any measurement."""
     out.say(ALONE)
-    work = Work()
+    work = ForwardLoad()
     return row_of(
         f"{ALONE}, 1 to 1, {size_name(work.body_bytes)}", work.mode, [alone(work, order) for _ in range(order.repeat)]
     )
 
 
-def alone(work: Work, order: Order) -> Run:
+def alone(work: ForwardLoad, order: ForwardBenchRequest) -> ForwardBenchRun:
     plan = plan_for(work, order)
-    with Sides() as sides, listen() as listening:
+    with BenchProcesses() as sides, listen() as listening:
         consumer = sides.start("sink", {**plan, "listen_fd": listening.fileno()}, [listening.fileno()])
         consumer.step()
         consumer.go_on()
@@ -148,16 +150,16 @@ def alone(work: Work, order: Order) -> Run:
     return run_of(plan["count"], None, sent, received)
 
 
-def plan_for(work: Work, order: Order) -> dict[str, Any]:
+def plan_for(work: ForwardLoad, order: ForwardBenchRequest) -> dict[str, Any]:
     count = max(order.messages // work.copies, 1)
     return plan_of(
         count, work.body_bytes, work.mode, window=order.window, is_durable=order.is_durable, stall_s=order.stall_s
     )
 
 
-def run_of(count: int, cpu_us: float | None, sent: Mapping[str, Any], received: Mapping[str, Any]) -> Run:
+def run_of(count: int, cpu_us: float | None, sent: Mapping[str, Any], received: Mapping[str, Any]) -> ForwardBenchRun:
     seconds = max(sent["ended_at"], received["ended_at"]) - sent["started_at"]
-    return Run(
+    return ForwardBenchRun(
         cpu_us,
         received["received"] / seconds if seconds > 0 else 0.0,
         sent["cpu_s"] * 1e6 / count,
@@ -167,7 +169,7 @@ def run_of(count: int, cpu_us: float | None, sent: Mapping[str, Any], received: 
     )
 
 
-def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
+def row_of(work: str, mode: str, runs: Sequence[ForwardBenchRun]) -> BenchRow:
     cpu = [run.cpu_us for run in runs if run.cpu_us is not None]
     rates = [run.messages_per_s for run in runs]
     figures = {
@@ -179,10 +181,10 @@ def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
         "sender_us_per_message": median([run.sender_us for run in runs]),
         "receiver_us_per_message": median([run.receiver_us for run in runs]),
     }
-    return Row(work, mode, figures, tuple(sentences(work, mode, runs)))
+    return BenchRow(work, mode, figures, tuple(sentences(work, mode, runs)))
 
 
-def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
+def sentences(work: str, mode: str, runs: Sequence[ForwardBenchRun]) -> Iterator[str]:
     """Describe the faults of runs. Lost messages are a figure, and a fault only if they were not pre-settled."""
     lost = sum(run.lost for run in runs)
     if lost and mode != PRESETTLED:

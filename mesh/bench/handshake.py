@@ -15,10 +15,9 @@ from typing import Any
 
 from mesh.bench import performatives
 from mesh.bench.performatives import ATTACH, BEGIN, CLOSE, DETACH, END, HEADER, OPEN, Performative, decode
-from mesh.bench.values import Described
+from mesh.bench.values import DescribedValue
 from mesh.client.errors import Unreachable
-from wire.sasl import Refused as SaslRefused
-from wire.sasl import SaslClient, SaslClientSettings
+from wire.sasl import SaslClient, SaslClientSettings, SaslRefused
 from wire.sasl import headers as protocols
 
 
@@ -282,6 +281,6 @@ def is_answered(attach: Performative, plan: LinkPlan) -> bool:
 
 
 def terminus_address(terminus: Any) -> str | None:
-    if isinstance(terminus, Described) and isinstance(terminus.value, list) and terminus.value:
+    if isinstance(terminus, DescribedValue) and isinstance(terminus.value, list) and terminus.value:
         return str(terminus.value[0]) if terminus.value[0] is not None else None
     return None

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from mesh.bench.dialing import Place, dial, listen
+from mesh.bench.dial import BenchServer, dial, listen
 from mesh.bench.handshake import LinkPlan
-from mesh.bench.line import LinePlan, running_line
-from mesh.bench.processes import Side, Sides
-from mesh.bench.rows import Row
-from mesh.bench.target import Target
+from mesh.bench.loopback_mesh import LoopbackPlan, running_line
+from mesh.bench.processes import BenchProcess, BenchProcesses
+from mesh.bench.rows import BenchRow
+from mesh.bench.target import BenchTarget
 from mesh.bench.units import size_name
 from mesh.terminal.figures import median
 from mesh.terminal.output import Output
@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LatencyBenchRequest:
     rate_per_s: float
     seconds: float
     repeat: int
@@ -38,24 +38,24 @@ class Order:
     stall_s: float
 
 
-def measure_ours(routers: Sequence[int], order: Order, out: Output) -> Iterator[Row]:
+def measure_ours(routers: Sequence[int], order: LatencyBenchRequest, out: Output) -> Iterator[BenchRow]:
     for streams in loads(order):
         work = work_name(FLOOR, order, streams)
         out.say(work)
         yield row_of(work, order, [floor(order, streams) for _ in range(order.repeat)])
     for count in routers:
-        plan = LinePlan(count, order.is_tls)
+        plan = LoopbackPlan(count, order.is_tls)
         with running_line(plan, out) as target:
             yield from measure(target, plan.name, order, out)
 
 
-def measure_theirs(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:
+def measure_theirs(target: BenchTarget, line: str, order: LatencyBenchRequest, out: Output) -> Iterator[BenchRow]:
     """Measure a running server. A missing address raises before the first measurement."""
     check_streams(target, order.streams)
     yield from measure(target, line, order, out)
 
 
-def check_streams(target: Target, streams: int) -> None:
+def check_streams(target: BenchTarget, streams: int) -> None:
     """Attach to the address of each stream, from both sides. Raise the errors of `dial`."""
     addresses = [target.addresses.more(stream) for stream in stream_names(streams)]
     if addresses:
@@ -63,7 +63,7 @@ def check_streams(target: Target, streams: int) -> None:
         dial(target.sending_place, [LinkPlan(address, False) for address in addresses]).close()
 
 
-def measure(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:
+def measure(target: BenchTarget, line: str, order: LatencyBenchRequest, out: Output) -> Iterator[BenchRow]:
     for streams in loads(order):
         work = work_name(line, order, streams)
         out.say(work)
@@ -71,27 +71,27 @@ def measure(target: Target, line: str, order: Order, out: Output) -> Iterator[Ro
         yield row_of(work, order, [measure_once(target, order, streams, order.seconds) for _ in range(order.repeat)])
 
 
-def loads(order: Order) -> list[int]:
+def loads(order: LatencyBenchRequest) -> list[int]:
     """The numbers of streams to measure: none, then ``order.streams`` if there are any."""
     return sorted({0, order.streams})
 
 
-def work_name(line: str, order: Order, streams: int) -> str:
+def work_name(line: str, order: LatencyBenchRequest, streams: int) -> str:
     beside = f" beside {streams} x {size_name(order.stream_bytes)}" if streams else ""
     rate = f" at {size_name(int(order.stream_rate))}/s" if streams and order.stream_rate < inf else ""
     return f"{line}, {size_name(order.body_bytes)}{beside}{rate}"
 
 
-def measure_once(target: Target, order: Order, streams: int, seconds: float) -> dict[str, Any]:
+def measure_once(target: BenchTarget, order: LatencyBenchRequest, streams: int, seconds: float) -> dict[str, Any]:
     plan = plan_of(order, target.sending_place, seconds)
     plan["address"] = target.addresses.anycast
     plan["stream_addresses"] = [target.addresses.more(stream) for stream in stream_names(streams)]
-    with Sides() as sides:
+    with BenchProcesses() as sides:
         pair = sides.start("pair", {**plan, "receiving_place": target.receiving_place.to_map()})
         return metered(pair, target, streams)
 
 
-def metered(pair: Side, target: Target, streams: int) -> dict[str, Any]:
+def metered(pair: BenchProcess, target: BenchTarget, streams: int) -> dict[str, Any]:
     meter = target.meter
     pair.step()
     if meter is None:
@@ -112,13 +112,13 @@ def stream_names(streams: int) -> list[str]:
     return [f"stream{number}" for number in range(streams)]
 
 
-def floor(order: Order, streams: int) -> dict[str, Any]:
+def floor(order: LatencyBenchRequest, streams: int) -> dict[str, Any]:
     """Measure the same pair with a byte relay in the middle that knows no AMQP."""
-    with Sides() as sides, listen() as front, listen() as back:
+    with BenchProcesses() as sides, listen() as front, listen() as back:
         relay = sides.start("forward_bytes", {"listen_fd": front.fileno(), "port": port_of(back)}, [front.fileno()])
         relay.step()
         relay.go_on()
-        plan = plan_of(order, Place(LOOPBACK, port_of(front)), order.seconds)
+        plan = plan_of(order, BenchServer(LOOPBACK, port_of(front)), order.seconds)
         plan |= {"address": "floor", "stream_addresses": stream_names(streams), "listen_fd": back.fileno()}
         pair = sides.start("pair", plan, [back.fileno()])
         pair.step()
@@ -130,7 +130,7 @@ def port_of(listening: Any) -> int:
     return port
 
 
-def plan_of(order: Order, place: Place, seconds: float) -> dict[str, Any]:
+def plan_of(order: LatencyBenchRequest, place: BenchServer, seconds: float) -> dict[str, Any]:
     return {
         "run": secrets.randbits(32),
         "sending_place": place.to_map(),
@@ -144,7 +144,7 @@ def plan_of(order: Order, place: Place, seconds: float) -> dict[str, Any]:
     }
 
 
-def finish(pair: Side) -> dict[str, Any]:
+def finish(pair: BenchProcess) -> dict[str, Any]:
     pair.go_on()
     report = pair.step()
     pair.go_on()
@@ -152,7 +152,7 @@ def finish(pair: Side) -> dict[str, Any]:
     return report
 
 
-def row_of(work: str, order: Order, reports: Sequence[Mapping[str, Any]]) -> Row:
+def row_of(work: str, order: LatencyBenchRequest, reports: Sequence[Mapping[str, Any]]) -> BenchRow:
     figures: dict[str, Any] = {
         "cpu_us_per_message": middle(reports, "cpu_us"),
         "messages_per_s": middle(reports, "messages_per_s"),
@@ -162,7 +162,7 @@ def row_of(work: str, order: Order, reports: Sequence[Mapping[str, Any]]) -> Row
     figures["lost"] = sum(report["lost"] for report in reports)
     figures["stream_s"] = middle(reports, "stream_s")
     figures["grown_bytes"] = max((report.get("grown_bytes", 0) for report in reports), default=0) or None
-    return Row(work, f"{MODE}, {order.rate_per_s:,.0f}/s", figures, tuple(sentences(work, reports)))
+    return BenchRow(work, f"{MODE}, {order.rate_per_s:,.0f}/s", figures, tuple(sentences(work, reports)))
 
 
 def middle(reports: Sequence[Mapping[str, Any]], key: str) -> float | None:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from mesh.bench.carrier import Carrier, Link, run
-from mesh.bench.consumer import Consumer, TimedConsumer
-from mesh.bench.dialing import Dialed, Place, bound_receive_buffer, dial, welcome
+from mesh.bench.bench_connection import BenchConnection, BenchLink, run
+from mesh.bench.consumer import BenchConsumer, TimedConsumer
+from mesh.bench.dial import BenchServer, Dialed, bound_receive_buffer, dial, welcome
 from mesh.bench.handshake import Attached, LinkPlan
 from mesh.bench.performatives import SEND_UNSETTLED
-from mesh.bench.producer import PacedProducer, Producer
+from mesh.bench.producer import BenchProducer, PacedProducer
 from mesh.bench.relay import relay
-from mesh.bench.worker import Step
+from mesh.bench.worker import WorkerReport
 from mesh.client.errors import TimedOut
 from mesh.terminal.figures import percentiles
 
@@ -27,12 +27,12 @@ MOST_SECONDS = 120.0
 WINDOW = 1000
 
 
-def pair(plan: Mapping[str, Any]) -> Iterator[Step]:
+def pair(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     sending, receiving = connect_both(plan)
-    sides = Sides(sending, receiving, plan)
-    yield Step({"ready": True})
+    sides = PairLinks(sending, receiving, plan)
+    yield WorkerReport({"ready": True})
     run(sides.carriers, plan["stall_s"])
-    yield Step(sides.report())
+    yield WorkerReport(sides.report())
     sending.close()
     receiving.close()
 
@@ -46,12 +46,14 @@ def connect_both(plan: Mapping[str, Any]) -> tuple[Dialed, Dialed]:
         bound_receive_buffer(listening, buffer_bytes)
         with ThreadPoolExecutor(1) as pool:
             welcomed = pool.submit(welcome, listening, len(addresses))
-            return dial(Place(**plan["sending_place"]), senders), welcomed.result()
-    receiving = dial(Place(**plan["receiving_place"]), [LinkPlan(address, True) for address in addresses], buffer_bytes)
-    return dial(Place(**plan["sending_place"]), senders), receiving
+            return dial(BenchServer(**plan["sending_place"]), senders), welcomed.result()
+    receiving = dial(
+        BenchServer(**plan["receiving_place"]), [LinkPlan(address, True) for address in addresses], buffer_bytes
+    )
+    return dial(BenchServer(**plan["sending_place"]), senders), receiving
 
 
-class Sides:
+class PairLinks:
     """All links of the measurement: a paced link, first on each connection, and the streams."""
 
     def __init__(self, sending: Dialed, receiving: Dialed, plan: Mapping[str, Any]) -> None:
@@ -65,7 +67,7 @@ class Sides:
             self._carrier(receiving, [self._consumer, *self._taken]),
         ]
 
-    def _carrier(self, dialed: Dialed, links: list[Link]) -> Carrier:
+    def _carrier(self, dialed: Dialed, links: list[BenchLink]) -> BenchConnection:
         carrier = dialed.carrier(UNSENT_BOUND_BYTES if len(links) > 1 else 0)
         for link, attached in zip(links, dialed.attached, strict=True):
             carrier.add(link, attached.peer_channel)
@@ -99,8 +101,8 @@ class Sides:
             window=WINDOW,
         )
 
-    def _stream_producer(self, sending: Dialed, attached: Attached) -> Producer:
-        return Producer(
+    def _stream_producer(self, sending: Dialed, attached: Attached) -> BenchProducer:
+        return BenchProducer(
             attached.channel,
             attached.plan.what,
             attached.remote_window,
@@ -111,8 +113,8 @@ class Sides:
             bytes_per_s=self._plan["bytes_per_s"],
         )
 
-    def _stream_consumer(self, attached: Attached) -> Consumer:
-        return Consumer(
+    def _stream_consumer(self, attached: Attached) -> BenchConsumer:
+        return BenchConsumer(
             attached.channel,
             attached.plan.what,
             attached.next_incoming_id,
@@ -158,10 +160,10 @@ class Sides:
         return (last - first) / 1e9
 
 
-def forward_bytes(plan: Mapping[str, Any]) -> Iterator[Step]:
+def forward_bytes(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     """Accept a connection, make another, and pass bytes between both until one side ends; then repeat until killed."""
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
-    yield Step({"ready": True})
+    yield WorkerReport({"ready": True})
     while True:
         coming, _ = listening.accept()
         with coming, socket.create_connection(("127.0.0.1", plan["port"])) as going:

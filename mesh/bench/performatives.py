@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mesh.bench import values
-from mesh.bench.faults import Malformed, PeerGone, Refused
-from mesh.bench.values import NULL, Described, Reader
+from mesh.bench.faults import BenchRefused, Malformed, PeerGone
+from mesh.bench.values import NULL, DescribedValue, ValueReader
 from mesh.client.errors import MeshError
 
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
@@ -64,8 +64,8 @@ def decode(data: bytes | bytearray) -> Performative | None:
         return None
     if size == offset * 4:
         return Performative(channel, 0, [], size)
-    body = Reader(bytes(data[offset * 4 : size])).value()
-    if not isinstance(body, Described) or not isinstance(body.value, list) or not isinstance(body.descriptor, int):
+    body = ValueReader(bytes(data[offset * 4 : size])).value()
+    if not isinstance(body, DescribedValue) or not isinstance(body.value, list) or not isinstance(body.descriptor, int):
         raise Malformed("not AMQP 1.0: a frame without a performative")
     return Performative(channel, body.descriptor, body.value, size)
 
@@ -156,12 +156,12 @@ def ended(code: int, error: Any, what: str) -> MeshError:
     condition, description = read_error(error)
     if code == CLOSE:
         return PeerGone(f"the peer closed the connection: {description or condition}")
-    return Refused(what, condition, description)
+    return BenchRefused(what, condition, description)
 
 
 def read_error(error: Any) -> tuple[str, str | None]:
     """Return condition and description of an AMQP error. [2.8.14]"""
-    if isinstance(error, Described) and isinstance(error.value, list) and error.value:
+    if isinstance(error, DescribedValue) and isinstance(error.value, list) and error.value:
         description = error.value[1] if len(error.value) > 1 else None
         return str(error.value[0]), str(description) if description else None
     return "without a reason", None

@@ -16,7 +16,7 @@ from mesh.terminal.failure import CommandFailed
 END_TIMEOUT_S = 10.0
 
 
-class Side:
+class BenchProcess:
     """One role of `mesh.bench.worker` in a process of its own."""
 
     def __init__(self, role: str, plan: Mapping[str, Any], inherited: Sequence[int] = ()) -> None:
@@ -80,21 +80,21 @@ class Side:
             self.step()
 
 
-class Sides:
+class BenchProcesses:
     """All sides of one measurement. Sides that are still running when the context ends are killed."""
 
     def __init__(self) -> None:
-        self._sides: list[Side] = []
+        self._sides: list[BenchProcess] = []
 
-    def __enter__(self) -> Sides:
+    def __enter__(self) -> BenchProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
         for side in self._sides:
             side.kill()
 
-    def start(self, role: str, plan: Mapping[str, Any], inherited: Sequence[int] = ()) -> Side:
-        self._sides.append(Side(role, plan, inherited))
+    def start(self, role: str, plan: Mapping[str, Any], inherited: Sequence[int] = ()) -> BenchProcess:
+        self._sides.append(BenchProcess(role, plan, inherited))
         return self._sides[-1]
 
 

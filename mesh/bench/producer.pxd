@@ -1,8 +1,8 @@
-from mesh.bench.carrier cimport Link
+from mesh.bench.bench_connection cimport BenchLink
 from mesh.bench.frames cimport u8, u32, u64
 
 
-cdef class Producer(Link):
+cdef class BenchProducer(BenchLink):
     cdef readonly u32 count, sent, settled, settled_twice
     cdef bint is_presettled
     cdef u32 run
@@ -26,13 +26,13 @@ cdef class Producer(Link):
     cdef void _settle(self, u32 number, int state, double now) noexcept
 
 
-cdef class BoundedProducer(Producer):
+cdef class BoundedProducer(BenchProducer):
     cdef u32 in_flight
     cdef double *sent_at
     cdef double *took_s
 
 
-cdef class PacedProducer(Producer):
+cdef class PacedProducer(BenchProducer):
     cdef double interval_s, seconds
     cdef u32 seen
     cdef list companions

@@ -1,11 +1,11 @@
 import math
 from array import array
 
-from mesh.bench.carrier import Link
+from mesh.bench.bench_connection import BenchLink
 
 MIN_BODY_BYTES: int
 
-class Producer(Link):
+class BenchProducer(BenchLink):
     count: int
     sent: int
     settled: int
@@ -27,7 +27,7 @@ class Producer(Link):
     @property
     def outcomes_counted(self) -> dict[str, int]: ...
 
-class BoundedProducer(Producer):
+class BoundedProducer(BenchProducer):
     def __init__(
         self,
         channel: int,
@@ -45,7 +45,7 @@ class BoundedProducer(Producer):
     @property
     def waits_s(self) -> array[float]: ...
 
-class PacedProducer(Producer):
+class PacedProducer(BenchProducer):
     is_ended: bool
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PacedProducer(Producer):
         rate_per_s: float,
         seconds: float,
         most_seconds: float,
-        companions: list[Link],
+        companions: list[BenchLink],
         run: int,
         body_bytes: int,
         frame_bytes: int,

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from mesh.bench.carrier cimport OUT_BOUND_BYTES, Link
+from mesh.bench.bench_connection cimport OUT_BOUND_BYTES, BenchLink
 from mesh.bench.frames cimport (
     CONTINUED_HEAD_BYTES, Disposition, Flow, SMALL_FRAME_BYTES, STAMP_BYTES, TRANSFER_HEAD_BYTES, u8, u32, u64,
     write32, write64, write_disposition, write_transfer_head,
@@ -38,7 +38,7 @@ cdef u8 filler[FILLER_BYTES]
 memset(filler, c"x", FILLER_BYTES)
 
 
-cdef class Producer(Link):
+cdef class BenchProducer(BenchLink):
     """Always: ``settled <= sent <= count``. Pre-settled messages count as settled."""
 
     def __init__(self, channel, what, remote_window, *, u32 run, u32 count, size_t body_bytes, u32 frame_bytes,
@@ -233,7 +233,7 @@ cdef class Producer(Link):
         self.settled += 1
 
 
-cdef class BoundedProducer(Producer):
+cdef class BoundedProducer(BenchProducer):
     """A producer with at most ``in_flight`` deliveries without an outcome."""
 
     def __init__(self, channel, what, remote_window, *, u32 in_flight, **options):
@@ -258,15 +258,15 @@ cdef class BoundedProducer(Producer):
 
     cdef void _count_sent(self, double now) noexcept:
         self.sent_at[self.sent] = now
-        Producer._count_sent(self, now)
+        BenchProducer._count_sent(self, now)
 
     cdef void _settle(self, u32 number, int state, double now) noexcept:
         if not self.outcomes[number]:
             self.took_s[number] = now - self.sent_at[number]
-        Producer._settle(self, number, state, now)
+        BenchProducer._settle(self, number, state, now)
 
 
-cdef class PacedProducer(Producer):
+cdef class PacedProducer(BenchProducer):
     """Sends at ``rate_per_s`` for ``seconds``, or until its ``companions`` are done if that takes longer.
 
     The timestamp of a message is the time at which this loop saw that the message was due. So a message that waits for
@@ -303,7 +303,7 @@ cdef class PacedProducer(Producer):
         return 0
 
     cdef bint _are_companions_done(self) except -1:
-        cdef Link companion
+        cdef BenchLink companion
         for companion in self.companions:
             if not companion.is_done:
                 return False

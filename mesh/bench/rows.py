@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One row. A figure of None does not apply. ``wrongs`` lists violations that a correct server never commits."""
 
     work: str
@@ -61,7 +61,7 @@ def round_all(value: Any) -> Any:
     return [round_all(each) for each in value] if isinstance(value, list) else value
 
 
-def show(rows: Sequence[Row], out: Output) -> None:
+def show(rows: Sequence[BenchRow], out: Output) -> None:
     if out.is_json:
         listed = [{"schema": f"amqpmesh.{out.schema}/1", **row.to_map()} for row in rows]
         click.echo(json.dumps(listed, ensure_ascii=False))

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 import click
 
 from mesh.bench import rows
-from mesh.bench.dialing import Place
+from mesh.bench.dial import BenchServer
 from mesh.bench.meter import Meter, check_pid
-from mesh.bench.rows import Row
-from mesh.bench.target import Addresses, Target
+from mesh.bench.rows import BenchRow
+from mesh.bench.target import BenchAddresses, BenchTarget
 from mesh.client.errors import MeshError
 from mesh.client.url import DEFAULT_PORTS, AmqpUrl
-from mesh.deploy.unwinding import ended_by_signals
+from mesh.deploy.signal_exit import ended_by_signals
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.output import Output
 from mesh.terminal.passwords import find_password
 
 
-def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
-    found: list[Row] = []
+def run(measure: Callable[[], Iterable[BenchRow]], out: Output) -> int:
+    found: list[BenchRow] = []
     with ended_by_signals():
         try:
             found.extend(measure())
@@ -35,7 +35,7 @@ def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
     return ExitCode.FAILED if wrongs else ExitCode.OK
 
 
-def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> Target:
+def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> BenchTarget:
     """Make the target for a router or broker that already runs. Raise UsageError."""
     if url.host is None or not url.address:
         raise click.UsageError("expected a URL with host and address: amqp://[user[:password]@]host[:port]/address")
@@ -43,9 +43,9 @@ def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> Ta
         raise click.UsageError(
             "unknown scheme amqps: benchmarks use plain text, expected the URL of an amqp:// listener"
         )
-    place = Place(url.host, url.port or DEFAULT_PORTS["amqp"], url.user, password_of(url))
+    place = BenchServer(url.host, url.port or DEFAULT_PORTS["amqp"], url.user, password_of(url))
     meter = Meter([check_pid(pid) for pid in pids]) if pids else None
-    return Target(place, place, meter, 1, Addresses(url.address, topic or url.address))
+    return BenchTarget(place, place, meter, 1, BenchAddresses(url.address, topic or url.address))
 
 
 def password_of(url: AmqpUrl) -> str | None:

@@ -13,25 +13,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mesh.bench.carrier import Carrier, Link, run
-from mesh.bench.consumer import Consumer
-from mesh.bench.dialing import Dialed, Place, dial, welcome
+from mesh.bench.bench_connection import BenchConnection, BenchLink, run
+from mesh.bench.consumer import BenchConsumer
+from mesh.bench.dial import BenchServer, Dialed, dial, welcome
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
-from mesh.bench.producer import BoundedProducer, Producer
-from mesh.bench.worker import STDIN, Step
+from mesh.bench.producer import BenchProducer, BoundedProducer
+from mesh.bench.worker import STDIN, WorkerReport
 from mesh.client.errors import TimedOut
 from mesh.terminal.figures import percentiles
 
 PRESETTLED, EACH = "presettled", "each"
 
 
-def produce(plan: Mapping[str, Any]) -> Iterator[Step]:
+def produce(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     mode = SEND_SETTLED if plan["mode"] == PRESETTLED else SEND_UNSETTLED
-    dialed = [dial(Place(**plan["place"]), [LinkPlan(address, False, mode)]) for address in plan["addresses"]]
+    dialed = [dial(BenchServer(**plan["place"]), [LinkPlan(address, False, mode)]) for address in plan["addresses"]]
     producers = [make_producer(each, plan) for each in dialed]
     carriers = carriers_of(dialed, producers)
-    yield Step({"ready": True})
+    yield WorkerReport({"ready": True})
     before_s = time.process_time()
     is_done = run(carriers, plan["stall_s"])
     used_s = time.process_time() - before_s
@@ -39,12 +39,12 @@ def produce(plan: Mapping[str, Any]) -> Iterator[Step]:
         if not producer.sent:
             raise TimedOut(f"no credit for {address} within {plan['stall_s']:g} s")
     ends = [producer.ended_at for producer in producers] if is_done else [carrier.moved_at for carrier in carriers]
-    yield Step({**count_sent(producers), "ended_at": max(ends), "cpu_s": used_s})
+    yield WorkerReport({**count_sent(producers), "ended_at": max(ends), "cpu_s": used_s})
     for each in dialed:
         each.close()
 
 
-def make_producer(dialed: Dialed, plan: Mapping[str, Any]) -> Producer:
+def make_producer(dialed: Dialed, plan: Mapping[str, Any]) -> BenchProducer:
     attached = dialed.attached[0]
     options = {
         "run": plan["run"],
@@ -58,11 +58,11 @@ def make_producer(dialed: Dialed, plan: Mapping[str, Any]) -> Producer:
     return (
         BoundedProducer(*link, in_flight=plan["in_flight"], **options)
         if plan.get("in_flight")
-        else Producer(*link, **options)
+        else BenchProducer(*link, **options)
     )
 
 
-def count_sent(producers: Sequence[Producer]) -> dict[str, Any]:
+def count_sent(producers: Sequence[BenchProducer]) -> dict[str, Any]:
     outcomes: Counter[str] = Counter()
     for producer in producers:
         outcomes.update(producer.outcomes_counted)
@@ -79,38 +79,38 @@ def count_sent(producers: Sequence[Producer]) -> dict[str, Any]:
     }
 
 
-def consume(plan: Mapping[str, Any]) -> Iterator[Step]:
+def consume(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     """Receive with ``connections`` receivers for each address; each receiver expects all messages."""
-    place = Place(**plan["place"])
+    place = BenchServer(**plan["place"])
     link_of = partial(LinkPlan, is_receiver=True, settle_mode=SEND_MIXED, is_lasting=plan.get("is_lasting", False))
     links = [link_of(address) for address in plan["addresses"] for _ in range(plan["connections"])]
     yield from receive([dial(place, [link]) for link in links], plan)
 
 
-def sink(plan: Mapping[str, Any]) -> Iterator[Step]:
+def sink(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     """Receive with one receiver, to which the sender connects."""
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
-    yield Step({"listening": True})
+    yield WorkerReport({"listening": True})
     yield from receive([welcome(listening)], plan)
 
 
-def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Step]:
+def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     consumers = [make_consumer(each, plan) for each in dialed]
     carriers = carriers_of(dialed, consumers)
-    yield Step({"ready": True})
+    yield WorkerReport({"ready": True})
     before_s = time.process_time()
     # A line from the parent says that the sender is done: messages that do not arrive soon are lost. Brokers may still
     # be busy with a burst, and silent for seconds.
     run(carriers, plan["stall_s"] * 2, STDIN, plan["stall_s"] / 2)
     used_s = time.process_time() - before_s
-    yield Step({**count(consumers), "cpu_s": used_s})
+    yield WorkerReport({**count(consumers), "cpu_s": used_s})
     # This step reads the line.
-    yield Step({"finished": True})
+    yield WorkerReport({"finished": True})
     for each in dialed:
         each.close()
 
 
-def carriers_of(dialed: Sequence[Dialed], links: Sequence[Link]) -> list[Carrier]:
+def carriers_of(dialed: Sequence[Dialed], links: Sequence[BenchLink]) -> list[BenchConnection]:
     carriers = [each.carrier() for each in dialed]
     for each, carrier, link in zip(dialed, carriers, links, strict=True):
         carrier.add(link, each.attached[0].peer_channel)
@@ -118,9 +118,9 @@ def carriers_of(dialed: Sequence[Dialed], links: Sequence[Link]) -> list[Carrier
     return carriers
 
 
-def make_consumer(dialed: Dialed, plan: Mapping[str, Any]) -> Consumer:
+def make_consumer(dialed: Dialed, plan: Mapping[str, Any]) -> BenchConsumer:
     attached = dialed.attached[0]
-    return Consumer(
+    return BenchConsumer(
         attached.channel,
         attached.plan.what,
         attached.next_incoming_id,
@@ -133,7 +133,7 @@ def make_consumer(dialed: Dialed, plan: Mapping[str, Any]) -> Consumer:
     )
 
 
-def count(consumers: Sequence[Consumer]) -> dict[str, Any]:
+def count(consumers: Sequence[BenchConsumer]) -> dict[str, Any]:
     return {
         "received": sum(each.received for each in consumers),
         "lost": sum(each.count - each.received for each in consumers),

@@ -1,6 +1,6 @@
 """AMQP values, written and read, for frames that are not sent per message, such as open, begin and attach.
 
-A described value is read as `Described`; a symbol and a string are both str. Spec: AMQP 1.0 [1.6].
+A described value is read as `DescribedValue`; a symbol and a string are both str. Spec: AMQP 1.0 [1.6].
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedValue:
     descriptor: Any
     value: Any
 
@@ -67,7 +67,7 @@ def _sized(constructor: int, data: bytes) -> bytes:
 
 
 # Read
-class Reader:
+class ValueReader:
     """Always: no byte past ``end`` is read."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -82,7 +82,7 @@ class Reader:
         if depth == 0:
             raise Malformed("not AMQP 1.0: values nested too deeply")
         if constructor == 0x00:
-            return Described(self.value(depth - 1), self.value(depth - 1))
+            return DescribedValue(self.value(depth - 1), self.value(depth - 1))
         if constructor in _FIXED:
             size, read = _FIXED[constructor]
             return read(self._take(size))
@@ -91,7 +91,7 @@ class Reader:
             return decode(self._take(self._number(width)))
         if constructor in _COMPOUND:
             width, make = _COMPOUND[constructor]
-            return make(Reader(self._take(self._number(width))), width, depth)
+            return make(ValueReader(self._take(self._number(width))), width, depth)
         raise Malformed(f"not AMQP 1.0: unknown constructor 0x{constructor:02x}")
 
     def items(self, width: int, depth: int) -> list[Any]:
@@ -119,16 +119,16 @@ class Reader:
         return taken
 
 
-def _list(reader: Reader, width: int, depth: int) -> Any:
+def _list(reader: ValueReader, width: int, depth: int) -> Any:
     return reader.items(width, depth)
 
 
-def _map(reader: Reader, width: int, depth: int) -> Any:
+def _map(reader: ValueReader, width: int, depth: int) -> Any:
     items = reader.items(width, depth)
     return [tuple(items[at : at + 2]) for at in range(0, len(items), 2)]
 
 
-def _array(reader: Reader, width: int, depth: int) -> Any:
+def _array(reader: ValueReader, width: int, depth: int) -> Any:
     return reader.array(width, depth)
 
 
@@ -181,7 +181,7 @@ _SIZED: dict[int, tuple[int, Callable[[bytes], Any]]] = {
     0xB1: (4, _text),
     0xB3: (4, _text),
 }
-_COMPOUND: dict[int, tuple[int, Callable[[Reader, int, int], Any]]] = {
+_COMPOUND: dict[int, tuple[int, Callable[[ValueReader, int, int], Any]]] = {
     0xC0: (1, _list),
     0xD0: (4, _list),
     0xC1: (1, _map),

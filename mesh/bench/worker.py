@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from mesh.bench.leash import leash
+from mesh.bench.orphan_guard import leash
 from mesh.client.errors import MeshError
 from mesh.terminal.failure import as_failure
 
@@ -29,21 +29,21 @@ ROLES = {
     "sink": "mesh.bench.sides",
     "pair": "mesh.bench.pair",
     "forward_bytes": "mesh.bench.pair",
-    "hold_connections": "mesh.bench.crowd",
-    "hold_links": "mesh.bench.crowd",
+    "hold_connections": "mesh.bench.idle_connections",
+    "hold_links": "mesh.bench.idle_connections",
 }
 BEAT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkerReport:
     """A report. ``keeper`` is called every second until the parent goes on, so that idle connections stay alive."""
 
     told: dict[str, Any]
     keeper: Any = None
 
 
-Steps = Iterator[Step]
+Steps = Iterator[WorkerReport]
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
         return
 
 
-def keep(step: Step) -> None:
+def keep(step: WorkerReport) -> None:
     while step.keeper is not None and not select.select([STDIN], [], [], BEAT_S)[0]:
         step.keeper()
 

@@ -1,7 +1,7 @@
 """The certificates of a mesh: a CA, one certificate for each node, and certificates for operators and clients."""
 
 from mesh.certs.errors import CertsError
-from mesh.certs.exporting import export_pem, export_pkcs12
+from mesh.certs.export import export_pem, export_pkcs12
 from mesh.certs.pki import (
     NodeRequest,
     ensure_operator,

@@ -14,7 +14,7 @@ from wire.section_split import SectionSplitter
 MAX_HELD_BYTES = 256 * 1024 * 1024
 
 
-class BodyKeeper(Protocol):
+class BodySink(Protocol):
     """Takes the body of one message piece by piece. Raises BodyNotKept when the body cannot be kept."""
 
     def take(self, piece: bytes) -> None: ...
@@ -121,10 +121,10 @@ def cannot_write(error: OSError, path: Path) -> BodyNotKept:
     return BodyNotKept(f"cannot write {error.filename or path}: {error.strerror}")
 
 
-class Arrival:
+class MessageAssembly:
     """Collects one message from the first piece to the last."""
 
-    def __init__(self, keep: Callable[[], BodyKeeper]) -> None:
+    def __init__(self, keep: Callable[[], BodySink]) -> None:
         self._keeper = keep()
         self._splitter = SectionSplitter(self._keeper.take)
 

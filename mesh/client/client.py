@@ -10,9 +10,9 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-from mesh.client.bodies import BodyKeeper, HeldBody
+from mesh.client.bodies import BodySink, HeldBody
 from mesh.client.errors import MeshError, TimedOut, Unreachable
-from mesh.client.links import LinkRefused, Receiver, Sender
+from mesh.client.links import LinkRefusedError, Receiver, Sender
 from mesh.client.server import CONNECTOR
 from wire import terminus
 from wire.core import DirtyEndpoints
@@ -54,7 +54,7 @@ class Client:
     async def sender(
         self, address: str | None, *, is_presettled: bool = False, timeout_s: float = ATTACH_TIMEOUT_S
     ) -> Sender:
-        """Attach a sender; address None means the anonymous terminus. Raises LinkRefused, TimedOut."""
+        """Attach a sender; address None means the anonymous terminus. Raises LinkRefusedError, TimedOut."""
         link = self._ready_session().sender(self._link_name())
         link.set_source(terminus.source(None))
         link.set_target(terminus.target(address))
@@ -72,10 +72,10 @@ class Client:
         is_browsing: bool = False,
         selector: str | None = None,
         subscription: str | None = None,
-        keep_body: Callable[[], BodyKeeper] = HeldBody,
+        keep_body: Callable[[], BodySink] = HeldBody,
         timeout_s: float = ATTACH_TIMEOUT_S,
     ) -> Receiver:
-        """Attach a receiver; address None asks the peer for a dynamic address. Raises LinkRefused, TimedOut.
+        """Attach a receiver; address None asks the peer for a dynamic address. Raises LinkRefusedError, TimedOut.
 
         ``subscription`` with our container-id names a durable subscription, which stays when the receiver is closed.
         """
@@ -88,7 +88,7 @@ class Client:
     async def recall(self, subscription: str, address: str, *, timeout_s: float = ATTACH_TIMEOUT_S) -> Receiver:
         """Attach to an existing durable subscription by name, in order to inspect or end the subscription. [2.6.3]
 
-        ``address`` is the address that the subscription is expected to be for. Raises LinkRefused, TimedOut.
+        ``address`` is the address that the subscription is expected to be for. Raises LinkRefusedError, TimedOut.
         """
         link = self._ready_session().receiver(subscription)
         receiver = Receiver(self, link, address, credit=0, is_kept=True)
@@ -195,7 +195,7 @@ class Client:
             case LinkEstablished(link):
                 self._on_established(link)
             case LinkDetached(link, _, error):
-                link.owner.fail(LinkRefused(error, link.owner.purpose))
+                link.owner.fail(LinkRefusedError(error, link.owner.purpose))
                 link.close()
 
     def _on_established(self, link: Link) -> None:

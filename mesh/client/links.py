@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mesh.client.bodies import Arrival, BodyKeeper, HeldBody
+from mesh.client.bodies import BodySink, HeldBody, MessageAssembly
 from mesh.client.errors import MeshError
 from wire import delivery as deliveries
 from wire.delivery import Outcome
@@ -26,7 +26,7 @@ REFUSALS_TO_MEND = {
 UNAVAILABLE_TO_MEND = "the topology declares the address `unavailable`: give the address another type."
 
 
-class LinkRefused(MeshError):
+class LinkRefusedError(MeshError):
     """The peer refused or detached a link; ``condition`` is the AMQP error condition."""
 
     def __init__(self, error: AmqpError | None, what: str) -> None:
@@ -37,7 +37,7 @@ class LinkRefused(MeshError):
         self.condition = condition
 
 
-class Waits(Protocol):
+class ConnectionWaits(Protocol):
     """The part of a connection that links need."""
 
     async def wait_for(self, holds: Callable[[], bool]) -> None:
@@ -61,7 +61,7 @@ class Received:
 class Sender:
     """An outgoing link. ``send`` waits for credit and returns a future for the outcome."""
 
-    def __init__(self, waits: Waits, link: OutgoingLink, address: str | None, is_presettled: bool) -> None:
+    def __init__(self, waits: ConnectionWaits, link: OutgoingLink, address: str | None, is_presettled: bool) -> None:
         self._waits = waits
         self._link = link
         self.address = address
@@ -162,11 +162,11 @@ class Receiver:
 
     def __init__(
         self,
-        waits: Waits,
+        waits: ConnectionWaits,
         link: IncomingLink,
         address: str | None,
         credit: int,
-        keep_body: Callable[[], BodyKeeper] = HeldBody,
+        keep_body: Callable[[], BodySink] = HeldBody,
         *,
         is_kept: bool = False,
     ) -> None:
@@ -178,7 +178,7 @@ class Receiver:
         self._is_kept = is_kept
         self._credit = credit
         self._keep_body = keep_body
-        self._arrival: Arrival | None = None
+        self._arrival: MessageAssembly | None = None
         """The delivery that is not complete yet."""
         self._arrived: deque[Received] = deque()
         self.error: MeshError | None = None
@@ -248,7 +248,7 @@ class Receiver:
         if self._arrival is None and not deliveries.is_partial(pointer):
             self._on_complete(pointer, data, None)
             return
-        self._arrival = self._arrival or Arrival(self._keep_body)
+        self._arrival = self._arrival or MessageAssembly(self._keep_body)
         while data:
             self._arrival.feed(data)
             self.on_moved()

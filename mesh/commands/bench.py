@@ -14,7 +14,7 @@ from mesh.terminal.output import Output
 from mesh.terminal.units import DURATION, RATE, SIZE
 
 if TYPE_CHECKING:
-    from mesh.bench.forward import Work
+    from mesh.bench.forward import ForwardLoad
     from mesh.client.url import AmqpUrl
 
 MODES = ("unsettled", "presettled", "each")
@@ -127,7 +127,7 @@ def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
     from mesh.bench import forward, session
 
     check(url, pids, options, options["routers"])
-    order = forward.Order(
+    order = forward.ForwardBenchRequest(
         messages=options["messages"],
         window=options["window"],
         repeat=options["repeat"],
@@ -143,15 +143,15 @@ def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
     return session.run(lambda: forward.measure(target, session.name_of(url), works, order, out), out)
 
 
-def works_of(options: dict[str, Any], *, is_url: bool) -> list[Work]:
+def works_of(options: dict[str, Any], *, is_url: bool) -> list[ForwardLoad]:
     """Return the standard rows, or every combination of the options given."""
-    from mesh.bench.forward import STANDARD, Work
+    from mesh.bench.forward import STANDARD, ForwardLoad
 
     asked = [options[name] for name in ("modes", "bodies", "routers", "consumers")]
     if not is_url and not any(asked):
         return list(STANDARD)
     return [
-        Work(mode, body, routers, options["consumers"] or 0)
+        ForwardLoad(mode, body, routers, options["consumers"] or 0)
         for routers in options["routers"] or (1,)
         for body in options["bodies"] or (100,)
         for mode in options["modes"] or MODES[:1]
@@ -205,7 +205,7 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 
     check(url, pids, options, options["routers"] != (1,))
     check_latency(options, typed("stream_bytes", "stream_rate"))
-    order = latency.Order(
+    order = latency.LatencyBenchRequest(
         rate_per_s=options["rate"],
         seconds=options["seconds"],
         repeat=options["repeat"],
@@ -276,7 +276,7 @@ def broker_command(
     from mesh.bench import broker, session
 
     wanted = kinds_of(kinds, url, pids, topic)
-    order = broker.Order(
+    order = broker.BrokerBenchRequest(
         options["messages"],
         options["body"],
         options["in_flight"],
@@ -321,17 +321,17 @@ def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **opt
       amqpmesh bench links
       amqpmesh bench links --links 10000 --connections 1 --json
     """
-    from mesh.bench import holding, session
+    from mesh.bench import idle_links, session
 
     check(url, pids, options, False)
-    order = holding.LinksOrder(
+    order = idle_links.LinksBenchRequest(
         options["links"], options["per_session"], options["connections"], options["is_tls"], options["stall_s"]
     )
     if url is None:
-        return session.run(lambda: holding.measure_our_links(order, out), out)
+        return session.run(lambda: idle_links.measure_our_links(order, out), out)
     target = session.target_at(url, pids)
     name = session.name_of(url)
-    return session.run(lambda: [holding.measure_links(target, name, order, out, is_shared=True)], out)
+    return session.run(lambda: [idle_links.measure_links(target, name, order, out, is_shared=True)], out)
 
 
 @command.command("connections", context_settings={"show_default": True})
@@ -348,15 +348,15 @@ def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...],
       amqpmesh bench connections
       amqpmesh bench connections --connections 500 --url amqp://localhost/orders --pid 4711
     """
-    from mesh.bench import holding, session
+    from mesh.bench import idle_links, session
 
     check(url, pids, options, False)
-    order = holding.ConnectionsOrder(options["connections"], options["is_tls"], options["stall_s"])
+    order = idle_links.ConnectionsBenchRequest(options["connections"], options["is_tls"], options["stall_s"])
     if url is None:
-        return session.run(lambda: holding.measure_our_connections(order, out), out)
+        return session.run(lambda: idle_links.measure_our_connections(order, out), out)
     target = session.target_at(url, pids)
     name = session.name_of(url)
-    return session.run(lambda: [holding.measure_connections(target, name, order, out)], out)
+    return session.run(lambda: [idle_links.measure_connections(target, name, order, out)], out)
 
 
 def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], has_routers: object) -> None:

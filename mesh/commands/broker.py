@@ -14,7 +14,7 @@ from mesh.terminal.options import output_options, topology_option
 from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
-    from mesh.operations.broker_control import Site
+    from mesh.operations.broker_control import QueueSite
 
 broker_option = click.option(
     "--broker",
@@ -326,7 +326,7 @@ def redrive_some(
     tell_totals(found, out, fields, lambda messages: f"moved {messages} from {queue} to {where}")
 
 
-def described(address: str, subscriber: str | None, sites: Sequence[Site]) -> str:
+def described(address: str, subscriber: str | None, sites: Sequence[QueueSite]) -> str:
     whose = f"the subscription of {subscriber} to " if subscriber is not None else ""
     return f"{whose}{address} on {', '.join(site.broker for site in sites)}"
 
@@ -344,7 +344,7 @@ def is_attended() -> bool:
     return sys.stdin.isatty()
 
 
-def refuse_shared_count(address: str, sites: Sequence[Site], count: int | None) -> None:
+def refuse_shared_count(address: str, sites: Sequence[QueueSite], count: int | None) -> None:
     if count is not None and len(sites) > 1:
         names = ", ".join(site.broker for site in sites)
         raise click.UsageError(f"{address} is spread over {names}: -c needs --broker with one of them")

@@ -28,7 +28,7 @@ def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Out
       amqpmesh check topologies/ring_4.yml
       amqpmesh check --json
     """
-    from mesh.deploy.running import change_note
+    from mesh.deploy.running_processes import change_note
     from mesh.terminal.topology_file import load_file, locate
 
     path = locate(file or topology_path)

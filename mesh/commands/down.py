@@ -26,7 +26,7 @@ def command(topology_path: Path | None, out: Output) -> None:
     Example:
       amqpmesh down -t topologies/ring_4.yml
     """
-    from mesh.deploy.running import stop_mesh
+    from mesh.deploy.running_processes import stop_mesh
 
     stopped: dict[str, int] = {}
     asked = workdirs(topology_path)
@@ -48,7 +48,7 @@ def workdirs(topology_path: Path | None) -> list[WorkDir]:
     under an old name are stopped. If the file is invalid, all meshes that run in the file's folder are stopped: a mesh
     must be stoppable whatever happened to the file.
     """
-    from mesh.deploy.running import find_running, living, started_from
+    from mesh.deploy.running_processes import find_running, living, started_from
     from mesh.deploy.workdir import WorkDir
     from mesh.terminal.topology_file import TopologyInvalid, load_topology, locate
 
@@ -67,7 +67,7 @@ def workdirs(topology_path: Path | None) -> list[WorkDir]:
 
 
 def what_else_runs(own: WorkDir) -> str:
-    from mesh.deploy.running import find_running, started_from
+    from mesh.deploy.running_processes import find_running, started_from
 
     others = find_running(own.root.parent.parent)
     if not others:

@@ -13,7 +13,7 @@ from mesh.terminal.output import Output
 from mesh.terminal.units import DURATION
 
 if TYPE_CHECKING:
-    from mesh.drills.against import Against
+    from mesh.drills.running_mesh import RunningMesh
 
 NEEDS_AGAINST = {"fault": "--fault", "heal": "--heal", "proof": "--proof", "lasts_s": "--for"}
 LASTS_S = 10.0
@@ -57,16 +57,16 @@ def command(file: Path, seed: int | None, out: Output, **options: Any) -> int:
       amqpmesh drill my_drill.yml --against amqp://a.example,amqp://c.example \\
           --fault 'ssh b.example systemctl kill -s KILL amqpmesh@r2' --for 20s
     """
-    from mesh.drills.keeping import Places
-    from mesh.drills.run import Order, run
+    from mesh.drills.report_folder import ReportPaths
+    from mesh.drills.run import DrillRequest, run
 
-    places = Places(options["output"], options["html"], options["junit"])
+    places = ReportPaths(options["output"], options["html"], options["junit"])
     where = (file, options["topology_path"], seed, places, _against(options))
-    return run(Order(*where, is_link_log_reported=options["link_logs"], is_preferred=is_typed()), out)
+    return run(DrillRequest(*where, is_link_log_reported=options["link_logs"], is_preferred=is_typed()), out)
 
 
-def _against(options: dict[str, Any]) -> Against | None:
-    from mesh.drills.against import Against
+def _against(options: dict[str, Any]) -> RunningMesh | None:
+    from mesh.drills.running_mesh import RunningMesh
 
     if options["against"] is None:
         given = [option for name, option in NEEDS_AGAINST.items() if options[name] is not None]
@@ -83,4 +83,4 @@ def _against(options: dict[str, Any]) -> Against | None:
     if not all(urls):
         raise click.UsageError(f"--against {options['against']!r} has an empty URL")
     requests = requests_to(urls, options)
-    return Against(requests, options["fault"], options["heal"], options["proof"], options["lasts_s"] or LASTS_S)
+    return RunningMesh(requests, options["fault"], options["heal"], options["proof"], options["lasts_s"] or LASTS_S)

@@ -14,7 +14,7 @@ from mesh.terminal.output import Output
 from mesh.terminal.units import DURATION
 
 if TYPE_CHECKING:
-    from mesh.messages.receiving import ReceiveOrder
+    from mesh.messages.receiver import ReceiveRequest
 
 
 def checked_format(_ctx: click.Context, _option: click.Parameter, template: str) -> str:
@@ -111,15 +111,15 @@ def command(out: Output, unsubscribe: bool, **options: Any) -> int:
       amqpmesh receive 'news.#' --durable laptop --unsubscribe
       amqpmesh receive prices.tea --ready-file ready &
     """
-    from mesh.messages import receiving
+    from mesh.messages import receiver
 
-    order = receiving.ReceiveOrder(**{field.name: options[field.name] for field in fields(receiving.ReceiveOrder)})
+    order = receiver.ReceiveRequest(**{field.name: options[field.name] for field in fields(receiver.ReceiveRequest)})
     request = make_request(options)
     check_subscription(order, request.url.address, unsubscribe=unsubscribe)
-    return receiving.run_unsubscribe(request, order, out) if unsubscribe else receiving.run(request, order, out)
+    return receiver.run_unsubscribe(request, order, out) if unsubscribe else receiver.run(request, order, out)
 
 
-def check_subscription(order: ReceiveOrder, address: str, *, unsubscribe: bool) -> None:
+def check_subscription(order: ReceiveRequest, address: str, *, unsubscribe: bool) -> None:
     if order.subscription is None:
         if unsubscribe:
             raise click.UsageError("--unsubscribe needs --durable NAME, the subscription to delete")

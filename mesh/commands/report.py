@@ -79,8 +79,8 @@ def _of_logs(options: dict[str, Any], out: Output) -> int:
 
 
 def _of_tables(options: dict[str, Any], out: Output) -> int:
-    from linklogs.asked import zone_of
-    from mesh.reports.from_tables import run
+    from linklogs.time_options import zone_of
+    from mesh.reports.tables_report import run
 
     for name, option in OF_LOGS.items():
         if is_typed(name):

@@ -103,28 +103,28 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
       tail -f access.log | amqpmesh send logs -l --presettled
       amqpmesh receive rpc.add --outcome reject -c 1 & amqpmesh send rpc.add -m x --expect rejected
     """
-    from mesh.messages import sending
+    from mesh.messages import sender
 
     bodies = choose_bodies(text, file, lines, size, options)
     if text is not None and text.isdigit() and options["count"] is None:
         out.say(f"note: the text {text} is sent as the message; the option -c {text} sends {text} messages")
     request = make_request(options)
-    order = sending.SendOrder(
+    order = sender.SendRequest(
         bodies=bodies,
         count=options["count"] or (None if lines or options["duration_s"] else 1),
         rate_per_s=options["rate"],
         duration_s=options["duration_s"],
-        template=sending.make_template(options),
+        template=sender.make_template(options),
         is_presettled=options["presettled"],
         timeout_s=options["timeout_s"],
         expect=options["expect"],
     )
-    return sending.run(request, order, out)
+    return sender.run(request, order, out)
 
 
 def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, options: dict[str, Any]) -> Any:
     """Return an endless iterator of bodies, or with -l an iterator of the lines of stdin. Raises UsageError."""
-    from mesh.messages import sending
+    from mesh.messages import sender
     from mesh.messages.large_body import filler, read_body
 
     given = [name for name, value in (("-m", text), ("-f", file), ("-s", size)) if value is not None]
@@ -132,14 +132,14 @@ def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, op
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} each give the message: expected only one of them")
     if lines:
-        return sending.stdin_lines()
+        return sender.stdin_lines()
     if text is not None:
-        return sending.endless(text)
+        return sender.endless(text)
     if file is not None:
-        return sending.endless(sized("-f", lambda: read_body(file)))
+        return sender.endless(sized("-f", lambda: read_body(file)))
     if size is None and options["count"] is None and options["duration_s"] is None:
         raise click.UsageError("expected a message: -m TEXT, -f FILE, -l (lines of stdin) or -s SIZE")
-    return sending.endless(sized("-s", lambda: filler(100 if size is None else size)))
+    return sender.endless(sized("-s", lambda: filler(100 if size is None else size)))
 
 
 def sized(option: str, make: Callable[[], Any]) -> Any:

@@ -96,7 +96,7 @@ def command(
       amqpmesh simulate --routers 1000 --duration 60s --json
     """
     from mesh.simulation import run
-    from mesh.simulation.simulation import Order
+    from mesh.simulation.simulation import SimulationRequest
 
     if routers is not None and topology_path is not None and is_typed():
         raise click.UsageError("--routers makes a random topology: -t is not allowed with it")
@@ -113,7 +113,7 @@ def command(
             f"--duration {options['duration_s']:g}s is over before the first fault, in {period_s:g}s: nothing would be "
             "tried; a longer one, a shorter --every, or --faults none"
         )
-    order = Order(topology=topology, faults=faults, period_s=period_s, **options)
+    order = SimulationRequest(topology=topology, faults=faults, period_s=period_s, **options)
     return run.run(order, out, is_measured=is_measured)
 
 

@@ -39,7 +39,7 @@ def check_all(directory: Path, out: Output) -> None:
       amqpmesh store check data/b1
       amqpmesh store check data/b1 --json | jq .findings
     """
-    from broker.store.checking import check
+    from broker.store.store_check import check
     from mesh.operations.store_report import tell, told
 
     with told():
@@ -61,8 +61,8 @@ def dump_all(directory: Path, address: str | None, out: Output) -> None:
     Example:
       amqpmesh store dump data/b1 -a orders > orders.jsonl
     """
-    from broker.store.dumping import stored_messages
-    from broker.store.reading import reading
+    from broker.store.dump import stored_messages
+    from broker.store.read_store import reading
     from mesh.operations.store_report import message_map, told
 
     with told(), reading(directory) as store:
@@ -82,7 +82,7 @@ def compact_it(directory: Path, out: Output) -> None:
     Example:
       amqpmesh store compact data/b1
     """
-    from broker.store.compacting import compact
+    from broker.store.compaction import compact
     from mesh.operations.store_report import told
 
     with told():
@@ -145,7 +145,7 @@ def salvage_it(directory: Path, copy: Path, out: Output) -> None:
     Example:
       amqpmesh store salvage data/b1 data/b1-salvaged
     """
-    from broker.store.salvaging import salvage
+    from broker.store.store_salvage import salvage
     from mesh.operations.store_report import tell_salvaged, told
 
     with told():

@@ -41,5 +41,5 @@ def command(
     """
     from mesh.deploy import up
 
-    order = up.UpOrder(topology_path, detach, no_wait, timeout_s, report_fd)
+    order = up.UpRequest(topology_path, detach, no_wait, timeout_s, report_fd)
     return up.run(order, out)

@@ -74,7 +74,7 @@ def write(
     topology_path: Path | None, name: str, secret: str | None, send: tuple[str, ...], receive: tuple[str, ...]
 ) -> tuple[Path, bool]:
     from addressing.errors import TopologyErrors
-    from addressing.topology.editing import set_user
+    from addressing.topology.edits import set_user
     from mesh.terminal.topology_file import TopologyInvalid, locate
 
     path = locate(topology_path)

@@ -81,7 +81,7 @@ class BrokerKind(NodeKind):
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
     ) -> None:
         from broker.run import run_broker
-        from broker.store.judging import StoreDamaged
+        from broker.store.judgement import StoreDamagedError
         from mesh.deploy.store_failure import damaged_store
 
         async def on_broker_started(broker: BrokerNode) -> None:
@@ -89,7 +89,7 @@ class BrokerKind(NodeKind):
 
         try:
             await run_broker(topology, name, files, stop, on_broker_started)
-        except StoreDamaged as damage:
+        except StoreDamagedError as damage:
             raise damaged_store(damage, f"{name}: ") from None
 
     def probes(self, topology: Topology, token: str) -> Sequence[Trip]:

@@ -66,7 +66,7 @@ class ControlServer:
             return {"ok": False, "error": str(error)}
 
 
-class Refused(OSError):
+class RequestRefused(OSError):
     """The node refused a request; the message is the node's own error text."""
 
 
@@ -98,7 +98,7 @@ def decode(line: bytes, op: str) -> Any:
         raise ConnectionResetError("the node closed its control socket")
     answer = json.loads(line)
     if not answer["ok"]:
-        raise Refused(answer["error"])
+        raise RequestRefused(answer["error"])
     return answer[op]
 
 

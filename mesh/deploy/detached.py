@@ -21,7 +21,7 @@ from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 
 
-class Report:
+class StartReport:
     """The supervisor's end of the pipe. The supervisor goes on when nobody reads the pipe any more."""
 
     def __init__(self, descriptor: int) -> None:

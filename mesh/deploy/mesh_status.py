@@ -19,7 +19,7 @@ class NodeState(StrEnum):
     DOWN = "down"
 
 
-class Phase(StrEnum):
+class MeshPhase(StrEnum):
     STARTING = "starting"
     LINKING = "linking"
     PROBING = "probing"
@@ -44,14 +44,14 @@ class NodeStatus:
 @dataclass(frozen=True, slots=True)
 class MeshStatus:
     mesh: str
-    phase: Phase
+    phase: MeshPhase
     nodes: tuple[NodeStatus, ...]
     detail: str = ""
 
     @classmethod
     def from_map(cls, fields: Mapping[str, Any]) -> MeshStatus:
         nodes = tuple(NodeStatus(**{**node, "state": NodeState(node["state"])}) for node in fields["nodes"])
-        return cls(fields["mesh"], Phase(fields["phase"]), nodes, fields["detail"])
+        return cls(fields["mesh"], MeshPhase(fields["phase"]), nodes, fields["detail"])
 
     def to_map(self) -> dict[str, Any]:
         """Return the document of `up --json`, which is also the supervisor's answer at the control socket."""

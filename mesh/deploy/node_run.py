@@ -19,7 +19,7 @@ from mesh.deploy.control import ControlServer, Handler
 from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kinds import NODE_KINDS, kind_of, node_names
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.running import node_pid
+from mesh.deploy.running_processes import node_pid
 from mesh.deploy.sd_notify import notify
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import WorkDir

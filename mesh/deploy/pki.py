@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from addressing.topology.model import Topology
 from mesh.deploy.node_kinds import all_nodes, kind_of
-from mesh.deploy.running import option_for
+from mesh.deploy.running_processes import option_for
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
 from wire.node_files import NodeCertificate, key_path_of

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.running import find_running
+from mesh.deploy.running_processes import find_running
 
 OWNER = "owner.pid"
 

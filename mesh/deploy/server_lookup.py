@@ -10,9 +10,9 @@ import click
 from addressing.topology.model import Listener, Topology
 from mesh.client.server import Server
 from mesh.client.url import DEFAULT_PORTS
-from mesh.deploy.running import change_note, living, option_for
+from mesh.deploy.running_processes import change_note, living, option_for
 from mesh.deploy.workdir import WorkDir
-from mesh.terminal.connection_options import Request
+from mesh.terminal.connection_options import ConnectionRequest
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 from mesh.terminal.passwords import find_password
@@ -25,7 +25,7 @@ LOCAL_HOST = "localhost"
 REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def find_server(request: Request) -> Server:
+def find_server(request: ConnectionRequest) -> Server:
     url = request.url
     topology = find_topology_for(request)
     listener = None if topology is None else find_listener(topology, url.host, url.port, url.scheme)
@@ -45,7 +45,7 @@ def find_server(request: Request) -> Server:
     return Server(host, port, tls, sasl, warning=warning, fix=fix)
 
 
-def find_topology_for(request: Request) -> Topology | None:
+def find_topology_for(request: ConnectionRequest) -> Topology | None:
     """Return the topology that the option names, or the topology nearby, if any.
 
     Raises TopologyInvalid for an invalid topology, unless the topology is only nearby and the URL names the server.
@@ -66,7 +66,7 @@ def local_hosts(listener: Listener) -> tuple[str, ...]:
     return (listener.host, REACHABLE.get(listener.host, listener.host), LOCAL_HOST, "127.0.0.1", "::1")
 
 
-def fix_not_running(request: Request, topology: Topology) -> str:
+def fix_not_running(request: ConnectionRequest, topology: Topology) -> str:
     option = option_for(request.topology_path)
     return f"{topology.mesh} does not run here; start it with `amqpmesh up --detach{option}`."
 
@@ -104,7 +104,7 @@ def issued_ca(topology: Topology | None, listener: Listener | None) -> Path | No
     return ca if ca.exists() else None
 
 
-def tls_context(request: Request, mesh_ca: Path | None) -> ssl.SSLContext:
+def tls_context(request: ConnectionRequest, mesh_ca: Path | None) -> ssl.SSLContext:
     try:
         return client_context(
             request.ca or mesh_ca, request.cert, request.key, verifies_certificate=not request.is_insecure
@@ -113,7 +113,7 @@ def tls_context(request: Request, mesh_ca: Path | None) -> ssl.SSLContext:
         raise CommandFailed(str(error)) from None
 
 
-def login(request: Request, host: str) -> SaslClientSettings:
+def login(request: ConnectionRequest, host: str) -> SaslClientSettings:
     user = request.user or request.url.user
     password = password_of(request, user)
     if password is not None and user is None:
@@ -130,7 +130,7 @@ def note_on_login(sasl: SaslClientSettings) -> str | None:
     )
 
 
-def password_of(request: Request, user: str | None) -> str | None:
+def password_of(request: ConnectionRequest, user: str | None) -> str | None:
     """Return the password from the URL, the file, the environment or the terminal; None if there is no password.
 
     A password in the URL counts only for the user in the URL. A user with a certificate is not asked for a password.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from broker.store.judging import StoreDamaged
+from broker.store.judgement import StoreDamagedError
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 
 
-def damaged_store(damage: StoreDamaged, prefix: str = "") -> CommandFailed:
+def damaged_store(damage: StoreDamagedError, prefix: str = "") -> CommandFailed:
     """Return the failure, with the remedy in the message itself: the log of a node shows only the message.
 
     ``prefix`` stands before the message, such as ``b1: ``.

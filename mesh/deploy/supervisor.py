@@ -21,7 +21,7 @@ from typing import Protocol
 from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy.backoff import Backoff
 from mesh.deploy.control import ask_async
-from mesh.deploy.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
+from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_process import NodeProcess
 from mesh.deploy.pid_file import PidFile
@@ -30,7 +30,7 @@ from mesh.deploy.supervisor_log import NodeDied, NodeStarted, NodeStopped, Phase
 from mesh.deploy.workdir import WRITER, WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
-from wire.log import Log
+from wire.log import EventLog
 
 
 class Readiness(Protocol):
@@ -55,7 +55,7 @@ class Supervisor:
         plan: Sequence[NodePlan],
         readiness: Readiness,
         observe: Callable[[MeshStatus], None],
-        log: Log,
+        log: EventLog,
         *,
         is_recorded: bool = False,
     ) -> None:
@@ -67,7 +67,7 @@ class Supervisor:
         self._readiness = readiness
         self._observe = observe
         self._log = log
-        self._phase = Phase.STARTING
+        self._phase = MeshPhase.STARTING
         self._detail = ""
         self._nodes = {node.name: NodeStatus(node.name, node.kind.name, NodeState.STARTING) for node in plan}
         self._processes = {node.name: self._process(*node.kind.command(node.name), name=node.name) for node in plan}
@@ -93,9 +93,9 @@ class Supervisor:
         stopped = self._task(stop.wait())
         try:
             await self._wait_stopped(stopped, tasks)
-            return self._phase is Phase.READY
+            return self._phase is MeshPhase.READY
         except MeshError as error:
-            self._enter(Phase.FAILED, error.message)
+            self._enter(MeshPhase.FAILED, error.message)
             raise
         finally:
             await self._stop_all([*tasks, stopped])
@@ -116,7 +116,7 @@ class Supervisor:
         while True:
             exit_code = await self._run_once(name)
             cause = self._processes[name].death_sentence(exit_code)
-            if self._phase is not Phase.READY and not is_patient:
+            if self._phase is not MeshPhase.READY and not is_patient:
                 self._update(name, state=NodeState.DOWN, pid=None, detail=cause)
                 own = exit_code == ExitCode.STORE_DAMAGED
                 code = ExitCode.STORE_DAMAGED if own else ExitCode.FAILED
@@ -177,13 +177,13 @@ class Supervisor:
         try:
             async with asyncio.timeout(timeout_s):
                 await wait_until(self._are_all_up)
-                self._enter(Phase.LINKING)
+                self._enter(MeshPhase.LINKING)
                 await self._readiness.wait_linked()
-                self._enter(Phase.PROBING)
+                self._enter(MeshPhase.PROBING)
                 await self._readiness.wait_probed()
         except TimeoutError:
             raise TimedOut(f"not ready after {timeout_s:g} s: {self._missing()}") from None
-        self._enter(Phase.READY)
+        self._enter(MeshPhase.READY)
 
     async def _are_all_up(self) -> bool:
         return all(node.state is NodeState.UP for node in self._nodes.values())
@@ -193,8 +193,8 @@ class Supervisor:
         return f"{', '.join(late)} not started" if late else self._readiness.missing()
 
     async def _stop_all(self, tasks: Sequence[asyncio.Task[object]]) -> None:
-        if self._phase is not Phase.FAILED:
-            self._enter(Phase.STOPPING)
+        if self._phase is not MeshPhase.FAILED:
+            self._enter(MeshPhase.STOPPING)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -202,8 +202,8 @@ class Supervisor:
             await asyncio.gather(*(self._stop(node.name) for node in self._plan if node.kind.rank == rank))
         if self._writer is not None:
             await self._writer.stop()
-        if self._phase is Phase.STOPPING:
-            self._enter(Phase.STOPPED)
+        if self._phase is MeshPhase.STOPPING:
+            self._enter(MeshPhase.STOPPED)
 
     async def _stop(self, name: str) -> None:
         if self._processes[name].pid is not None:
@@ -221,7 +221,7 @@ class Supervisor:
         self._nodes[name] = replace(self._nodes[name], **changes)  # type: ignore[arg-type]
         self._observe(self.snapshot())
 
-    def _enter(self, phase: Phase, detail: str = "") -> None:
+    def _enter(self, phase: MeshPhase, detail: str = "") -> None:
         self._phase, self._detail = phase, detail
-        self._log.emit(StartFailed(detail) if phase is Phase.FAILED else PhaseEntered(str(phase)))
+        self._log.emit(StartFailed(detail) if phase is MeshPhase.FAILED else PhaseEntered(str(phase)))
         self._observe(self.snapshot())

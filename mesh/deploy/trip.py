@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mesh.client.client import Client
 from mesh.terminal.failure import CommandFailed
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.message import Message, decode, encode
 
 
@@ -46,7 +46,7 @@ async def travel(trip: Trip, origin: Client, goal: Client) -> None:
         received = await receiver.receive()
         receiver.settle(received, ACCEPTED)
         told = await outcome
-        if told is None or told.kind is not Kind.ACCEPTED:
+        if told is None or told.kind is not OutcomeCode.ACCEPTED:
             raise CommandFailed(
                 f"expected outcome accepted, got {told.kind.name.lower() if told is not None else 'none'}"
             )

@@ -12,15 +12,15 @@ from pathlib import Path
 from addressing.topology.model import Topology
 from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer, ask
-from mesh.deploy.detached import Report, start_detached
+from mesh.deploy.detached import StartReport, start_detached
 from mesh.deploy.display import Observer, display
 from mesh.deploy.link_log_writer import redaction_key
-from mesh.deploy.mesh_status import MeshStatus, Phase
+from mesh.deploy.mesh_status import MeshPhase, MeshStatus
 from mesh.deploy.node_kinds import plan
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.pki import make_pki
 from mesh.deploy.readiness import MeshReadiness
-from mesh.deploy.running import stop_nodes, supervisor_pid, topology_changes
+from mesh.deploy.running_processes import stop_nodes, supervisor_pid, topology_changes
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.supervisor import Supervisor
 from mesh.deploy.supervisor_log import OrphanStopped
@@ -29,13 +29,13 @@ from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed, as_failure
 from mesh.terminal.output import Output
 from mesh.terminal.topology_file import load_file, locate
-from wire.log import Log
+from wire.log import EventLog
 
 CHANGES_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class UpOrder:
+class UpRequest:
     topology_path: Path | None
     is_detached: bool
     is_patient: bool
@@ -43,7 +43,7 @@ class UpOrder:
     report_fd: int | None
 
 
-def run(order: UpOrder, out: Output) -> int:
+def run(order: UpRequest, out: Output) -> int:
     file = locate(order.topology_path).resolve()
     loaded = load_file(file)
     topology = loaded.topology
@@ -89,7 +89,7 @@ def ask_status(workdir: WorkDir) -> MeshStatus:
         ) from None
 
 
-def run_detached(order: UpOrder, file: Path, workdir: WorkDir, out: Output) -> int:
+def run_detached(order: UpRequest, file: Path, workdir: WorkDir, out: Output) -> int:
     arguments = ["--topology", str(file), "--timeout", f"{order.timeout_s}s"]
     arguments += ["--no-wait"] if order.is_patient else []
     with display(out) as observe:
@@ -98,14 +98,14 @@ def run_detached(order: UpOrder, file: Path, workdir: WorkDir, out: Output) -> i
     return ExitCode.OK
 
 
-def run_reporting(order: UpOrder, descriptor: int, file: Path, topology: Topology, workdir: WorkDir) -> int:
+def run_reporting(order: UpRequest, descriptor: int, file: Path, topology: Topology, workdir: WorkDir) -> int:
     """Run the supervisor that ``run_detached`` started, and report over the pipe ``descriptor``."""
-    report = Report(descriptor)
+    report = StartReport(descriptor)
 
     def observe(status: MeshStatus) -> None:
         report.status(status)
         is_started = all(node.pid is not None or node.restarts for node in status.nodes)
-        if status.phase is Phase.READY or (order.is_patient and is_started):
+        if status.phase is MeshPhase.READY or (order.is_patient and is_started):
             report.ready()
 
     try:
@@ -116,7 +116,7 @@ def run_reporting(order: UpOrder, descriptor: int, file: Path, topology: Topolog
     return ExitCode.OK
 
 
-def run_here(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, out: Output) -> int:
+def run_here(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, out: Output) -> int:
     with display(out) as show:
         is_ready = supervise(order, file, topology, workdir, with_ready_told(show, out))
     return ExitCode.OK if is_ready else ExitCode.INTERRUPTED
@@ -128,7 +128,7 @@ def with_ready_told(show: Observer, out: Output) -> Observer:
     def observe(status: MeshStatus) -> None:
         nonlocal is_told
         show(status)
-        if status.phase is Phase.READY and not is_told:
+        if status.phase is MeshPhase.READY and not is_told:
             is_told = True
             tell_ready(status, None, out)
 
@@ -142,7 +142,7 @@ def tell_ready(status: MeshStatus, pid: int | None, out: Output) -> None:
         out.data(f"{status.mesh} is {status.phase}")
 
 
-def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
+def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
     """Run the mesh until a signal asks the supervisor to stop; True if the mesh was ready by then."""
     signals = HarmlessSignals()
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
@@ -152,7 +152,7 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
         redaction_key(topology)
         shutil.copyfile(file, workdir.running_topology)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
-            log = Log("supervisor", stream=stream)
+            log = EventLog("supervisor", stream=stream)
             for name in stop_nodes(workdir):
                 log.emit(OrphanStopped(name))
             readiness = MeshReadiness(topology, workdir)
@@ -163,7 +163,7 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
 
 
 async def run_supervisor(
-    supervisor: Supervisor, order: UpOrder, workdir: WorkDir, signals: HarmlessSignals, log: Log
+    supervisor: Supervisor, order: UpRequest, workdir: WorkDir, signals: HarmlessSignals, log: EventLog
 ) -> bool:
     stop = asyncio.Event()
     signals.watch(log.emit, catch_signals(stop, supervisor.kill_all))

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 
 from mesh.drills import figures
 from mesh.drills.advice import advice_for
+from mesh.drills.fault_results import UNDER_WAY_S, FaultObservation, baseline_of, whole_of
 from mesh.drills.figures import Span
-from mesh.drills.observed import UNDER_WAY_S, Seen, baseline_of, whole_of
-from mesh.drills.rehearsal import Record
-from mesh.drills.report import Check, Counts, Latency, Result
+from mesh.drills.rehearsal import RehearsalRecord
+from mesh.drills.report import Check, FaultResult, LatencyFigures, MessageCounts
 from mesh.drills.thresholds import Threshold, Unit
-from mesh.drills.traffic import Traffic
+from mesh.drills.traffic import DrillTraffic
 
-PER_FAULT: dict[str, Callable[[Result], float | None]] = {
+PER_FAULT: dict[str, Callable[[FaultResult], float | None]] = {
     "detection": lambda result: result.detection_ms,
     "outage": lambda result: result.outage_ms,
     "first_delivery": lambda result: never(result.first_delivery_ms),
     "recovery": lambda result: never(result.recovery_ms) if result.before.count else None,
 }
-LATENCIES: dict[str, Callable[[Latency], float | None]] = {
+LATENCIES: dict[str, Callable[[LatencyFigures], float | None]] = {
     "p(50)": lambda latency: latency.p50_ms,
     "p(99)": lambda latency: latency.p99_ms,
     "max": lambda latency: latency.max_ms,
 }
-COUNTS = frozenset(Counts.__dataclass_fields__)
+COUNTS = frozenset(MessageCounts.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def judge(threshold: Threshold, observations: Sequence[Observation], *, allow_no
 
 
 def expected(
-    threshold: Threshold, traffics: Sequence[Traffic], record: Record, seen: Sequence[Seen]
+    threshold: Threshold, traffics: Sequence[DrillTraffic], record: RehearsalRecord, seen: Sequence[FaultObservation]
 ) -> list[Observation]:
     """Observations that judge the drill as a whole; ``seen`` holds the results of these ``traffics``."""
     if threshold.metric in PER_FAULT:
@@ -79,7 +79,7 @@ def expected(
     return list(_in_span(threshold, traffics, whole_of(record), "", _first_kind(record)))
 
 
-def before(threshold: Threshold, record: Record) -> list[Observation]:
+def before(threshold: Threshold, record: RehearsalRecord) -> list[Observation]:
     start, end = baseline_of(record)
     if threshold.metric in COUNTS:
         # Blame the first fault for deliveries that were in flight when the fault came.
@@ -87,7 +87,7 @@ def before(threshold: Threshold, record: Record) -> list[Observation]:
     return list(_in_span(threshold, record.traffics, (start, end), "before, ", None))
 
 
-def after(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Observation]:
+def after(threshold: Threshold, record: RehearsalRecord, seen: Sequence[FaultObservation]) -> list[Observation]:
     """Observations from each address's recovery from the last fault on.
 
     Counts cover the whole drill: a lost message stays lost.
@@ -102,14 +102,14 @@ def after(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Ob
 
 
 def _in_span(
-    threshold: Threshold, traffics: Iterable[Traffic], span: Span, prefix: str, kind: str | None
+    threshold: Threshold, traffics: Iterable[DrillTraffic], span: Span, prefix: str, kind: str | None
 ) -> Iterable[Observation]:
     for traffic in traffics:
         value = _measure(threshold, traffic, span)
         yield Observation(f"{prefix}{traffic.flow.address}", value, kind, str(traffic.flow.type))
 
 
-def _measure(threshold: Threshold, traffic: Traffic, span: Span) -> float | None:
+def _measure(threshold: Threshold, traffic: DrillTraffic, span: Span) -> float | None:
     journal, metric = traffic.journal, threshold.metric
     if span[1] <= span[0]:
         return None
@@ -133,11 +133,11 @@ def _measure(threshold: Threshold, traffic: Traffic, span: Span) -> float | None
     return None
 
 
-def _first_kind(record: Record) -> str | None:
+def _first_kind(record: RehearsalRecord) -> str | None:
     return record.injected[0].planned.fault.kind if record.injected else None
 
 
-def did_pass(each: Seen, thresholds: Iterable[Threshold]) -> bool:
+def did_pass(each: FaultObservation, thresholds: Iterable[Threshold]) -> bool:
     """Whether this address came through this fault as its own thresholds and the thresholds of all addresses demand."""
     for threshold in (*thresholds, *each.traffic.flow.load.expect):
         metric, result = threshold.metric, each.result

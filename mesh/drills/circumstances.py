@@ -16,7 +16,7 @@ from typing import Any
 from addressing.topology.model import Topology
 from addressing.topology.redaction import redact_urls
 from mesh.drills.judgement import Circumstances
-from mesh.drills.rehearsed import Rehearsed
+from mesh.drills.rehearsal_result import RehearsalResult
 from mesh.drills.report import Drawing
 from mesh.terminal.version import read_version
 
@@ -24,7 +24,7 @@ RUNS = Path(".amqpmesh", "drills")
 SUMMARY = "summary.json"
 
 
-def circumstances(drill: str, digest: str, rehearsed: Rehearsed, took_s: float) -> Circumstances:
+def circumstances(drill: str, digest: str, rehearsed: RehearsalResult, took_s: float) -> Circumstances:
     return Circumstances(
         seed=rehearsed.seed,
         started_at=datetime.fromtimestamp(rehearsed.record.wall_began_at, UTC).isoformat(timespec="seconds"),

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mesh.deploy.scratch import scratch_folder
-from mesh.drills.keeping import Places
-from mesh.drills.run import Order
+from mesh.drills.report_folder import ReportPaths
+from mesh.drills.run import DrillRequest
 from mesh.drills.run import run as run_drill
 from mesh.terminal.output import Output
 
@@ -24,7 +24,9 @@ RECOVERED  until all came in time again          LOST   accepted, and missed by 
 def run(out: Output, folder: Path | None) -> int:
     """Run the demo; keep the report in ``folder`` if a folder is given."""
     with _report_folder(folder) as kept:
-        code = run_drill(Order(DRILL, None, None, Places(kept, None, None), None, is_kept=folder is not None), out)
+        code = run_drill(
+            DrillRequest(DRILL, None, None, ReportPaths(kept, None, None), None, is_kept=folder is not None), out
+        )
     if not out.is_json:
         out.data(LEGEND)
     return code

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mesh.client.journal import Journal
-from mesh.drills.report import Counts, Latency
+from mesh.drills.report import LatencyFigures, MessageCounts
 from mesh.terminal.figures import rank
 
 RECOVERED_SHARE = 0.95
@@ -22,11 +22,11 @@ A busy machine has holes and old messages even when nothing is broken.
 Span = tuple[float, float]
 
 
-def counts_of(journal: Journal, span: Span) -> Counts:
+def counts_of(journal: Journal, span: Span) -> MessageCounts:
     """Count the messages that were due in ``span``."""
     messages = set(journal.due_between(*span))
     told = [journal.outcome(message) for message in messages]
-    return Counts(
+    return MessageCounts(
         attempted=len(messages),
         accepted=told.count("accepted"),
         rejected=told.count("rejected"),
@@ -40,19 +40,19 @@ def counts_of(journal: Journal, span: Span) -> Counts:
     )
 
 
-def latency_of(journal: Journal, span: Span) -> Latency:
+def latency_of(journal: Journal, span: Span) -> LatencyFigures:
     """Latency of the messages whose first arrival was in ``span``."""
     start, end = span
     came = [arrival for arrival in journal.firsts() if start <= arrival.at < end]
     return percentiles([arrival.at - journal.due[arrival.message] for arrival in came])
 
 
-def percentiles(seconds: Sequence[float]) -> Latency:
+def percentiles(seconds: Sequence[float]) -> LatencyFigures:
     if not seconds:
-        return Latency()
+        return LatencyFigures()
     ordered = sorted(seconds)
     p50, p99 = (ordered[rank(share, len(ordered))] for share in (0.5, 0.99))
-    return Latency(len(ordered), to_ms(p50), to_ms(p99), to_ms(ordered[-1]))
+    return LatencyFigures(len(ordered), to_ms(p50), to_ms(p99), to_ms(ordered[-1]))
 
 
 def outage_s(journal: Journal, span: Span, until: float, usual_s: float = 0.0) -> float | None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from mesh.drills import checks, plots, words
 from mesh.drills.detection import Notice
+from mesh.drills.fault_results import FaultObservation, address_report, baseline_of, fault_report, seen, with_verdict
 from mesh.drills.model import Drill
-from mesh.drills.observed import Seen, address_report, baseline_of, fault_report, seen, with_verdict
-from mesh.drills.rehearsal import Record
-from mesh.drills.report import Check, Drawing, FaultReport, Report, Verdict
+from mesh.drills.rehearsal import RehearsalRecord
+from mesh.drills.report import Check, Drawing, DrillReport, DrillVerdict, FaultReport
 from mesh.drills.thresholds import Threshold
-from mesh.drills.traffic import Traffic
+from mesh.drills.traffic import DrillTraffic
 
 REACHED_SHARE = 0.8
 """Share of the requested load that must be reached: less load than that proves nothing about the full load."""
@@ -35,7 +35,7 @@ class Circumstances:
     previous: dict[str, Any] | None = None
 
 
-def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: Circumstances) -> Report:
+def make_report(drill: Drill, record: RehearsalRecord, notices: Sequence[Notice], made: Circumstances) -> DrillReport:
     observed = seen(record, notices)
     faults = tuple(fault_report(record, injected, notices) for injected in record.injected if injected.at)
     steady, broken = steady_checks(drill, record, observed), broken_checks(drill, record, observed)
@@ -45,7 +45,7 @@ def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: C
         with_verdict(each.result, each.result.fault in sound and checks.did_pass(each, drill.expect))
         for each in observed
     )
-    return Report(
+    return DrillReport(
         drill=drill.drill,
         title=drill.title,
         verdict=verdict,
@@ -71,7 +71,9 @@ def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: C
     )
 
 
-def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tuple[list[Check], list[Check]]:
+def steady_checks(
+    drill: Drill, record: RehearsalRecord, observed: Sequence[FaultObservation]
+) -> tuple[list[Check], list[Check]]:
     """Checks before the first fault, and after the last fault. Counts of messages after it cover the whole drill."""
     steady = drill.steady_state
     before = [_judge(each, checks.before(each, record), drill) for each in steady.expect]
@@ -79,7 +81,7 @@ def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tup
     return before, after
 
 
-def broken_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> list[Check]:
+def broken_checks(drill: Drill, record: RehearsalRecord, observed: Sequence[FaultObservation]) -> list[Check]:
     """Checks of all addresses first, then checks of single addresses."""
     found = [_judge(each, checks.expected(each, record.traffics, record, observed), drill) for each in drill.expect]
     for traffic in record.traffics:
@@ -93,7 +95,7 @@ def _judge(threshold: Threshold, observations: list[checks.Observation], drill: 
     return checks.judge(threshold, observations, allow_no_data=drill.steady_state.allow_no_data)
 
 
-def baseline_failure(drill: Drill, record: Record) -> str:
+def baseline_failure(drill: Drill, record: RehearsalRecord) -> str:
     """Return the reason not to inject a fault; empty if the mesh is well, or if the drill goes on anyway."""
     if silent := _silent(record):
         return f"no message arrived on {', '.join(silent)}: the drill has no traffic to judge"
@@ -103,16 +105,16 @@ def baseline_failure(drill: Drill, record: Record) -> str:
     return words.not_steady(failed[0]) if failed else ""
 
 
-def _silent(record: Record) -> list[str]:
+def _silent(record: RehearsalRecord) -> list[str]:
     return [traffic.flow.address for traffic in record.traffics if not _arrived_before(record, traffic)]
 
 
-def _arrived_before(record: Record, traffic: Traffic) -> bool:
+def _arrived_before(record: RehearsalRecord, traffic: DrillTraffic) -> bool:
     start, end = baseline_of(record)
     return any(arrival.at < end or end <= start for arrival in traffic.journal.arrivals)
 
 
-def _load_before(record: Record, traffic: Traffic) -> float | None:
+def _load_before(record: RehearsalRecord, traffic: DrillTraffic) -> float | None:
     """Messages sent a second in the baseline; None if too few messages were due for a rate."""
     start, end = baseline_of(record)
     if (end - start) * traffic.flow.load.rate < ENOUGH:
@@ -121,8 +123,8 @@ def _load_before(record: Record, traffic: Traffic) -> float | None:
 
 
 def conclude(
-    record: Record, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
-) -> tuple[Verdict, list[str]]:
+    record: RehearsalRecord, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
+) -> tuple[DrillVerdict, list[str]]:
     """Return the verdict, and the reasons for a verdict other than PASS.
 
     An interrupted drill proves nothing, since deliveries are still in flight; neither does a drill without a sound
@@ -140,18 +142,18 @@ def conclude(
     # The reason for the early end may also stand among the unsound ones: name each reason once.
     reasons = list(dict.fromkeys([*interrupted, *unsound, *failed, *toothless, *unknown]))
     for verdict, found in (
-        (Verdict.UNKNOWN, interrupted),
-        (Verdict.INVALID, unsound),
-        (Verdict.FAIL, failed),
-        (Verdict.INVALID, toothless),
-        (Verdict.UNKNOWN, unknown),
+        (DrillVerdict.UNKNOWN, interrupted),
+        (DrillVerdict.INVALID, unsound),
+        (DrillVerdict.FAIL, failed),
+        (DrillVerdict.INVALID, toothless),
+        (DrillVerdict.UNKNOWN, unknown),
     ):
         if found:
             return verdict, reasons
-    return Verdict.PASS, []
+    return DrillVerdict.PASS, []
 
 
-def _unsound(record: Record, baseline: Sequence[Check]) -> Iterator[str]:
+def _unsound(record: RehearsalRecord, baseline: Sequence[Check]) -> Iterator[str]:
     if silent := _silent(record):
         yield f"no data: no message arrived on {', '.join(silent)} before the first fault"
     for traffic in record.traffics:

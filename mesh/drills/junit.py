@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as xml
 
 from mesh.drills import words
-from mesh.drills.report import Check, FaultReport, Report, Verdict
+from mesh.drills.report import Check, DrillReport, DrillVerdict, FaultReport
 
-OUTCOMES = {Verdict.FAIL: "failure", Verdict.INVALID: "error", Verdict.UNKNOWN: "error"}
+OUTCOMES = {DrillVerdict.FAIL: "failure", DrillVerdict.INVALID: "error", DrillVerdict.UNKNOWN: "error"}
 TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 # XML 1.0 has no way to write these characters. [https://www.w3.org/TR/xml/#charsets]
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(report: Report) -> str:
+def junit(report: DrillReport) -> str:
     suite = xml.Element("testsuite", name=f"drill {report.drill}", hostname=report.host, timestamp=report.started_at)
     properties = xml.SubElement(suite, "properties")
     for name, value in _properties(report):
@@ -40,7 +40,7 @@ def junit(report: Report) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(suites, encoding="unicode") + "\n"
 
 
-def _properties(report: Report) -> Iterator[tuple[str, str]]:
+def _properties(report: DrillReport) -> Iterator[tuple[str, str]]:
     yield "verdict", str(report.verdict)
     yield "seed", str(report.seed)
     yield "command", report.command
@@ -50,7 +50,7 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
         yield f"version.{name}", version
 
 
-def _cases(report: Report) -> Iterator[xml.Element]:
+def _cases(report: DrillReport) -> Iterator[xml.Element]:
     yield _verdict_case(report)
     for check in report.checks:
         yield _check_case(report, check)
@@ -58,10 +58,10 @@ def _cases(report: Report) -> Iterator[xml.Element]:
         yield _fault_case(report, fault)
 
 
-def _verdict_case(report: Report) -> xml.Element:
+def _verdict_case(report: DrillReport) -> xml.Element:
     case = _case(report, "verdict", report.title or report.drill)
     case.set("time", f"{report.took_s:.3f}")
-    if report.verdict is not Verdict.PASS:
+    if report.verdict is not DrillVerdict.PASS:
         own = _reasons_without_case(report)
         tag = OUTCOMES[report.verdict] if own else "skipped"
         reasons = "; ".join(own) or f"{report.verdict}: see the failed cases"
@@ -69,7 +69,7 @@ def _verdict_case(report: Report) -> xml.Element:
     return case
 
 
-def _reasons_without_case(report: Report) -> list[str]:
+def _reasons_without_case(report: DrillReport) -> list[str]:
     """Reasons for a verdict other than PASS that no other test case gives."""
     failed = [check for check in report.checks if check.passed is False]
     toothless = [fault for fault in report.faults if not fault.did_bite]
@@ -81,25 +81,25 @@ def _reasons_without_case(report: Report) -> list[str]:
     return [reason for reason in report.reasons if reason not in told]
 
 
-def _check_case(report: Report, check: Check) -> xml.Element:
+def _check_case(report: DrillReport, check: Check) -> xml.Element:
     case = _case(report, "check", f"{check.text} ({check.scope})")
     if check.passed is None:
         _end(case, "skipped", f"could not be measured: {check.text}", check.advice)
     elif not check.passed:
         margin = f", {check.margin}" if check.margin else ""
-        tag = OUTCOMES[Verdict.INVALID if words.not_steady(check) in report.reasons else Verdict.FAIL]
+        tag = OUTCOMES[DrillVerdict.INVALID if words.not_steady(check) in report.reasons else DrillVerdict.FAIL]
         _end(case, tag, f"{check.text}: observed {check.observed}{margin} ({check.scope})", check.advice)
     return case
 
 
-def _fault_case(report: Report, fault: FaultReport) -> xml.Element:
+def _fault_case(report: DrillReport, fault: FaultReport) -> xml.Element:
     case = _case(report, "fault", f"{fault.id}: {fault.label} bites")
     if not fault.did_bite:
         _end(case, "error", words.not_shown(fault), "\n".join(fault.evidence))
     return case
 
 
-def _case(report: Report, group: str, name: str) -> xml.Element:
+def _case(report: DrillReport, group: str, name: str) -> xml.Element:
     return xml.Element("testcase", classname=f"{report.drill}.{group}", name=name, time="0.000")
 
 

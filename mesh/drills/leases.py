@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any
 
 from mesh.deploy.node_process import node_environment
-from mesh.deploy.running import living, stop_mesh
+from mesh.deploy.running_processes import living, stop_mesh
 from mesh.deploy.workdir import WorkDir
 
 COMMAND_S = 60.0

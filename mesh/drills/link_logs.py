@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mesh.client.errors import MeshError
-from mesh.drills.report import Report
+from mesh.drills.report import DrillReport
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 
@@ -19,18 +19,18 @@ WINDOW_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class DrillLinkLogs:
     """``logs``: the folder of link logs; ``page``: the page of the link log report. None for a missing file."""
 
     logs: Path | None = None
     page: Path | None = None
 
-    def told_by(self, report: Report, html: Path) -> Report:
+    def told_by(self, report: DrillReport, html: Path) -> DrillReport:
         """Return the drill's report with links to both, relative to the page ``html``."""
         return replace(report, link_logs=_seen(self.logs, html), link_log_report=_seen(self.page, html))
 
 
-def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, out: Output) -> Recorded:
+def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, out: Output) -> DrillLinkLogs:
     """Keep the link logs. Raise CommandFailed if the link logs cannot be kept.
 
     A link log report that cannot be made only prints a line; the drill counts without the report.
@@ -38,7 +38,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
     if recorded is None or not any(recorded.rglob("*.parquet")):
         if is_reported:
             out.say("link logs: no records, since `link_logs` of the topology is off")
-        return Recorded()
+        return DrillLinkLogs()
     logs = folder / LOGS
     try:
         for each in (logs, folder / REPORT):
@@ -47,17 +47,17 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
         shutil.copytree(recorded, logs)
     except OSError as error:
         raise CommandFailed(f"{error.filename}: {error.strerror}: the link logs cannot be kept") from None
-    return Recorded(logs, _report_of(logs, folder / REPORT, out) if is_reported else None)
+    return DrillLinkLogs(logs, _report_of(logs, folder / REPORT, out) if is_reported else None)
 
 
 def _report_of(logs: Path, folder: Path, out: Output) -> Path | None:
-    from linklogs.asked import zone_of
-    from linklogs.moments import Span
+    from linklogs.moments import TimeSpan
+    from linklogs.time_options import zone_of
     from mesh.reports.report import make
-    from mesh.reports.report_request import Order
+    from mesh.reports.report_request import ReportRequest
 
     out.say("link logs: making their report")
-    order = Order(str(logs), folder, Span(), WINDOW_US, zone_of("UTC"), None, "local[*]", ())
+    order = ReportRequest(str(logs), folder, TimeSpan(), WINDOW_US, zone_of("UTC"), None, "local[*]", ())
     try:
         make(order, replace(out, is_quiet=True))
     except MeshError as failed:

@@ -9,21 +9,21 @@ from typing import Any
 from jinja2 import Environment
 
 from mesh.drills import page_mesh, page_view, words
-from mesh.drills.report import Report
+from mesh.drills.report import DrillReport
 from mesh.pages.embedding import DATA_BEGINS, DATA_ENDS, code, environment, or_dash, parts
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (HERE / "charts.js", HERE / "page.js")
 
 
-def page(report: Report) -> str:
+def page(report: DrillReport) -> str:
     return (
         _environment()
         .get_template("report.html")
         .render(
             report=report,
             headline=words.Headline.of(report),
-            view=page_view.View(report),
+            view=page_view.PageView(report),
             scenes=page_mesh.scenes(report),
             **parts(SCRIPTS, (), report.to_map()),
         )

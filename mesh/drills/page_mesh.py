@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mesh.drills.report import Drawing, FaultReport, Report
+from mesh.drills.report import Drawing, DrillReport, FaultReport
 
 NODE_HEIGHT = 26.0
 ROOM_EACH = 72.0
@@ -29,7 +29,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DrawnNode:
     name: str
     text: str
     is_broker: bool
@@ -41,7 +41,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DrawnLine:
     start: Point
     end: Point
     name: str
@@ -52,18 +52,18 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class MeshScene:
     """The mesh at one time of the drill."""
 
     title: str
     faults: tuple[FaultReport, ...]
-    nodes: tuple[Node, ...]
-    lines: tuple[Line, ...]
+    nodes: tuple[DrawnNode, ...]
+    lines: tuple[DrawnLine, ...]
     box: str
     is_large: bool
 
 
-def scenes(report: Report) -> list[Scene]:
+def scenes(report: DrillReport) -> list[MeshScene]:
     """The mesh before, during and after the faults; no scene if there are no routers."""
     if not report.drawing.routers:
         return []
@@ -75,11 +75,11 @@ def scenes(report: Report) -> list[Scene]:
     ]
 
 
-def _scene(title: str, drawing: Drawing, faults: tuple[FaultReport, ...]) -> Scene:
+def _scene(title: str, drawing: Drawing, faults: tuple[FaultReport, ...]) -> MeshScene:
     places = _places(drawing)
     hits = _hits(faults)
     nodes = tuple(_nodes(drawing, places, hits))
-    return Scene(
+    return MeshScene(
         title=title,
         faults=faults,
         nodes=nodes,
@@ -89,7 +89,7 @@ def _scene(title: str, drawing: Drawing, faults: tuple[FaultReport, ...]) -> Sce
     )
 
 
-def _box(nodes: Sequence[Node]) -> str:
+def _box(nodes: Sequence[DrawnNode]) -> str:
     """The viewBox of the SVG: all nodes, and a margin for labels that stick out."""
     left = min(node.x - node.width / 2 for node in nodes) - MARGIN
     right = max(node.x + node.width / 2 for node in nodes) + MARGIN
@@ -149,15 +149,15 @@ def _middle(angles: Sequence[float]) -> float:
     return math.atan2(y, x) if math.hypot(x, y) > 1e-6 else math.pi / 2
 
 
-def _nodes(drawing: Drawing, places: Mapping[str, Point], hits: Mapping[frozenset[str], str]) -> Iterable[Node]:
+def _nodes(drawing: Drawing, places: Mapping[str, Point], hits: Mapping[frozenset[str], str]) -> Iterable[DrawnNode]:
     brokers = {name for name, _ in drawing.brokers}
     for name, (x, y) in places.items():
         text = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
         width = max(40.0, len(text) * LETTER + 18)
-        yield Node(name, text, name in brokers, x, y, width, hits.get(frozenset({name}), ""))
+        yield DrawnNode(name, text, name in brokers, x, y, width, hits.get(frozenset({name}), ""))
 
 
-def _lines(drawing: Drawing, places: Mapping[str, Point], hits: Mapping[frozenset[str], str]) -> Iterable[Line]:
+def _lines(drawing: Drawing, places: Mapping[str, Point], hits: Mapping[frozenset[str], str]) -> Iterable[DrawnLine]:
     for one, other, cost in drawing.links:
         yield _line(one, other, cost, places, hits)
     for broker, attached in drawing.brokers:
@@ -167,11 +167,11 @@ def _lines(drawing: Drawing, places: Mapping[str, Point], hits: Mapping[frozense
 
 def _line(
     one: str, other: str, cost: int | None, places: Mapping[str, Point], hits: Mapping[frozenset[str], str]
-) -> Line:
+) -> DrawnLine:
     start, end = places[one], places[other]
     middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
     # Lines across the circle all have their middle at the center of the circle, so move their labels away from there.
     part = 0.5 if math.hypot(*middle) > LEAST_RADIUS / 4 else 0.36
     label = (start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part)
     name = f"{one} to {other}" + (f", cost {cost}" if cost is not None else "")
-    return Line(start, end, name, cost, label, hits.get(frozenset({one, other}), ""))
+    return DrawnLine(start, end, name, cost, label, hits.get(frozenset({one, other}), ""))

@@ -15,9 +15,9 @@ from typing import Any
 
 from addressing.kinds import AddressKind
 from mesh.drills import words
-from mesh.drills.report import AddressReport, Counts, FaultReport, Report, Result, Series, Verdict
+from mesh.drills.report import AddressReport, DrillReport, DrillVerdict, FaultReport, FaultResult, MessageCounts, Series
 
-MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.INVALID: "!", Verdict.UNKNOWN: "?"}
+MARKS = {DrillVerdict.PASS: "✓", DrillVerdict.FAIL: "✗", DrillVerdict.INVALID: "!", DrillVerdict.UNKNOWN: "?"}
 MOST_TICKS = 8
 MOST_LISTED = 6
 TRAFFIC_POINTS = 240
@@ -28,7 +28,7 @@ COPIED = tuple(kind.value for kind in AddressKind if kind.is_copied)
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class FaultLane:
     """A fault on the timeline."""
 
     fault: FaultReport
@@ -55,7 +55,7 @@ class LedgerRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ResultDifference:
     """A result of this run beside the result of the previous run."""
 
     fault: str
@@ -65,8 +65,8 @@ class Difference:
     lost: str
 
 
-class View:
-    def __init__(self, report: Report) -> None:
+class PageView:
+    def __init__(self, report: DrillReport) -> None:
         self._report = report
         self.mark = MARKS[report.verdict]
         self.labels = words.fault_labels(report)
@@ -96,14 +96,14 @@ class View:
             for name, (start, end) in self._report.phases.items()
         ]
 
-    def lanes(self) -> Iterator[Lane]:
+    def lanes(self) -> Iterator[FaultLane]:
         for fault in self._report.faults:
             left = self.percent(fault.at_s)
             healed = self.percent(self.end_s if fault.healed_s is None else fault.healed_s)
             results = [result for result in self._report.results if result.fault == fault.id]
             recoveries = [each.recovery_ms for each in results]
             known = [each for each in recoveries if each is not None]
-            yield Lane(
+            yield FaultLane(
                 fault=fault,
                 left=left,
                 width=round(healed - left, 3),
@@ -156,19 +156,21 @@ class View:
     def ledger(self) -> list[LedgerRow]:
         return [LedgerRow(each, _outcomes(each.counts), _arrivals(each)) for each in self._report.addresses]
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[ResultDifference]:
         previous = self._report.previous or {}
         known: defaultdict[tuple[Any, Any], deque[Mapping[str, Any]]] = defaultdict(deque)
         for each in previous.get("results", ()):
             known[each.get("fault"), each.get("address")].append(each)
         return [self._difference(result, known) for result in self._report.results]
 
-    def _difference(self, result: Result, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]) -> Difference:
+    def _difference(
+        self, result: FaultResult, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]
+    ) -> ResultDifference:
         """The change since the previous run. A fault that occurs several times is compared in order of occurrence."""
         fault = self.labels.get(result.fault, result.fault)
         in_turn = known[fault, result.address]
         before = in_turn.popleft() if in_turn else {}
-        return Difference(
+        return ResultDifference(
             fault,
             result.address,
             _change_ms(before.get("outage_ms"), result.outage_ms),
@@ -196,7 +198,7 @@ def _listed(items: list[str]) -> str:
     return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
-def _outcomes(counts: Counts) -> Equation:
+def _outcomes(counts: MessageCounts) -> Equation:
     parts = (counts.accepted, counts.rejected, counts.released, counts.modified, counts.unknown)
     sums = " + ".join(f"{part:,}" for part in parts)
     return _equation(f"{counts.attempted:,} attempted", sums, counts.attempted - sum(parts))

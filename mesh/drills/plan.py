@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from addressing.book import AddressBook
 from addressing.kinds import AddressKind
-from addressing.topology.declared import UNKNOWN_NAME_CODES
+from addressing.topology.declared_names import UNKNOWN_NAME_CODES
 from addressing.topology.model import Topology
 from addressing.topology.problem import Path, Problem, hint_for, listing, nearest
 from mesh.deploy.node_kinds import NODE_KINDS
@@ -22,7 +22,7 @@ EXISTING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedFault:
     """A fault that begins ``at_s`` after the baseline, or ``after_s`` after the end of the previous fault."""
 
     id: str
@@ -37,7 +37,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class DrillFlow:
     """The traffic on one address, with all defaults filled in."""
 
     load: Load
@@ -57,19 +57,19 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DrillPlan:
     baseline_s: float
-    faults: tuple[Planned, ...]
+    faults: tuple[PlannedFault, ...]
     method_s: float
     cooldown_s: float
-    flows: tuple[Flow, ...]
+    flows: tuple[DrillFlow, ...]
 
     @property
     def length_s(self) -> float:
         return self.baseline_s + self.method_s + self.cooldown_s
 
 
-def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
+def make_plan(file: DrillFile, topology: Topology, seed: int) -> DrillPlan:
     """Make a plan. Raise DrillInvalid with everything that does not fit the topology."""
     found: list[Problem] = []
     flows = tuple(flow for flow in _flows(file, topology, found) if flow is not None)
@@ -85,10 +85,10 @@ def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
     found += _check_times([path for path, _ in faults], planned)
     file.fail(found)
     drill = file.drill
-    return Plan(drill.baseline, planned, method_s, drill.cooldown, flows)
+    return DrillPlan(drill.baseline, planned, method_s, drill.cooldown, flows)
 
 
-def _timed(faults: Sequence[tuple[Path, Fault]], file: DrillFile) -> tuple[tuple[Planned, ...], float]:
+def _timed(faults: Sequence[tuple[Path, Fault]], file: DrillFile) -> tuple[tuple[PlannedFault, ...], float]:
     heals = sorted(step.at for _, step in file.steps if isinstance(step, Heal))
     ends = [fault.at + (fault.for_ or 0.0) for _, fault in faults if fault.after is None]
     method_s = max([*ends, *heals], default=0.0)
@@ -96,12 +96,12 @@ def _timed(faults: Sequence[tuple[Path, Fault]], file: DrillFile) -> tuple[tuple
     return tuple(_planned(str(n), fault, method_s, heals) for n, fault in timed), method_s
 
 
-def _planned(name: str, fault: Fault, method_s: float, heals: Sequence[float]) -> Planned:
+def _planned(name: str, fault: Fault, method_s: float, heals: Sequence[float]) -> PlannedFault:
     if fault.after is not None or (fault.is_momentary and fault.for_ is None):
-        return Planned(name, fault, fault.at, fault.after, fault.for_ or 0.0)
+        return PlannedFault(name, fault, fault.at, fault.after, fault.for_ or 0.0)
     until = method_s if fault.for_ is None else fault.at + fault.for_
     heal_at = min([until, *(at for at in heals if at > fault.at)])
-    return Planned(name, fault, fault.at, None, heal_at - fault.at)
+    return PlannedFault(name, fault, fault.at, None, heal_at - fault.at)
 
 
 def _concrete(file: DrillFile, topology: Topology, chance: random.Random) -> Iterator[tuple[Path, Fault]]:
@@ -178,7 +178,7 @@ def _check_random(file: DrillFile, topology: Topology) -> Iterator[Problem]:
                     yield Problem((*path, "fault"), "AM603", f"{kind!r} needs a link, and no two routers are connected")
 
 
-def _check_times(paths: Sequence[Path], planned: Sequence[Planned]) -> Iterator[Problem]:
+def _check_times(paths: Sequence[Path], planned: Sequence[PlannedFault]) -> Iterator[Problem]:
     for i, (path, one) in enumerate(zip(paths, planned, strict=True)):
         if one.lasts_s == 0 and not (one.fault.is_momentary or isinstance(one.fault, Command)):
             message = (
@@ -193,7 +193,7 @@ def _check_times(paths: Sequence[Path], planned: Sequence[Planned]) -> Iterator[
             yield Problem(path, "AM603", message, fix="end one fault before the other begins, or break another link.")
 
 
-def _is_same_at_once(one: Planned, other: Planned) -> bool:
+def _is_same_at_once(one: PlannedFault, other: PlannedFault) -> bool:
     """Whether two faults break the same link in the same way at the same time.
 
     Faults of nodes never clash: the later fault waits until the node is back. Nor does a fault clash with the fault
@@ -206,7 +206,7 @@ def _is_same_at_once(one: Planned, other: Planned) -> bool:
     return is_same and one.after_s is None and other.after_s is None and begins < ends
 
 
-def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterator[Flow | None]:
+def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterator[DrillFlow | None]:
     loads = file.drill.steady_state.load
     several = len(loads) > 1
     for i, load in enumerate(loads):
@@ -218,7 +218,7 @@ def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterato
         yield _flow(path, load, loads, topology, found)
 
 
-def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, found: list[Problem]) -> Flow | None:
+def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, found: list[Problem]) -> DrillFlow | None:
     routers = list(topology.routers)
     for key, names in (("from", load.from_), ("to", load.to)):
         for name in names:
@@ -239,9 +239,9 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
     return spread(load, policy.kind, routers[:1], routers[-1:])
 
 
-def spread(load: Load, kind: AddressKind, first: Sequence[str], last: Sequence[str]) -> Flow:
+def spread(load: Load, kind: AddressKind, first: Sequence[str], last: Sequence[str]) -> DrillFlow:
     """Assign each sender and receiver a place. ``first`` and ``last`` apply where the file names no router."""
-    return Flow(
+    return DrillFlow(
         load,
         kind,
         tuple(_in_turn(load.from_ or first, max(load.senders, len(load.from_)))),

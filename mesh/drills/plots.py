@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mesh.client.journal import Journal
-from mesh.drills.rehearsal import Record
+from mesh.drills.rehearsal import RehearsalRecord
 from mesh.drills.report import Example, Series
-from mesh.drills.traffic import Traffic
+from mesh.drills.traffic import DrillTraffic
 from mesh.terminal.figures import rank
 
 SHORTEST_BIN_S = 0.1
@@ -17,7 +17,7 @@ MOST_MESSAGES = 2000
 MOST_EXAMPLES = 20
 
 
-def phases(record: Record) -> dict[str, tuple[float, float]]:
+def phases(record: RehearsalRecord) -> dict[str, tuple[float, float]]:
     began = record.began_at
     faults_at = min((each.at for each in record.injected if each.at), default=record.cooldown_at)
     edges = [round(at - began, 3) for at in (began, faults_at, max(record.cooldown_at, faults_at), record.ended_at)]
@@ -28,7 +28,7 @@ def phases(record: Record) -> dict[str, tuple[float, float]]:
     }
 
 
-def series(record: Record, traffic: Traffic) -> Series:
+def series(record: RehearsalRecord, traffic: DrillTraffic) -> Series:
     length_s = record.ended_at - record.began_at
     bin_s = max(SHORTEST_BIN_S, round(length_s / MOST_BINS, 2))
     bins = int(length_s / bin_s) + 1
@@ -56,7 +56,7 @@ def _share(values: Sequence[float], share: float) -> float | None:
     return round(sorted(values)[rank(share, len(values))], 2) if values else None
 
 
-def messages(record: Record, traffic: Traffic) -> list[tuple[float, str, float | None]]:
+def messages(record: RehearsalRecord, traffic: DrillTraffic) -> list[tuple[float, str, float | None]]:
     """Messages of an address for the chart: failed messages first, then an even sample of the others.
 
     The sample is even over time, so that the chart shows the whole drill.
@@ -87,7 +87,7 @@ def _first_arrivals(journal: Journal) -> dict[int, float]:
     return first
 
 
-def examples(record: Record) -> Iterator[Example]:
+def examples(record: RehearsalRecord) -> Iterator[Example]:
     left = MOST_EXAMPLES
     for traffic in record.traffics:
         for fate, message in _odd(traffic.journal):
@@ -115,7 +115,7 @@ def _odd(journal: Journal) -> Iterator[tuple[str, int]]:
             yield outcome, message
 
 
-def _trail(record: Record, traffic: Traffic, message: int) -> str:
+def _trail(record: RehearsalRecord, traffic: DrillTraffic, message: int) -> str:
     journal = traffic.journal
     steps = [f"sent {journal.sent[message] - record.began_at:.3f} s", journal.outcome(message)]
     for arrival in journal.arrivals:

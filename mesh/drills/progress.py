@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 from mesh.terminal.output import Output, is_terminal
 
 if TYPE_CHECKING:
-    from mesh.drills.rehearsal import Record
+    from mesh.drills.rehearsal import RehearsalRecord
 
 REFRESH_S = 0.25
 
 
-class Progress:
+class DrillProgress:
     def __init__(self, out: Output) -> None:
         self._out = out
         self._is_live = is_terminal(sys.stderr) and not out.is_quiet
         self._bar: Any = None
-        self._record: Record | None = None
+        self._record: RehearsalRecord | None = None
         self._is_over = threading.Event()
         self._refreshing: threading.Thread | None = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> DrillProgress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -45,7 +45,7 @@ class Progress:
         else:
             self._out.say(text)
 
-    def watch(self, record: Record) -> None:
+    def watch(self, record: RehearsalRecord) -> None:
         """Show the progress of ``record``."""
         self._record = record
         if self._is_live:

@@ -22,7 +22,7 @@ RESEND_S = 0.2
 
 
 @dataclass(slots=True)
-class Lane:
+class ProxyDirection:
     """One direction of a link: the fault that is in force, and the counts of the damage."""
 
     latency_s: float = 0.0
@@ -49,8 +49,8 @@ class LinkProxy:
     def __init__(self, host: str, port: int, chance: random.Random) -> None:
         self._target = (host, port)
         self._chance = chance
-        self.forth = Lane()
-        self.back = Lane()
+        self.forth = ProxyDirection()
+        self.back = ProxyDirection()
         self.is_cut = False
         self.cut_count = 0
         """Connections that were reset"""
@@ -119,7 +119,7 @@ class _Way:
     """One direction of one connection: a reader sets the time at which each chunk is due, and a writer waits."""
 
     def __init__(
-        self, lane: Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chance: random.Random
+        self, lane: ProxyDirection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chance: random.Random
     ) -> None:
         self._lane = lane
         self._reader = reader

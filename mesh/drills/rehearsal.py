@@ -13,19 +13,19 @@ from mesh.client.server import Server
 from mesh.deploy.polling import POLL_S, wait_until
 from mesh.drills.faults import Injection, injection_of
 from mesh.drills.leases import Leases
-from mesh.drills.plan import Plan, Planned
-from mesh.drills.stage import Stage
-from mesh.drills.traffic import Traffic
+from mesh.drills.mesh_copy import MeshCopy
+from mesh.drills.plan import DrillPlan, PlannedFault
+from mesh.drills.traffic import DrillTraffic
 
 FIRST_MESSAGE_S = 30.0
 SETTLE_S = 15.0
 
 
 @dataclass(slots=True)
-class Injected:
+class FaultRun:
     """A planned fault and its course. Times are of the monotonic clock."""
 
-    planned: Planned
+    planned: PlannedFault
     injection: Injection
     at: float = 0.0
     wall_at: float = 0.0
@@ -37,29 +37,29 @@ class Injected:
 
 
 @dataclass(slots=True)
-class Record:
+class RehearsalRecord:
     """The record of a rehearsal. Times are of the monotonic clock; 0 for a phase that was not reached."""
 
-    plan: Plan
-    traffics: Sequence[Traffic]
+    plan: DrillPlan
+    traffics: Sequence[DrillTraffic]
     began_at: float = 0.0
     wall_began_at: float = 0.0
     cooldown_at: float = 0.0
     ended_at: float = 0.0
     """No message was due after this time."""
-    injected: list[Injected] = field(default_factory=list)
+    injected: list[FaultRun] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     ended_early: str = ""
     """Why no fault was injected, if none was"""
     was_interrupted: bool = False
 
 
-class Watch(Protocol):
+class RehearsalObserver(Protocol):
     """An object that shows the progress of a rehearsal."""
 
     def say(self, text: str) -> None: ...
 
-    def watch(self, record: Record) -> None: ...
+    def watch(self, record: RehearsalRecord) -> None: ...
 
 
 class Rehearsal:
@@ -67,14 +67,14 @@ class Rehearsal:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: DrillPlan,
         servers: Mapping[str, Server],
-        stage: Stage | None,
+        stage: MeshCopy | None,
         leases: Leases,
-        watch: Watch,
+        watch: RehearsalObserver,
         stop: asyncio.Event,
     ) -> None:
-        self.record = Record(plan, [Traffic(flow, servers) for flow in plan.flows])
+        self.record = RehearsalRecord(plan, [DrillTraffic(flow, servers) for flow in plan.flows])
         self._plan = plan
         self._stage = stage
         self._leases = leases
@@ -82,7 +82,7 @@ class Rehearsal:
         self._stop = stop
         watch.watch(self.record)
 
-    async def run(self, may_go_on: Callable[[Record], str]) -> Record:
+    async def run(self, may_go_on: Callable[[RehearsalRecord], str]) -> RehearsalRecord:
         """Run the plan. ``may_go_on``, called after the baseline, returns a reason not to inject faults, or nothing."""
         record = self.record
         try:
@@ -122,7 +122,7 @@ class Rehearsal:
     async def _break_and_heal(self) -> None:
         began = time.monotonic()
         self.record.injected = [
-            Injected(planned, injection_of(planned.fault, self._stage, self._leases)) for planned in self._plan.faults
+            FaultRun(planned, injection_of(planned.fault, self._stage, self._leases)) for planned in self._plan.faults
         ]
         befores = [None, *self.record.injected]
         await asyncio.gather(
@@ -135,7 +135,7 @@ class Rehearsal:
         self.record.cooldown_at = time.monotonic()
         self._say(f"cooldown, {self._plan.cooldown_s:g} s")
 
-    async def _inject(self, injected: Injected, before: Injected | None, began: float) -> None:
+    async def _inject(self, injected: FaultRun, before: FaultRun | None, began: float) -> None:
         planned, injection = injected.planned, injected.injection
         await self._wait_turn(planned, before, began)
         if not self._stop.is_set():
@@ -154,14 +154,14 @@ class Rehearsal:
         finally:
             await self._heal(injected)
 
-    async def _wait_turn(self, planned: Planned, before: Injected | None, began: float) -> None:
+    async def _wait_turn(self, planned: PlannedFault, before: FaultRun | None, began: float) -> None:
         if planned.after_s is not None and before is not None:
             await before.is_over.wait()
             await self._until((before.healed_at or time.monotonic()) + planned.after_s)
         else:
             await self._until(began + planned.at_s)
 
-    async def _heal(self, injected: Injected) -> None:
+    async def _heal(self, injected: FaultRun) -> None:
         try:
             await injected.injection.heal()
         except (MeshError, OSError) as error:
@@ -196,7 +196,7 @@ class Rehearsal:
         self._watch.say(line)
 
 
-def _is_over(traffic: Traffic) -> bool:
+def _is_over(traffic: DrillTraffic) -> bool:
     """Whether no more messages of this traffic will arrive.
 
     A consumer settles every delivery that no broker keeps: once the sender has an answer, nothing more will arrive.

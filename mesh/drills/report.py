@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Verdict(StrEnum):
+class DrillVerdict(StrEnum):
     PASS = "PASS"
     FAIL = "FAIL"
     INVALID = "INVALID"
@@ -45,7 +45,7 @@ class FaultReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class MessageCounts:
     """The message ledger.
 
     attempted = accepted + rejected + released + modified + unknown. A message is lost if it was accepted and a consumer
@@ -65,7 +65,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencyFigures:
     """Latency of the arrivals in a span, from the due time of a message on: waiting for credit counts."""
 
     count: int = 0
@@ -78,8 +78,8 @@ class Latency:
 class AddressReport:
     address: str
     type: str
-    counts: Counts
-    latency: Latency
+    counts: MessageCounts
+    latency: LatencyFigures
     rate_per_s: float
     """The rate that the drill file declares."""
     stalls: int
@@ -90,7 +90,7 @@ class AddressReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class FaultResult:
     """One fault as one address saw the fault, until the next fault. Counts begin with messages due a second earlier."""
 
     fault: str
@@ -103,11 +103,11 @@ class Result:
     """Time until the arrival of a message that was sent after the fault."""
     recovery_ms: float | None
     """Time until messages arrive at 95 % of the earlier rate, in time, and keep arriving like this for a second."""
-    before: Latency
-    during: Latency
+    before: LatencyFigures
+    during: LatencyFigures
     """From the fault until the later of healing and recovery of traffic."""
-    after: Latency
-    counts: Counts
+    after: LatencyFigures
+    counts: MessageCounts
     stalls: int
     longest_stall_ms: float
     passed: bool
@@ -171,15 +171,15 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DrillReport:
     drill: str
     title: str
-    verdict: Verdict
+    verdict: DrillVerdict
     reasons: tuple[str, ...]
     """Reasons for a verdict other than PASS, a sentence each."""
     faults: tuple[FaultReport, ...]
     addresses: tuple[AddressReport, ...]
-    results: tuple[Result, ...]
+    results: tuple[FaultResult, ...]
     checks: tuple[Check, ...]
     examples: tuple[Example, ...]
     series: Mapping[str, Series]

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mesh.deploy.scratch import scratch_folder
-from mesh.drills.against import Against, rehearse_against
 from mesh.drills.circumstances import circumstances
+from mesh.drills.copy_rehearsal import rehearse_on_copy
 from mesh.drills.drill_file import DrillFile, read_drill
 from mesh.drills.judgement import make_report
-from mesh.drills.keeping import PAGE, Places, keep, make_places, new_folder, to_json
 from mesh.drills.link_logs import keep_link_logs
-from mesh.drills.on_copy import rehearse_on_copy
-from mesh.drills.progress import Progress
-from mesh.drills.rehearsed import Rehearsed
-from mesh.drills.report import Report, Verdict
+from mesh.drills.progress import DrillProgress
+from mesh.drills.rehearsal_result import RehearsalResult
+from mesh.drills.report import DrillReport, DrillVerdict
+from mesh.drills.report_folder import PAGE, ReportPaths, keep, make_places, new_folder, to_json
+from mesh.drills.running_mesh import RunningMesh, rehearse_against
 from mesh.drills.terminal import tell
 from mesh.reports.java import require_spark
 from mesh.terminal.exit_codes import ExitCode
@@ -25,22 +25,22 @@ from mesh.terminal.output import Output
 from mesh.terminal.topology_file import load_topology
 
 EXIT_CODES = {
-    Verdict.PASS: ExitCode.OK,
-    Verdict.FAIL: ExitCode.EXPECTATION_FAILED,
-    Verdict.INVALID: ExitCode.DRILL_INVALID,
-    Verdict.UNKNOWN: ExitCode.DRILL_INVALID,
+    DrillVerdict.PASS: ExitCode.OK,
+    DrillVerdict.FAIL: ExitCode.EXPECTATION_FAILED,
+    DrillVerdict.INVALID: ExitCode.DRILL_INVALID,
+    DrillVerdict.UNKNOWN: ExitCode.DRILL_INVALID,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DrillRequest:
     """The request of the command line."""
 
     file: Path
     topology_path: Path | None
     seed: int | None
-    places: Places
-    against: Against | None
+    places: ReportPaths
+    against: RunningMesh | None
     is_kept: bool = True
     """Whether the report outlives the command, so that its path is printed."""
     is_link_log_reported: bool = False
@@ -48,14 +48,14 @@ class Order:
     """Whether ``topology_path`` takes precedence over the topology that the drill file names."""
 
 
-def run(order: Order, out: Output) -> int:
+def run(order: DrillRequest, out: Output) -> int:
     began = time.monotonic()
     file = read_drill(order.file)
     make_places(order.places)
     if order.is_link_log_reported:
         require_spark()
     with scratch_folder("amqpmesh-drill-") as folder:
-        with Progress(out) as progress:
+        with DrillProgress(out) as progress:
             rehearsed = asyncio.run(_rehearse(order, file, folder, progress))
         made = circumstances(file.drill.drill, file.digest, rehearsed, time.monotonic() - began)
         report, page = _keep(order, make_report(file.drill, rehearsed.record, rehearsed.notices, made), rehearsed, out)
@@ -68,7 +68,9 @@ def run(order: Order, out: Output) -> int:
     return ExitCode.INTERRUPTED if rehearsed.record.was_interrupted else EXIT_CODES[report.verdict]
 
 
-def _keep(order: Order, report: Report, rehearsed: Rehearsed, out: Output) -> tuple[Report, Path]:
+def _keep(
+    order: DrillRequest, report: DrillReport, rehearsed: RehearsalResult, out: Output
+) -> tuple[DrillReport, Path]:
     """Keep the report. Return the report with the places of its link logs, and the path of its page."""
     folder = order.places.folder or new_folder(report)
     recorded = keep_link_logs(rehearsed.link_logs, folder, is_reported=order.is_link_log_reported, out=out)
@@ -76,7 +78,7 @@ def _keep(order: Order, report: Report, rehearsed: Rehearsed, out: Output) -> tu
     return told, keep(told, replace(order.places, folder=folder), rehearsed.logs)
 
 
-async def _rehearse(order: Order, file: DrillFile, folder: Path, progress: Progress) -> Rehearsed:
+async def _rehearse(order: DrillRequest, file: DrillFile, folder: Path, progress: DrillProgress) -> RehearsalResult:
     if order.against is not None:
         return await rehearse_against(file, order.against, progress)
     path = order.topology_path

@@ -7,7 +7,7 @@ import textwrap
 import click
 
 from mesh.drills import words
-from mesh.drills.report import Check, Report, Result, Verdict
+from mesh.drills.report import Check, DrillReport, DrillVerdict, FaultResult
 from mesh.terminal.output import Output
 
 COLUMNS = (
@@ -25,16 +25,16 @@ COLUMNS = (
 MARKS = {True: "✓", False: "✗", None: "?"}
 COLORS = {True: "green", False: "red", None: "yellow"}
 VERDICT_COLORS = {
-    Verdict.PASS: "green",
-    Verdict.FAIL: "red",
-    Verdict.INVALID: "magenta",
-    Verdict.UNKNOWN: "yellow",
+    DrillVerdict.PASS: "green",
+    DrillVerdict.FAIL: "red",
+    DrillVerdict.INVALID: "magenta",
+    DrillVerdict.UNKNOWN: "yellow",
 }
 INDENT = " " * 4
 ADVICE_WIDTH = 100
 
 
-def tell(report: Report, out: Output) -> None:
+def tell(report: DrillReport, out: Output) -> None:
     """Write the report as data, plain and aligned when the output is not a terminal."""
     if report.results:
         out.table(COLUMNS, _rows(report))
@@ -49,12 +49,12 @@ def tell(report: Report, out: Output) -> None:
     out.data(_styled(sentence, VERDICT_COLORS[report.verdict], out, bold=True))
 
 
-def _rows(report: Report) -> list[list[object]]:
+def _rows(report: DrillReport) -> list[list[object]]:
     labels = words.fault_labels(report)
     return [_row(labels.get(result.fault, result.fault), result) for result in report.results]
 
 
-def _row(label: str, result: Result) -> list[object]:
+def _row(label: str, result: FaultResult) -> list[object]:
     return [
         _one_line(label),
         _one_line(result.address),
@@ -69,7 +69,7 @@ def _row(label: str, result: Result) -> list[object]:
     ]
 
 
-def _check_lines(report: Report, out: Output) -> list[str]:
+def _check_lines(report: DrillReport, out: Output) -> list[str]:
     """Return one line for each check with aligned columns, and advice under each check that failed."""
     cells = [(check.text, check.observed or words.NONE, check.margin, check.scope) for check in report.checks]
     rows = [[_one_line(cell) for cell in row] for row in cells]

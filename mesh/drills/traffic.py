@@ -18,7 +18,7 @@ from mesh.client.errors import MeshError
 from mesh.client.journal import UNKNOWN, Journal, Stall
 from mesh.client.links import Received, Receiver, Sender
 from mesh.client.server import Server
-from mesh.drills.plan import Flow
+from mesh.drills.plan import DrillFlow
 from wire.delivery import ACCEPTED, Outcome
 from wire.message import MalformedMessage, Message, decode, encode
 
@@ -31,7 +31,7 @@ RUN, SENDER, NUMBER = "amqpmesh-run", "amqpmesh-sender", "amqpmesh-number"
 End = TypeVar("End", Sender, Receiver)
 
 
-class Party:
+class DrillClient:
     """One client connection to ``home``, or to another server while ``home`` cannot be reached."""
 
     def __init__(self, home: str, servers: Mapping[str, Server], on_reconnected: Callable[[], None]) -> None:
@@ -62,10 +62,10 @@ class Party:
             await asyncio.sleep(PAUSE_S)
 
 
-class Traffic:
+class DrillTraffic:
     """All senders and receivers of one address, and the journal of their messages."""
 
-    def __init__(self, flow: Flow, servers: Mapping[str, Server], run: str | None = None) -> None:
+    def __init__(self, flow: DrillFlow, servers: Mapping[str, Server], run: str | None = None) -> None:
         self.flow = flow
         self.journal = Journal(len(flow.receivers), flow.is_competing)
         self._servers = servers
@@ -93,15 +93,15 @@ class Traffic:
     async def stop(self) -> None:
         await _end([*self._sending, *self._others])
 
-    def _party(self, home: str) -> Party:
-        party = Party(home, self._servers, self._on_reconnected)
+    def _party(self, home: str) -> DrillClient:
+        party = DrillClient(home, self._servers, self._on_reconnected)
         self._others.append(asyncio.create_task(party.run()))
         return party
 
     def _on_reconnected(self) -> None:
         self.journal.reconnects.append(time.monotonic())
 
-    async def _produce(self, number: int, party: Party) -> None:
+    async def _produce(self, number: int, party: DrillClient) -> None:
         interval_s = len(self.flow.senders) / self.flow.load.rate
         schedule = _Schedule(time.monotonic() + interval_s * number / len(self.flow.senders), interval_s)
         load = self.flow.load
@@ -153,7 +153,7 @@ class Traffic:
         # A pre-settled delivery has no outcome: its sender counts the message as accepted.
         self.journal.on_outcome(message, outcome.kind.name.lower() if outcome is not None else "accepted")
 
-    async def _consume(self, consumer: int, party: Party) -> None:
+    async def _consume(self, consumer: int, party: DrillClient) -> None:
         async def attach(client: Client) -> Receiver:
             receiver = await client.receiver(self.flow.address, credit=CREDIT)
             receiver.top_up()
@@ -170,7 +170,7 @@ class Traffic:
         await self._keep_attached(party, attach, receive)
 
     async def _keep_attached(
-        self, party: Party, attach: Callable[[Client], Awaitable[End]], use: Callable[[End], Awaitable[None]]
+        self, party: DrillClient, attach: Callable[[Client], Awaitable[End]], use: Callable[[End], Awaitable[None]]
     ) -> None:
         while True:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mesh.drills.report import Check, Counts, FaultReport, Report, Result
+from mesh.drills.report import Check, DrillReport, FaultReport, FaultResult, MessageCounts
 
 NONE = "-"
 """Not measured, or nothing to measure."""
@@ -31,7 +31,7 @@ def count(value: int | None) -> str:
     return NONE if value is None else f"{value:,}"
 
 
-def not_accepted(counts: Counts) -> int:
+def not_accepted(counts: MessageCounts) -> int:
     return counts.rejected + counts.released + counts.modified + counts.unknown
 
 
@@ -51,7 +51,7 @@ def not_shown(fault: FaultReport) -> str:
     return f"{fault.label} had no proven effect"
 
 
-def fault_labels(report: Report) -> dict[str, str]:
+def fault_labels(report: DrillReport) -> dict[str, str]:
     return {fault.id: fault.label for fault in report.faults}
 
 
@@ -60,9 +60,9 @@ class Headline:
     """The worst figures of a drill. None: nothing was measured."""
 
     outage_ms: float | None
-    outage_at: Result | None
+    outage_at: FaultResult | None
     recovery_ms: float | None
-    recovery_at: Result | None
+    recovery_at: FaultResult | None
     has_recovered: bool
     """Whether every address recovered after every fault."""
     attempted: int
@@ -71,7 +71,7 @@ class Headline:
     duplicated: int | None
 
     @classmethod
-    def of(cls, report: Report) -> Headline:
+    def of(cls, report: DrillReport) -> Headline:
         outage = _worst(report.results, "outage_ms")
         recovery = _worst(report.results, "recovery_ms")
         counts = [address.counts for address in report.addresses]
@@ -88,7 +88,7 @@ class Headline:
             duplicated=sum(each.duplicated for each in counts) if attempted else None,
         )
 
-    def sentence(self, report: Report) -> str:
+    def sentence(self, report: DrillReport) -> str:
         """The summary of the drill in one line, without color."""
         return (
             f"{report.verdict}: {report.drill}: worst outage {duration(self.outage_ms)}, {count(self.lost)} lost, "
@@ -96,6 +96,6 @@ class Headline:
         )
 
 
-def _worst(results: Iterable[Result], field: str) -> Result | None:
+def _worst(results: Iterable[FaultResult], field: str) -> FaultResult | None:
     measured = [result for result in results if getattr(result, field) is not None]
     return max(measured, key=lambda result: float(getattr(result, field)), default=None)

@@ -18,7 +18,7 @@ from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy.operator import node_server
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed, as_failure
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.message import Message, decode, encode
 
 CONNECT_TIMEOUT_S = 10.0
@@ -32,7 +32,7 @@ Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class QueueSite:
     """A queue or topic at a broker: ``address`` is the name of the queue or topic at this broker."""
 
     broker: str
@@ -40,12 +40,12 @@ class Site:
 
 
 @dataclass(slots=True)
-class Found:
+class BrokerAnswers:
     """The answers of the brokers, and the failures of brokers that gave no complete answer."""
 
-    answers: list[tuple[Site, list[Answer]]] = field(default_factory=list)
+    answers: list[tuple[QueueSite, list[Answer]]] = field(default_factory=list)
     failures: list[CommandFailed] = field(default_factory=list)
-    unmade: list[tuple[Site, CommandFailed]] = field(default_factory=list)
+    unmade: list[tuple[QueueSite, CommandFailed]] = field(default_factory=list)
     """Brokers that have not made the queue yet while others have, which is not a failure."""
 
     def raise_failures(self, *, are_all: bool = False) -> None:
@@ -59,21 +59,21 @@ class Found:
 # The brokers to ask
 
 
-def all_sites(topology: Topology, only: str | None) -> tuple[Site, ...]:
+def all_sites(topology: Topology, only: str | None) -> tuple[QueueSite, ...]:
     """Return a site for each embedded broker, or only for broker ``only``. Raises UsageError."""
-    return tuple(Site(broker, "") for broker in ([_embedded(topology, only)] if only else _all_embedded(topology)))
+    return tuple(QueueSite(broker, "") for broker in ([_embedded(topology, only)] if only else _all_embedded(topology)))
 
 
-def sites_of(topology: Topology, address: str, only: str | None) -> tuple[Site, ...]:
+def sites_of(topology: Topology, address: str, only: str | None) -> tuple[QueueSite, ...]:
     """Return the brokers that keep ``address``, or only broker ``only``. Raises UsageError.
 
     A broker may still have an address that only an older topology declared, so unknown addresses are allowed.
     """
     policy = AddressBook(topology).resolve(address)
     if only is not None:
-        return (Site(_embedded(topology, only), name_at(topology, address, only)),)
+        return (QueueSite(_embedded(topology, only), name_at(topology, address, only)),)
     if policy is not None and policy.brokers:
-        return tuple(Site(_embedded(topology, name, address), policy.at_broker(name)) for name in policy.brokers)
+        return tuple(QueueSite(_embedded(topology, name, address), policy.at_broker(name)) for name in policy.brokers)
     if policy is not None:
         raise click.UsageError(f"{address!r} is {policy.kind}: no broker keeps it")
     embedded = _all_embedded(topology)
@@ -81,7 +81,7 @@ def sites_of(topology: Topology, address: str, only: str | None) -> tuple[Site, 
         raise click.UsageError(
             f"the topology names no broker for {address!r}: name one with --broker, of {', '.join(embedded)}"
         )
-    return (Site(embedded[0], address),)
+    return (QueueSite(embedded[0], address),)
 
 
 def name_at(topology: Topology, address: str, broker: str) -> str:
@@ -113,10 +113,12 @@ def _embedded(topology: Topology, broker: str, address: str | None = None) -> st
 # Requests
 
 
-def ask_each(topology: Topology, sites: Iterable[Site], op: str, arguments: Callable[[Site], Answer]) -> Found:
+def ask_each(
+    topology: Topology, sites: Iterable[QueueSite], op: str, arguments: Callable[[QueueSite], Answer]
+) -> BrokerAnswers:
     """Ask one broker after the other; after a failure of one broker, the others are still asked."""
-    found = Found()
-    unmade: list[tuple[Site, CommandFailed]] = []
+    found = BrokerAnswers()
+    unmade: list[tuple[QueueSite, CommandFailed]] = []
     for site in sites:
         parts: list[Answer] = []
         try:
@@ -151,7 +153,7 @@ async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], part
         requests = await client.sender(CONTROL_ADDRESS)
         asked = Message(json.dumps(request), reply_to=answers.answered_address, message_id=request["op"])
         outcome = await _in_time(await _in_time(requests.send(encode(asked))))
-        if outcome is None or outcome.kind is not Kind.ACCEPTED:
+        if outcome is None or outcome.kind is not OutcomeCode.ACCEPTED:
             error = outcome.error if outcome is not None else None
             raise CommandFailed(error.description if error is not None else "the request was not accepted")
         has_more = True
@@ -177,16 +179,16 @@ async def _in_time(what: Any) -> Any:
 # Answers
 
 
-def queues_in(found: Found) -> Iterator[dict[str, Any]]:
+def queues_in(found: BrokerAnswers) -> Iterator[dict[str, Any]]:
     for site, parts in found.answers:
         for part in parts:
             for queue in part["queues"]:
                 yield {"broker": site.broker, **queue}
 
 
-def totals_in(found: Found, names: Sequence[str]) -> list[dict[str, Any]]:
+def totals_in(found: BrokerAnswers, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return for each broker the sums over the parts of the answer; 0 if the broker has not made the queue yet."""
-    unmade: list[tuple[Site, list[Answer]]] = [(site, []) for site, _ in found.unmade]
+    unmade: list[tuple[QueueSite, list[Answer]]] = [(site, []) for site, _ in found.unmade]
     return [
         {"broker": site.broker, "address": site.address, **{name: _total(parts, name) for name in names}}
         for site, parts in found.answers + unmade

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from addressing.address import is_internal
-from mesh.operations.broker_control import Found, queues_in, totals_in
+from mesh.operations.broker_control import BrokerAnswers, queues_in, totals_in
 from mesh.terminal.output import Output
 
 QUEUES = {
@@ -47,7 +47,7 @@ STAYED = {
 NOT_MOVED = ("not_moved", *STAYED)
 
 
-def tell_queues(found: Found, out: Output, *, with_messages: bool) -> None:
+def tell_queues(found: BrokerAnswers, out: Output, *, with_messages: bool) -> None:
     """Print queues and, ``with_messages``, their messages; without, the table leaves out the mesh's own queues.
 
     Raises CommandFailed, in the end, for brokers that did not answer.
@@ -65,7 +65,7 @@ def tell_queues(found: Found, out: Output, *, with_messages: bool) -> None:
     found.raise_failures()
 
 
-def tell_totals(found: Found, out: Output, fields: Mapping[str, Any], done: Callable[[str], str]) -> None:
+def tell_totals(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], done: Callable[[str], str]) -> None:
     """Print the number of messages at each broker; ``done`` makes a sentence of the number. Raises CommandFailed."""
     found.raise_failures(are_all=True)
     totals = totals_in(found, ("messages", *NOT_MOVED) if "target" in fields else ("messages",))

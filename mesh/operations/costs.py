@@ -9,7 +9,7 @@ import click
 
 from addressing.topology.model import Edge, Topology
 from mesh.client.errors import Unreachable
-from mesh.deploy.control import Refused, ask
+from mesh.deploy.control import RequestRefused, ask
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
 
@@ -31,7 +31,7 @@ def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
 def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
     try:
         return ask(workdir.control_socket(router), op, **arguments)
-    except Refused as refused:
+    except RequestRefused as refused:
         raise CommandFailed(f"{router}: {refused}") from None
     except TimeoutError:
         raise Unreachable(f"router {router} does not answer", fix="`amqpmesh status` shows which nodes run.") from None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mesh.operations import report_requirements as lacking
-from mesh.operations.finding import Finding
+from mesh.operations.finding import DoctorFinding
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
@@ -31,13 +31,13 @@ EARLIEST_CLOCK = 1735689600  # 2025-01-01: certificates made with an earlier clo
 EXPIRY_WARNING_S = 30 * 86400
 
 
-def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[Finding]:
+def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[DoctorFinding]:
     """Run all checks. ``wrong`` is the error of a topology that cannot be used, if any."""
     for check in (python, compiler, python_headers, proton, descriptors, clock):
         yield check()
     yield disk(topology.directory if topology is not None else Path())
     if wrong is not None:
-        yield Finding("topology", "failed", wrong, "`amqpmesh check` shows what is wrong.")
+        yield DoctorFinding("topology", "failed", wrong, "`amqpmesh check` shows what is wrong.")
     if topology is not None:
         yield from ports(topology)
         yield from tls_files(topology)
@@ -46,79 +46,83 @@ def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[Fin
     yield from (optional(*tool) for tool in OPTIONAL)
 
 
-def python() -> Finding:
+def python() -> DoctorFinding:
     version = platform.python_version()
     if sys.version_info < OLDEST_PYTHON:
-        return Finding("python", "failed", version, "install Python 3.11 or newer.")
-    return Finding("python", "ok", f"{version} at {sys.executable}")
+        return DoctorFinding("python", "failed", version, "install Python 3.11 or newer.")
+    return DoctorFinding("python", "ok", f"{version} at {sys.executable}")
 
 
-def compiler() -> Finding:
+def compiler() -> DoctorFinding:
     found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     if found is None:
-        return Finding(
+        return DoctorFinding(
             "compiler", "warning", "no C compiler found: pip compiles proton during installation", "apt install gcc"
         )
-    return Finding("compiler", "ok", found)
+    return DoctorFinding("compiler", "ok", found)
 
 
-def python_headers() -> Finding:
+def python_headers() -> DoctorFinding:
     header = Path(sysconfig.get_path("include")) / "Python.h"
     if not header.exists():
-        return Finding("python headers", "warning", f"no {header}", "apt install python3-dev")
-    return Finding("python headers", "ok", str(header.parent))
+        return DoctorFinding("python headers", "warning", f"no {header}", "apt install python3-dev")
+    return DoctorFinding("python headers", "ok", str(header.parent))
 
 
-def proton() -> Finding:
+def proton() -> DoctorFinding:
     if importlib.util.find_spec("proton") is None:
-        return Finding("proton", "failed", "not installed", "pip install python-qpid-proton")
+        return DoctorFinding("proton", "failed", "not installed", "pip install python-qpid-proton")
     try:
         libraries = importlib.import_module("wire.engine").LIBRARIES
     except (ImportError, OSError) as error:
-        return Finding("proton", "failed", str(error), "pip install --force-reinstall python-qpid-proton")
+        return DoctorFinding("proton", "failed", str(error), "pip install --force-reinstall python-qpid-proton")
     built = f", built with {' and '.join(libraries)}, which amqpmesh does not use" if libraries else ""
-    return Finding("proton", "ok", f"python-qpid-proton {importlib.metadata.version('python-qpid-proton')}{built}")
+    return DoctorFinding(
+        "proton", "ok", f"python-qpid-proton {importlib.metadata.version('python-qpid-proton')}{built}"
+    )
 
 
-def descriptors() -> Finding:
+def descriptors() -> DoctorFinding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < WANTED_DESCRIPTORS:
         wanted = min(hard, 65536)
-        return Finding(
+        return DoctorFinding(
             "open files",
             "warning",
             f"limit {soft}: a node can have at most that many connections",
             f"ulimit -n {wanted}",
         )
-    return Finding("open files", "ok", f"limit {soft}")
+    return DoctorFinding("open files", "ok", f"limit {soft}")
 
 
-def clock() -> Finding:
+def clock() -> DoctorFinding:
     now = time.time()
     told = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < EARLIEST_CLOCK:
-        return Finding("clock", "failed", f"{told}: certificates would not be valid", "set the clock, or run NTP.")
-    return Finding("clock", "ok", told)
+        return DoctorFinding(
+            "clock", "failed", f"{told}: certificates would not be valid", "set the clock, or run NTP."
+        )
+    return DoctorFinding("clock", "ok", told)
 
 
-def disk(folder: Path) -> Finding:
+def disk(folder: Path) -> DoctorFinding:
     free = shutil.disk_usage(folder).free
     told = f"{free / (1 << 30):.1f} GiB free at {folder.resolve()}"
     if free < WANTED_DISK_BYTES:
-        return Finding("disk", "warning", told, "free some space: brokers stop accepting when the disk is full.")
-    return Finding("disk", "ok", told)
+        return DoctorFinding("disk", "warning", told, "free some space: brokers stop accepting when the disk is full.")
+    return DoctorFinding("disk", "ok", told)
 
 
-def ports(topology: Topology) -> Iterator[Finding]:
+def ports(topology: Topology) -> Iterator[DoctorFinding]:
     """Check each port of the topology: a port must be free, or in use by the running node of this mesh."""
-    from mesh.deploy.running import node_pid
+    from mesh.deploy.running_processes import node_pid
     from mesh.deploy.workdir import WorkDir
 
     workdir = WorkDir(topology.work_dir)
     for node, host, port in listening(topology):
         pid = node_pid(workdir, node)
         if pid is not None:
-            yield Finding(f"port {port}", "ok", f"{node} runs there as process {pid}")
+            yield DoctorFinding(f"port {port}", "ok", f"{node} runs there as process {pid}")
         else:
             yield port_finding(node, host, port)
 
@@ -131,7 +135,7 @@ def listening(topology: Topology) -> Iterator[tuple[str, str, int]]:
             yield node.name, host, port
 
 
-def port_finding(node: str, host: str, port: int) -> Finding:
+def port_finding(node: str, host: str, port: int) -> DoctorFinding:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         # The nodes set this option, too: a port in TIME_WAIT from the last run is free.
@@ -140,13 +144,13 @@ def port_finding(node: str, host: str, port: int) -> Finding:
             probe.bind((host, port))
         except OSError as error:
             detail = f"{node} cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}"
-            return Finding(
+            return DoctorFinding(
                 f"port {port}", "failed", detail, f"`ss -ltnp 'sport = :{port}'` shows the process that uses the port."
             )
-    return Finding(f"port {port}", "ok", f"free for {node} on {host}")
+    return DoctorFinding(f"port {port}", "ok", f"free for {node} on {host}")
 
 
-def tls_files(topology: Topology) -> Iterator[Finding]:
+def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
     """Check the certificates that the topology names and the certificates of the mesh."""
     from mesh.deploy.workdir import WorkDir
 
@@ -165,7 +169,7 @@ def tls_files(topology: Topology) -> Iterator[Finding]:
             yield finding
 
 
-def certificate_finding(path: Path) -> Finding | None:
+def certificate_finding(path: Path) -> DoctorFinding | None:
     """Check the expiry of a certificate; None for a file without a certificate."""
     from cryptography import x509
 
@@ -173,15 +177,15 @@ def certificate_finding(path: Path) -> Finding | None:
     try:
         text = path.read_bytes()
     except OSError as error:
-        return Finding(check, "failed", f"{path}: {error.strerror}", "correct the path in the topology.")
+        return DoctorFinding(check, "failed", f"{path}: {error.strerror}", "correct the path in the topology.")
     if b"BEGIN CERTIFICATE" not in text:
         return None
     left_s = x509.load_pem_x509_certificate(text).not_valid_after_utc.timestamp() - time.time()
     if left_s <= 0:
-        return Finding(check, "failed", f"{path} expired {-left_s / 86400:.0f} days ago", "amqpmesh certs renew")
+        return DoctorFinding(check, "failed", f"{path} expired {-left_s / 86400:.0f} days ago", "amqpmesh certs renew")
     if left_s < EXPIRY_WARNING_S:
-        return Finding(check, "warning", f"{path} expires in {left_s / 86400:.0f} days", "amqpmesh certs renew")
-    return Finding(check, "ok", f"valid for {left_s / 86400:.0f} days")
+        return DoctorFinding(check, "warning", f"{path} expires in {left_s / 86400:.0f} days", "amqpmesh certs renew")
+    return DoctorFinding(check, "ok", f"valid for {left_s / 86400:.0f} days")
 
 
 OPTIONAL: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -190,10 +194,10 @@ OPTIONAL: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 
 
-def optional(name: str, command: tuple[str, ...], fix: str) -> Finding:
+def optional(name: str, command: tuple[str, ...], fix: str) -> DoctorFinding:
     if shutil.which(command[0]) is None:
-        return Finding(name, "absent", "not installed; optional", fix)
-    return Finding(name, "ok", version_of(command))
+        return DoctorFinding(name, "absent", "not installed; optional", fix)
+    return DoctorFinding(name, "ok", version_of(command))
 
 
 def version_of(command: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """``state``: ok, warning (works, but not for all), failed (a mesh will not run), absent (optional, not there)."""
 
     check: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from linklogs.packing import Packed, pack
+from linklogs.job_archive import Packed, pack
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 

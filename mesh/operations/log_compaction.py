@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from linklogs.compacting import CompactReport, compact
+from linklogs.compaction import CompactReport, compact
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 

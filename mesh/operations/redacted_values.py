@@ -6,7 +6,7 @@ from addressing.topology.model import Topology
 from mesh.deploy.link_log_writer import redaction_key
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
-from recording.columns import Kind
+from recording.columns import RecordKind
 
 
 def hash_and_tell(topology: Topology, column: str, values: tuple[str, ...], out: Output) -> None:
@@ -20,11 +20,11 @@ def hash_and_tell(topology: Topology, column: str, values: tuple[str, ...], out:
 
 
 def hash_of(topology: Topology, column: str, value: str) -> str:
-    from linklogs.writer.redacting import Redactor
+    from linklogs.writer.redaction import Redactor
 
     redact, key = topology.link_logs.redact, redaction_key(topology)
     if redact is None or column not in redact.columns:
         hides = ", ".join(redact.columns) if redact is not None else "nothing"
         raise CommandFailed(f"link_logs: redact hides {hides}: link logs show {column} unchanged")
-    row = Redactor(key, redact.columns).row({"kind": Kind.LINK, column: value})
+    row = Redactor(key, redact.columns).row({"kind": RecordKind.LINK, column: value})
     return str(row[column])

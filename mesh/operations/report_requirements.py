@@ -5,27 +5,27 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 
-from mesh.operations.finding import Finding
+from mesh.operations.finding import DoctorFinding
 from mesh.reports.java import OLDEST_JAVA, SPARK, java_path, java_version
 
 JAVA_FIX = "for reports of link logs, Qpid JMS and Artemis in the interop tests: apt install default-jre-headless"
 SPARK_FIX = "for reports of link logs: pip install '.[spark]'"
 
 
-def java() -> Finding:
+def java() -> DoctorFinding:
     """Check the Java that Spark would start."""
     found = java_version()
     if found is None:
-        return Finding("java", "absent", "no Java in JAVA_HOME or PATH; optional", JAVA_FIX)
+        return DoctorFinding("java", "absent", "no Java in JAVA_HOME or PATH; optional", JAVA_FIX)
     told = f"Java {found} at {java_path()}"
     if found < OLDEST_JAVA:
         fix = f"{JAVA_FIX}, or set JAVA_HOME to where Java {OLDEST_JAVA} is"
-        return Finding("java", "warning", f"{told}: reports of link logs need {OLDEST_JAVA} or newer", fix)
-    return Finding("java", "ok", told)
+        return DoctorFinding("java", "warning", f"{told}: reports of link logs need {OLDEST_JAVA} or newer", fix)
+    return DoctorFinding("java", "ok", told)
 
 
-def spark() -> Finding:
+def spark() -> DoctorFinding:
     missing = [name for name in SPARK if importlib.util.find_spec(name) is None]
     if missing:
-        return Finding("spark", "absent", f"{', '.join(missing)} not installed; optional", SPARK_FIX)
-    return Finding("spark", "ok", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SPARK))
+        return DoctorFinding("spark", "absent", f"{', '.join(missing)} not installed; optional", SPARK_FIX)
+    return DoctorFinding("spark", "ok", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SPARK))

@@ -16,7 +16,14 @@ from mesh.deploy.mesh_status import MeshStatus, NodeState
 from mesh.deploy.node_kind import NodeKind, NodePlan, Snapshot
 from mesh.deploy.node_kinds import NODE_KINDS, plan
 from mesh.deploy.readiness import missing_links
-from mesh.deploy.running import change_note, is_supervisor_lost, node_pid, option_for, other_meshes, supervisor_pid
+from mesh.deploy.running_processes import (
+    change_note,
+    is_supervisor_lost,
+    node_pid,
+    option_for,
+    other_meshes,
+    supervisor_pid,
+)
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.operations.costs import changed_costs
 from mesh.terminal.exit_codes import ExitCode
@@ -48,7 +55,7 @@ class NodeView:
         return len([one for one in self.snapshot["connections"] if one["kind"] == "client"])
 
 
-def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | None = None) -> int:
+def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Path | None = None) -> int:
     """Show the status of a mesh and return the exit code. ``path`` is the topology file that the user named, if any."""
     workdir = WorkDir(topology.work_dir)
     supervised = ask_supervisor(workdir)
@@ -161,7 +168,7 @@ def to_map(
     }
 
 
-def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequence[Table]) -> None:
+def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequence[StatusTable]) -> None:
     out.table(NODE_COLUMNS, [node_row(found) for found in views])
     for table in tables:
         out.data("")
@@ -186,7 +193,7 @@ def node_row(found: NodeView) -> list[object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class StatusTable:
     """A table from a node's snapshot: ``field`` names a list whose items become rows; ``columns`` name item fields.
 
     The table leaves out the mesh's own addresses, which are in --json only.
@@ -203,7 +210,7 @@ class Table:
             yield [found.name, *(flat.get(name) for name in self.columns.values())]
 
 
-CONNECTIONS = Table(
+CONNECTIONS = StatusTable(
     "connections",
     {
         "KIND": "kind",
@@ -216,7 +223,7 @@ CONNECTIONS = Table(
         "OUT": "bytes_out",
     },
 )
-ADDRESSES = Table(
+ADDRESSES = StatusTable(
     "addresses",
     {
         "ADDRESS": "address",
@@ -229,7 +236,7 @@ ADDRESSES = Table(
         "RELEASED": "released",
     },
 )
-QUEUES = Table(
+QUEUES = StatusTable(
     "queues",
     {
         "ADDRESS": "address",

@@ -13,9 +13,9 @@ from broker.queueing.subscribers import SubscriptionKey
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.cause import Cause
 from broker.store.check_report import CheckReport, QueueTotals
-from broker.store.dumping import StoredMessage
-from broker.store.judging import StoreDamaged
-from broker.store.salvaging import Salvage
+from broker.store.dump import StoredMessage
+from broker.store.judgement import StoreDamagedError
+from broker.store.store_salvage import Salvage
 from mesh.deploy.store_failure import damaged_store
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.message_format import body_map, head_map
@@ -30,7 +30,7 @@ def told() -> Iterator[None]:
     """Turn errors of a store into CommandFailed."""
     try:
         yield
-    except StoreDamaged as damage:
+    except StoreDamagedError as damage:
         raise damaged_store(damage) from None
     except StoreError as error:
         raise CommandFailed(str(error)) from None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mesh.reports import words
-from mesh.reports.finding import EACH, US_PER_S, Finding, is_of_mesh, who
+from mesh.reports.finding import EACH, US_PER_S, ReportFinding, is_of_mesh, who
 from mesh.reports.summary import Summary
 
 Row = dict[str, Any]
@@ -44,7 +44,7 @@ HELPS_KEEPING = (
 )
 
 
-def waits(summary: Summary) -> Iterator[Finding]:
+def waits(summary: Summary) -> Iterator[ReportFinding]:
     keepers = kept(summary)
     found = [(cause, rows) for (cause, _), rows in _by_matter(_at_cause(_of_producers(summary))).items()]
     found = [(cause, rows) for cause, rows in found if rows[0]["starved_us"] >= LEAST_WAIT_S * US_PER_S]
@@ -96,7 +96,7 @@ def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
     return found
 
 
-def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> Iterator[Finding]:
+def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> Iterator[ReportFinding]:
     """Some findings for each cause, and the number of the others.
 
     ``told``: addresses reported with the consumer that keeps deliveries; beyond ``EACH`` they count as others.
@@ -111,16 +111,16 @@ def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> I
             yield _waited(cause, rows)
         more += len(matters[EACH:])
     if more:
-        yield Finding(
+        yield ReportFinding(
             0.34, f"producers of {more:,} more addresses waited for credit", "The table of credit lists all of them."
         )
 
 
-def _waited(cause: str, rows: Sequence[Row]) -> Finding:
+def _waited(cause: str, rows: Sequence[Row]) -> ReportFinding:
     row = rows[0]
     others = len({(each["node"], each["run"], each["link"]) for each in rows if each["role"] == row["role"]}) - 1
     more = f" ({others:,} more such links waited, too)" if others else ""
-    return Finding(
+    return ReportFinding(
         _weight(row),
         f"{who(row)} at {row['node']} waited {words.duration(row['starved_us'])} for credit to send to "
         f"{row['address']}, {words.share(row['share'])} of the time{more}: "
@@ -130,8 +130,8 @@ def _waited(cause: str, rows: Sequence[Row]) -> Finding:
     )
 
 
-def _kept_from_others(row: Row, waited: Row) -> Finding:
-    return Finding(
+def _kept_from_others(row: Row, waited: Row) -> ReportFinding:
+    return ReportFinding(
         _weight(waited),
         f"{_keeps(row)}; {who(waited)} at {waited['node']} waited {words.duration(waited['starved_us'])} for credit "
         f"to send to it, {words.share(waited['share'])} of the time",
@@ -140,9 +140,9 @@ def _kept_from_others(row: Row, waited: Row) -> Finding:
     )
 
 
-def _kept(rows: Iterator[Row]) -> Iterator[Finding]:
+def _kept(rows: Iterator[Row]) -> Iterator[ReportFinding]:
     for row in sorted(rows, key=lambda row: -row["longest_us"])[:EACH]:
-        yield Finding(
+        yield ReportFinding(
             0.38, f"{_keeps(row)}; {row['last_unsettled']:,} of them at the end", HELPS_KEEPING, row.get("since_at")
         )
 

@@ -107,12 +107,12 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class LatencyHistogram:
     bars: tuple[Bar, ...]
     ticks: tuple[Tick, ...]
 
 
-def distribution(summary: Summary) -> Distribution | None:
+def distribution(summary: Summary) -> LatencyHistogram | None:
     """Histogram of the latency of messages from clients: the axis is logarithmic, a bar is a bucket."""
     rows = [row for row in summary.rows("latency") if (row["side"], row["peer"]) == ("in", "client")]
     if not rows:
@@ -124,7 +124,7 @@ def distribution(summary: Summary) -> Distribution | None:
     ticks = tuple(
         Tick(round((power - least) * scale, 1), words.duration(10**power)) for power in range(least, most + 1)
     )
-    return Distribution(tuple(_bar(row, least, scale, tallest) for row in rows), ticks)
+    return LatencyHistogram(tuple(_bar(row, least, scale, tallest) for row in rows), ticks)
 
 
 def _width(row: dict[str, Any]) -> float:
@@ -142,7 +142,7 @@ def _bar(row: dict[str, Any], least: int, scale: float, tallest: float) -> Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MapNode:
     name: str
     x: float
     y: float
@@ -150,7 +150,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MapLink:
     start: tuple[float, float]
     end: tuple[float, float]
     load: float
@@ -160,13 +160,13 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Mesh:
-    nodes: tuple[Node, ...]
-    ways: tuple[Way, ...]
+class MeshMap:
+    nodes: tuple[MapNode, ...]
+    ways: tuple[MapLink, ...]
     box: str
 
 
-def topology(summary: Summary) -> Mesh | None:
+def topology(summary: Summary) -> MeshMap | None:
     """Routers on a circle, and the connections between them: the busier, the darker and wider."""
     edges = summary.rows("edges")
     names = sorted({row[end] for row in edges for end in ("node", "neighbor") if row[end]})
@@ -174,10 +174,10 @@ def topology(summary: Summary) -> Mesh | None:
         return None
     radius = max(90.0, len(names) * 76 / (2 * math.pi)) if len(names) > 1 else 0.0
     places = {name: _place(i, len(names), radius) for i, name in enumerate(names)}
-    nodes = tuple(Node(name, *places[name], max(40.0, len(name) * NODE_LETTER + 18)) for name in names)
+    nodes = tuple(MapNode(name, *places[name], max(40.0, len(name) * NODE_LETTER + 18)) for name in names)
     wide, high = radius + max(node.width for node in nodes) / 2 + 12, radius + 34
     box = f"{-wide:.0f} {-high:.0f} {2 * wide:.0f} {2 * high:.0f}"
-    return Mesh(nodes, tuple(_ways(edges, places)), box)
+    return MeshMap(nodes, tuple(_ways(edges, places)), box)
 
 
 def _place(i: int, count: int, radius: float) -> tuple[float, float]:
@@ -185,7 +185,7 @@ def _place(i: int, count: int, radius: float) -> tuple[float, float]:
     return round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1)
 
 
-def _ways(edges: list[dict[str, Any]], places: dict[str, tuple[float, float]]) -> list[Way]:
+def _ways(edges: list[dict[str, Any]], places: dict[str, tuple[float, float]]) -> list[MapLink]:
     """The line of each pair of routers, for both directions together."""
     both: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in edges:
@@ -195,7 +195,9 @@ def _ways(edges: list[dict[str, Any]], places: dict[str, tuple[float, float]]) -
     loads = {pair: sum(row["messages_per_s"] or 0 for row in rows) for pair, rows in both.items()}
     most = max(loads.values(), default=0) or 1
     return [
-        Way(places[one], places[other], round(load / most, 3), round(1.5 + 5 * load / most, 2), _told(both[one, other]))
+        MapLink(
+            places[one], places[other], round(load / most, 3), round(1.5 + 5 * load / most, 2), _told(both[one, other])
+        )
         for (one, other), load in loads.items()
     ]
 

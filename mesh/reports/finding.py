@@ -15,7 +15,7 @@ EACH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ReportFinding:
     """``weight``: from 0, good to know, to 1, messages are lost. ``helps`` may have commands in backticks.
 
     ``since``: when the problem began; None if the finding concerns the whole time, or has a time in its text.

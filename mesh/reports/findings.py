@@ -9,30 +9,30 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from mesh.reports import words
 from mesh.reports.credit_waits import kept, waits
-from mesh.reports.finding import EACH, US_PER_S, Finding, shown, who
+from mesh.reports.finding import EACH, US_PER_S, ReportFinding, shown, who
 from mesh.reports.lost_records import lacking
 from mesh.reports.summary import Summary, format_time
 from mesh.reports.words import not_accepted
 
 
-def findings(summary: Summary) -> list[Finding]:
+def findings(summary: Summary) -> list[ReportFinding]:
     found = [finding for check in CHECKS for finding in check(summary)]
     return sorted(found, key=lambda finding: -finding.weight)
 
 
-def empty(summary: Summary) -> Iterator[Finding]:
+def empty(summary: Summary) -> Iterator[ReportFinding]:
     if summary.order.span.is_all or lacking(summary, "lost").total:
         return
     known = [time for row in summary.rows("runs") for time in (row["first_at"], row["last_at"])]
     times = (format_time(round(each.timestamp() * US_PER_S), summary.order.tz) for each in (min(known), max(known)))
     read = f": the records cover {' to '.join(map(str, times))}" if known else ""
-    yield Finding(1.0, f"no record of the requested time{read}", "See `--from`, `--to` and `--tz`.")
+    yield ReportFinding(1.0, f"no record of the requested time{read}", "See `--from`, `--to` and `--tz`.")
 
 
-def unmatched(summary: Summary) -> Iterator[Finding]:
+def unmatched(summary: Summary) -> Iterator[ReportFinding]:
     pattern = summary.order.address
     if pattern is None or summary.tables["links"].num_rows or summary.tables["queues"].num_rows:
         return
@@ -40,15 +40,15 @@ def unmatched(summary: Summary) -> Iterator[Finding]:
     is_hashed = summary.near and all(HASH.fullmatch(address) for address in summary.near)
     hashed = ": these logs have hashes in place of addresses" if is_hashed else ""
     helps = HELPS_HASHED if is_hashed else HELPS_PATTERN
-    yield Finding(0.99, f"no address matches {pattern!r}{hashed}{near}", helps)
+    yield ReportFinding(0.99, f"no address matches {pattern!r}{hashed}{near}", helps)
 
 
-def missing(summary: Summary) -> Iterator[Finding]:
+def missing(summary: Summary) -> Iterator[ReportFinding]:
     lost = lacking(summary, "lost")
     if not lost.records:
         return
     share, nodes = lost.share, ", ".join(lost.nodes)
-    yield Finding(
+    yield ReportFinding(
         0.3 + share / 2,
         f"{words.share(share)} of the records are missing ({lost.records:,}, lost at {nodes}); every figure of these "
         "nodes is too low",
@@ -56,11 +56,11 @@ def missing(summary: Summary) -> Iterator[Finding]:
     )
 
 
-def untold(summary: Summary) -> Iterator[Finding]:
+def untold(summary: Summary) -> Iterator[ReportFinding]:
     found = lacking(summary, "untold")
     if found.records:
         nodes = ", ".join(found.nodes)
-        yield Finding(
+        yield ReportFinding(
             0.3 + found.share / 2,
             f"{words.share(found.share)} of the records ({found.records:,}, of {nodes}) belong to runs "
             "without a description in any file; no table counts them",
@@ -68,7 +68,7 @@ def untold(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def outages(summary: Summary) -> Iterator[Finding]:
+def outages(summary: Summary) -> Iterator[ReportFinding]:
     # Losses of a router that is itself ending are left out: its neighbors report the outage.
     rows = [row for row in summary.rows("outages") if row["why"] != "itself"]
     rows = sorted(rows, key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
@@ -78,7 +78,7 @@ def outages(summary: Summary) -> Iterator[Finding]:
             if row["lasted_s"] is None
             else f"for {words.duration(row['lasted_s'] * US_PER_S)}"
         )
-        yield Finding(
+        yield ReportFinding(
             0.9 if row["failed"] else 0.4 if row["why"] == "stopped" else 0.6,
             f"{row['node']} lost its neighbor {row['neighbor']} {lasted} ({_why(row)}); "
             f"{row['failed']:,} messages were not accepted there meanwhile",
@@ -86,29 +86,29 @@ def outages(summary: Summary) -> Iterator[Finding]:
             row.get("at"),
         )
     if len(rows) > EACH:
-        yield Finding(
+        yield ReportFinding(
             0.55, f"{len(rows) - EACH:,} more outages of neighbors", "The table of outages lists all of them."
         )
 
 
-def refused(summary: Summary) -> Iterator[Finding]:
+def refused(summary: Summary) -> Iterator[ReportFinding]:
     for row in _worst(summary, "addresses", not_accepted, side="in")[:EACH]:
         share = not_accepted(row) / row["messages"]
         if share < LEAST_SHARE:
             continue
         parts = ", ".join(f"{row[name]:,} {name.replace('_', ' ')}" for name in words.NOT_ACCEPTED if row[name])
-        yield Finding(
+        yield ReportFinding(
             0.5 + share / 2,
             f"{words.share(share)} of the messages to {row['address']} from {row['peer']}s were not accepted ({parts})",
             _help_for_refused(row, summary),
         )
 
 
-def aging(summary: Summary) -> Iterator[Finding]:
+def aging(summary: Summary) -> Iterator[ReportFinding]:
     for row in sorted(summary.rows("queues"), key=lambda row: -(row["oldest_us"] or 0))[:EACH]:
         if (row["oldest_us"] or 0) < OLD_S * US_PER_S or not row["most_messages"]:
             continue
-        yield Finding(
+        yield ReportFinding(
             0.4,
             f"a message waited in {_queue(row)} at {row['node']} for {words.duration(row['oldest_us'])}; "
             f"the queue had {row['most_messages']:,} messages at most, {row['last_messages']:,} at the end",
@@ -117,14 +117,14 @@ def aging(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def uneven(summary: Summary) -> Iterator[Finding]:
+def uneven(summary: Summary) -> Iterator[ReportFinding]:
     rows = [
         row for row in summary.rows("takers") if row["takers"] > 1 and row["treatment"] == "balanced" and row["share"]
     ]
     for row in sorted(rows, key=lambda row: -row["times_even"])[:EACH]:
         if row["times_even"] < UNEVEN:
             continue
-        yield Finding(
+        yield ReportFinding(
             0.25,
             f"one of {row['takers']:,} takers of {row['address']} ({who(row)} at {row['node']}) got "
             f"{words.share(row['share'])}: {row['times_even']:.1f} times its even share",
@@ -133,11 +133,11 @@ def uneven(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def detours(summary: Summary) -> Iterator[Finding]:
+def detours(summary: Summary) -> Iterator[ReportFinding]:
     rows = [row for row in summary.rows("circuits") if row["is_detour"] and row["messages"]]
     if rows:
         worst = max(rows, key=lambda row: row["messages"])
-        yield Finding(
+        yield ReportFinding(
             0.3,
             f"{sum(row['messages'] for row in rows):,} messages took a detour, most of them {worst['address']} over "
             f"{worst['path']} where {worst['cheapest'] or 'nothing'} was cheapest",
@@ -146,7 +146,7 @@ def detours(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def restarts(summary: Summary) -> Iterator[Finding]:
+def restarts(summary: Summary) -> Iterator[ReportFinding]:
     again: dict[str, Counter[str]] = {}
     last: dict[str, datetime] = {}
     for before, after in pairwise(sorted(summary.rows("runs"), key=lambda row: (row["node"], row["restart"]))):
@@ -156,7 +156,7 @@ def restarts(summary: Summary) -> Iterator[Finding]:
     stopped = sorted(node for node, ends in again.items() if ends.total() == ends["stopped"])
     if len(stopped) > EACH:
         since = min(last[node] for node in stopped)
-        yield Finding(
+        yield ReportFinding(
             0.3, f"{', '.join(stopped)} started again after they were stopped", "These nodes were asked to stop.", since
         )
         again = {node: ends for node, ends in again.items() if node not in stopped}
@@ -176,15 +176,15 @@ def restarts(summary: Summary) -> Iterator[Finding]:
         helps += (
             " Messages of its last second at level `summary` are missing from the tables." if ends["crashed"] else ""
         )
-        yield Finding(0.5 if ends["crashed"] else 0.3, text, helps, last[node])
+        yield ReportFinding(0.5 if ends["crashed"] else 0.3, text, helps, last[node])
 
 
-def dropped(summary: Summary) -> Iterator[Finding]:
+def dropped(summary: Summary) -> Iterator[ReportFinding]:
     rows = summary.rows("drops")
     lost = sum(row["messages"] or 0 for row in rows)
     if lost:
         worst = max(rows, key=lambda row: row["messages"] or 0)
-        yield Finding(
+        yield ReportFinding(
             0.65,
             f"{lost:,} pre-settled messages, or copies of them, were dropped, most of them of {worst['address']} at "
             f"{worst['node']} ({worst['cause'] or 'cause unknown'})",
@@ -192,31 +192,31 @@ def dropped(summary: Summary) -> Iterator[Finding]:
         )
 
 
-def clocks(summary: Summary) -> Iterator[Finding]:
+def clocks(summary: Summary) -> Iterator[ReportFinding]:
     rows = summary.rows("clocks")
     for row in sorted((row for row in rows if row["set_by_us"] is None), key=lambda row: -abs(row["ahead_us"])):
         since = "is" if row["at"] is None else f"was from {shown(row['at'], summary.order.tz)} on"
-        yield Finding(0.32, f"the clock of {row['node']} {since} {_ahead(row)}; {CORRECTED}", HELPS_CLOCKS)
+        yield ReportFinding(0.32, f"the clock of {row['node']} {since} {_ahead(row)}; {CORRECTED}", HELPS_CLOCKS)
     steps = sorted((row for row in rows if row["set_by_us"] is not None), key=lambda row: -abs(row["set_by_us"]))
     for row in steps[:EACH]:
         back = "back " if row["set_by_us"] < 0 else ""
         by = words.duration(abs(row["set_by_us"]))
-        yield Finding(
+        yield ReportFinding(
             0.33,
             f"the clock of {row['node']} was set {back}by {by} at {shown(row['at'], summary.order.tz)}, and was then "
             f"{_ahead(row)}; {CORRECTED}",
             HELPS_CLOCKS,
         )
     if len(steps) > EACH:
-        yield Finding(
+        yield ReportFinding(
             0.31, f"clocks were set {len(steps) - EACH:,} more times", "The table of clocks lists all of them."
         )
 
 
-def slow_tail(summary: Summary) -> Iterator[Finding]:
+def slow_tail(summary: Summary) -> Iterator[ReportFinding]:
     for row in _worst(summary, "addresses", lambda row: row["p99_us"] or 0, side="in", peer="client")[:1]:
         if row["p99_us"] and row["p50_us"] and row["p99_us"] > SLOW_US and row["p99_us"] > TAIL * row["p50_us"]:
-            yield Finding(
+            yield ReportFinding(
                 0.28,
                 f"one of 100 messages to {row['address']} took {words.duration(row['p99_us'])} or longer; half took "
                 f"{words.duration(row['p50_us'])} at most",
@@ -224,9 +224,9 @@ def slow_tail(summary: Summary) -> Iterator[Finding]:
             )
 
 
-def left_out(summary: Summary) -> Iterator[Finding]:
+def left_out(summary: Summary) -> Iterator[ReportFinding]:
     if summary.notices:
-        yield Finding(
+        yield ReportFinding(
             0.2,
             f"{words.counted(len(summary.notices), 'file or directory', 'files or directories')} left out; the first: "
             f"{summary.notices[0]}",
@@ -234,7 +234,7 @@ def left_out(summary: Summary) -> Iterator[Finding]:
         )
 
 
-CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Summary], Iterator[ReportFinding]], ...] = (
     empty,
     unmatched,
     missing,
@@ -275,7 +275,7 @@ def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
-def _is_in(span: Span, at: datetime) -> bool:
+def _is_in(span: TimeSpan, at: datetime) -> bool:
     at_us = at.timestamp() * US_PER_S
     return (span.from_us is None or at_us >= span.from_us) and (span.to_us is None or at_us < span.to_us)
 

@@ -9,7 +9,7 @@ from mesh.reports.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class LostRecords:
     """Records that are in no figure. ``share``: from 0 to 1, of all records, which are ``total``."""
 
     records: int
@@ -18,10 +18,10 @@ class Lacking:
     nodes: tuple[str, ...]
 
 
-def lacking(summary: Summary, why: Literal["lost", "untold"]) -> Lacking:
+def lacking(summary: Summary, why: Literal["lost", "untold"]) -> LostRecords:
     """Count the records in the table `missing`, lost or of unknown runs."""
     rows = summary.rows("missing")
     records = sum(row[why] for row in rows)
     known = sum(row["moved"] + row["told"] + row["lost"] + row["untold"] for row in rows)
     nodes = tuple(sorted({row["node"] for row in rows if row[why]}))
-    return Lacking(records, known, records / known if records else 0.0, nodes)
+    return LostRecords(records, known, records / known if records else 0.0, nodes)

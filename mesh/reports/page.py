@@ -12,7 +12,7 @@ from jinja2 import Environment
 
 from mesh.pages.embedding import code, environment, or_dash, parts
 from mesh.reports import drawings, words
-from mesh.reports.finding import Finding, shown
+from mesh.reports.finding import ReportFinding, shown
 from mesh.reports.lost_records import lacking
 from mesh.reports.series import series, shaded
 from mesh.reports.summary import Summary, format_time
@@ -27,7 +27,7 @@ MOST_ROWS = 50
 BY_WINDOW = "_by_window"
 
 
-def page(summary: Summary, found: list[Finding]) -> str:
+def page(summary: Summary, found: list[ReportFinding]) -> str:
     charts = {**series(summary), **shaded(summary)}
     return (
         _environment(summary.order.tz)

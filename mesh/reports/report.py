@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from linklogs.finding import NoLogs
-from linklogs.holding import held
+from linklogs.file_holds import held
+from linklogs.log_search import NoLogs
 from linklogs.private_files import kept_private
-from linklogs.writing import ordered, write
+from linklogs.table_files import ordered, write
 from mesh.reports.java import require_spark
 from mesh.reports.progress import Step, progress
-from mesh.reports.report_files import Made, made
-from mesh.reports.report_request import Order, prepare
+from mesh.reports.report_files import ReportFiles, made
+from mesh.reports.report_request import ReportRequest, prepare
 from mesh.reports.summary import Summary
 from mesh.reports.terminal import tell
 from mesh.terminal.failure import CommandFailed
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from addressing.topology.model import Topology
-    from linklogs.reading import Logs
+    from linklogs.input_logs import InputLogs
     from linklogs.replay.run import Tables
 
 STEPS = 35
 """Steps of a report: find logs, start Spark, read, make each table, write the page."""
 
 
-def run(order: Order, out: Output) -> int:
+def run(order: ReportRequest, out: Output) -> int:
     """Make a report and print its findings. Raise CommandFailed if no log can be read, or Spark does not run."""
     done = make(order, out)
     tell(done.summary, done.findings, out)
     return 0
 
 
-def make(order: Order, out: Output) -> Made:
+def make(order: ReportRequest, out: Output) -> ReportFiles:
     """Make a report in the folder of ``order``. Raise CommandFailed if no log can be read, or Spark does not run."""
     require_spark()
     try:
@@ -56,12 +56,12 @@ def make(order: Order, out: Output) -> Made:
         raise CommandFailed(str(error)) from None
 
 
-def _report(order: Order, step: Step, out: Output) -> Summary:
+def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
     with warnings.catch_warnings():
         # Our tests check whether pyspark supports this pandas: a report need not warn.
         warnings.simplefilter("ignore", FutureWarning)
         from linklogs.failures import FAILURES, sentence
-        from linklogs.reading import look
+        from linklogs.input_logs import look
 
         step(f"look at {order.logs}")
         logs = look(order.logs, order.span)
@@ -100,7 +100,7 @@ AT_ONCE = 2
 LOG = "spark.log"
 
 
-def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: Output) -> Summary:
+def _with_spark(spark: SparkSession, order: ReportRequest, logs: InputLogs, step: Step, out: Output) -> Summary:
     from linklogs.replay.run import Params
     from linklogs.replay.run import run as replay
 
@@ -131,7 +131,7 @@ def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
     return spark.createDataFrame(cheapest_paths(topology))
 
 
-def _all_made(spark: SparkSession, tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
+def _all_made(spark: SparkSession, tables: Tables, order: ReportRequest, step: Step) -> dict[str, pa.Table]:
     """Make several tables at a time: planning a table takes as long as computing another."""
     with ThreadPoolExecutor(AT_ONCE) as pool, _jobs_cancelled(spark):
         return dict(
@@ -139,7 +139,7 @@ def _all_made(spark: SparkSession, tables: Tables, order: Order, step: Step) -> 
         )
 
 
-def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
+def _made(name: str, tables: Tables, order: ReportRequest, step: Step) -> pa.Table:
     step(name.replace("_", " "))
     table = ordered(tables.by_name[name].toArrow())
     write(table, order.out / "tables", name, order.tz)
@@ -147,9 +147,9 @@ def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
 
 
 @contextmanager
-def _session(order: Order) -> Iterator[SparkSession]:
+def _session(order: ReportRequest) -> Iterator[SparkSession]:
+    from linklogs.cluster_settings import is_cluster, modules_given, settings
     from linklogs.failures import FAILURES
-    from linklogs.on_cluster import is_cluster, modules_given, settings
     from linklogs.session import open_session
     from mesh.reports.spark_log import logging_to, stderr_to
 

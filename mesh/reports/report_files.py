@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from linklogs.writing import write
-from mesh.reports.finding import Finding
+from linklogs.table_files import write
+from mesh.reports.finding import ReportFinding
 from mesh.reports.findings import findings
 from mesh.reports.page import page
 from mesh.reports.short_names import NICKNAMES, nicknamed
@@ -14,12 +14,12 @@ from mesh.reports.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ReportFiles:
     summary: Summary
-    findings: list[Finding]
+    findings: list[ReportFinding]
 
 
-def made(summary: Summary) -> Made:
+def made(summary: Summary) -> ReportFiles:
     """Write the files into the folder of the summary's order. The folder must exist."""
     if summary.order.has_nicknames:
         summary = nicknamed(summary)
@@ -29,4 +29,4 @@ def made(summary: Summary) -> Made:
     document = json.dumps(told, indent=1, ensure_ascii=False, default=str)
     (summary.order.out / "summary.json").write_text(document + "\n", "utf-8")
     (summary.order.out / "report.html").write_text(page(summary, found), "utf-8")
-    return Made(summary, found)
+    return ReportFiles(summary, found)

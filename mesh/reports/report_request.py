@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from linklogs.asked import US_PER_S as US_PER_S
-from linklogs.asked import span_of, window_us_of, zone_of
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
+from linklogs.time_options import US_PER_S as US_PER_S
+from linklogs.time_options import span_of, window_us_of, zone_of
 from mesh.terminal.failure import CommandFailed
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReportRequest:
     """``conf``: settings of Spark, in the order given. ``window_us``: above 0."""
 
     logs: str
     out: Path
-    span: Span
+    span: TimeSpan
     window_us: int
     tz: ZoneInfo
     address: str | None
@@ -35,13 +35,13 @@ class Order:
     """Whether the page and the terminal show nicknames in place of long names."""
 
 
-def order_of(options: Mapping[str, Any]) -> Order:
+def order_of(options: Mapping[str, Any]) -> ReportRequest:
     """Raise ValueError for options that make no sense, TopologyInvalid for a topology with problems."""
     tz = zone_of(options["tz"])
     span = span_of(options["since"], options["until"], tz)
     where = (options["logs"], options["directory"], span, window_us_of(options["window"]), tz)
     how = (options["address"], options["master"], settings(options["conf"]))
-    return Order(*where, *how, _topology_of(options["topology"]), options["nickname"])
+    return ReportRequest(*where, *how, _topology_of(options["topology"]), options["nickname"])
 
 
 def _topology_of(path: Path | None) -> Topology | None:

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from mesh.reports.report_request import US_PER_S, Order
+from mesh.reports.report_request import US_PER_S, ReportRequest
 from recording.columns import BUCKET_ERROR
 
 if TYPE_CHECKING:
-    from linklogs.reading import Logs
+    from linklogs.input_logs import InputLogs
     from linklogs.replay.run import Tables
 
 
@@ -26,7 +26,7 @@ class Summary:
     ``near``: existing addresses, if no address matches the requested pattern.
     """
 
-    order: Order
+    order: ReportRequest
     records: int
     size_bytes: int
     notices: tuple[str, ...]
@@ -38,7 +38,7 @@ class Summary:
     near: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, order: Order, logs: Logs, replayed: Tables, tables: Mapping[str, pa.Table]) -> Summary:
+    def of(cls, order: ReportRequest, logs: InputLogs, replayed: Tables, tables: Mapping[str, pa.Table]) -> Summary:
         read, time = replayed.read, replayed.time
         notices = (*logs.notices, *read.notices)
         times = time.from_us, time.to_us, time.seconds

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mesh.reports import words
-from mesh.reports.finding import Finding, shown
+from mesh.reports.finding import ReportFinding, shown
 from mesh.reports.summary import Summary, format_time
 from mesh.terminal.output import Output, one_line
 
@@ -16,7 +16,7 @@ BUSIEST = ("ADDRESS", "SIDE", "WITH", "MESSAGES", "A SECOND", "NOT ACCEPTED", "P
 MOST_FINDINGS = 8
 
 
-def tell(summary: Summary, found: Sequence[Finding], out: Output) -> None:
+def tell(summary: Summary, found: Sequence[ReportFinding], out: Output) -> None:
     if out.is_json:
         out.document({**summary.to_map(), "findings": [finding.to_map(summary.order.tz) for finding in found]})
         return

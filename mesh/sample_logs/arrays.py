@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy
 
-from linklogs.generating.plan import Links, Traffic
-from mesh.sample_logs.population import Spoken, treatment
+from linklogs.generating.plan import Links, PlannedTraffic
+from mesh.sample_logs.population import AddressShare, treatment
 from mesh.sample_logs.profile import log_us
 from mesh.sample_logs.registry import Registry
 
 
-def link_table(registry: Registry, addresses: Sequence[Spoken]) -> Links:
+def link_table(registry: Registry, addresses: Sequence[AddressShare]) -> Links:
     entries, names = registry.links, {each.name: i for i, each in enumerate(addresses)}
     return Links(
         life=numpy.array([-1, *(each.run.place for each in entries)], numpy.int64),
@@ -23,9 +23,9 @@ def link_table(registry: Registry, addresses: Sequence[Spoken]) -> Links:
     )
 
 
-def traffic_table(addresses: Sequence[Spoken]) -> Traffic:
+def traffic_table(addresses: Sequence[AddressShare]) -> PlannedTraffic:
     parts = [each.traffic for each in addresses]
-    return Traffic(
+    return PlannedTraffic(
         address=tuple(each.name for each in addresses),
         treatment=tuple(treatment(each) for each in addresses),
         size_log=numpy.log([max(1, each.size) for each in parts]),

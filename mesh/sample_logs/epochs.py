@@ -10,12 +10,12 @@ from itertools import pairwise
 import networkx
 
 from addressing.topology.model import Topology
-from linklogs.generating.plan import Outage
+from linklogs.generating.plan import PlannedOutage
 from router.routing.spf import Graph, Path, ShortestPaths, shortest_paths
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class OutagesInForce:
     nodes: frozenset[str] = frozenset()
     links: frozenset[frozenset[str]] = frozenset()
 
@@ -29,12 +29,12 @@ class Epoch:
 
     from_us: int
     to_us: int
-    known: Broken
-    broken: Broken
+    known: OutagesInForce
+    broken: OutagesInForce
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PathPeriod:
     """A path for as long as it is used without a pause. ``is_cut``: the path broke at ``to_us``, else it was left."""
 
     path: Path
@@ -48,7 +48,7 @@ class Epochs:
     """Epochs of a topology. ``reroute_us``: time from an outage or its end until paths follow."""
 
     def __init__(
-        self, topology: Topology, outages: Sequence[Outage], begins_us: int, ends_us: int, reroute_us: int
+        self, topology: Topology, outages: Sequence[PlannedOutage], begins_us: int, ends_us: int, reroute_us: int
     ) -> None:
         self._topology = topology
         bounds = {begins_us, ends_us}
@@ -70,18 +70,18 @@ class Epochs:
         """The paths that routers know in ``epoch``; None if the routers know ``source`` to be down."""
         return self._from(epoch.known, source)
 
-    def way(self, at_us: int, source: str, targets: tuple[str, ...]) -> Way | None:
+    def way(self, at_us: int, source: str, targets: tuple[str, ...]) -> PathPeriod | None:
         """The way in use at ``at_us`` from ``source`` to the nearest of ``targets``."""
         return next((way for way in self.ways(source, targets) if way.from_us <= at_us < way.to_us), None)
 
-    def to_broker(self, way: Way | None, broker: str, at_us: int) -> Way | None:
+    def to_broker(self, way: PathPeriod | None, broker: str, at_us: int) -> PathPeriod | None:
         """The part of the way while the broker at its end serves; None if the broker does not serve at ``at_us``."""
         spans = self.spans(lambda epoch: broker not in epoch.broken.nodes | epoch.known.nodes)
         span = next(((from_us, to_us) for from_us, to_us in spans if from_us <= at_us < to_us), None)
         if way is None or span is None:
             return None
         from_us, to_us = max(way.from_us, span[0]), min(way.to_us, span[1])
-        return Way(way.path, from_us, to_us, way.is_cut or to_us < way.to_us, way.cost)
+        return PathPeriod(way.path, from_us, to_us, way.is_cut or to_us < way.to_us, way.cost)
 
     def up(self, routers: Iterable[str]) -> list[tuple[int, int]]:
         """Spans in which all ``routers`` work, and the connection between them if there are two."""
@@ -100,18 +100,18 @@ class Epochs:
                 found.append((epoch.from_us, epoch.to_us))
         return found
 
-    def _ways(self, source: str, targets: tuple[str, ...]) -> list[Way]:
-        found: list[Way] = []
+    def _ways(self, source: str, targets: tuple[str, ...]) -> list[PathPeriod]:
+        found: list[PathPeriod] = []
         for epoch in self.epochs:
             path, cost = self._nearest(epoch, source, targets)
             last = found[-1] if found and found[-1].to_us == epoch.from_us else None
             if last is not None and last.path == path and not epoch.broken.breaks(path):
-                found[-1] = Way(path, last.from_us, epoch.to_us, False, cost)
+                found[-1] = PathPeriod(path, last.from_us, epoch.to_us, False, cost)
                 continue
             if last is not None and epoch.broken.breaks(last.path):
-                found[-1] = Way(last.path, last.from_us, last.to_us, True, last.cost)
+                found[-1] = PathPeriod(last.path, last.from_us, last.to_us, True, last.cost)
             if path and not epoch.broken.breaks(path):
-                found.append(Way(path, epoch.from_us, epoch.to_us, False, cost))
+                found.append(PathPeriod(path, epoch.from_us, epoch.to_us, False, cost))
         return found
 
     def _nearest(self, epoch: Epoch, source: str, targets: tuple[str, ...]) -> tuple[Path, int]:
@@ -122,11 +122,11 @@ class Epochs:
         cost, path = min(reached, default=(0, ()))
         return path, cost
 
-    def _shortest(self, known: Broken, source: str) -> ShortestPaths | None:
+    def _shortest(self, known: OutagesInForce, source: str) -> ShortestPaths | None:
         graph = self._graph(known)
         return shortest_paths(graph, source) if source in graph else None
 
-    def _graph(self, known: Broken) -> Graph:
+    def _graph(self, known: OutagesInForce) -> Graph:
         graph = networkx.Graph()
         graph.add_nodes_from(name for name in self._topology.routers if name not in known.nodes)
         for name, router in self._topology.routers.items():
@@ -138,7 +138,7 @@ class Epochs:
                 graph.add_edge(*ends, cost=edge.cost)
         return graph
 
-    def _add_uplink(self, graph: Graph, known: Broken, edge: str) -> None:
+    def _add_uplink(self, graph: Graph, known: OutagesInForce, edge: str) -> None:
         """Add the active uplink of an edge router: the cheapest that works."""
         for uplink, cost in self._topology.costs_at(edge).items():
             if not known.breaks((edge, uplink)):
@@ -146,9 +146,9 @@ class Epochs:
                 return
 
 
-def _broken(outages: Sequence[Outage], at_us: int) -> Broken:
+def _broken(outages: Sequence[PlannedOutage], at_us: int) -> OutagesInForce:
     now = [each for each in outages if each.from_us <= at_us < each.to_us]
-    return Broken(
+    return OutagesInForce(
         frozenset(each.what[0] for each in now if each.kind != "link"),
         frozenset(frozenset(each.what) for each in now if each.kind == "link"),
     )

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from addressing.records import Level
 from addressing.topology.model import Topology
-from linklogs.generating.plan import Plan
-from linklogs.generating.run import TRUTH_NAME, Progress, generate
+from linklogs.generating.plan import LogPlan
+from linklogs.generating.run import TRUTH_NAME, GenerationProgress, generate
 from mesh.sample_logs.plan import make_plan
 from mesh.sample_logs.profile import Profile
 from mesh.sample_logs.times import Times
@@ -72,7 +72,7 @@ def _tell(directory: Path, truth: dict[str, Any], took_s: float, out: Output) ->
 
 
 @contextmanager
-def _shown(out: Output, plan: Plan) -> Iterator[Callable[[Progress], None]]:
+def _shown(out: Output, plan: LogPlan) -> Iterator[Callable[[GenerationProgress], None]]:
     if not is_terminal(sys.stderr) or out.is_quiet or out.is_json:
         yield lambda progress: None
         return

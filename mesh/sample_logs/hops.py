@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 
 from addressing.topology.model import Topology
-from mesh.sample_logs.epochs import Epochs, Way
-from mesh.sample_logs.registry import CONNECTION_LOST, FOREVER, PATH_LOST, Entry, Registry
+from mesh.sample_logs.epochs import Epochs, PathPeriod
+from mesh.sample_logs.registry import CONNECTION_LOST, FOREVER, PATH_LOST, Registry, RegistryEntry
 from router.routing.spf import Path
 
 SETTLING_US = 50_000
@@ -20,11 +20,11 @@ ROLES = {"route": "route", "broker": "broker"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class RecordedEnds:
     """A link or connection as both nodes record it: messages enter at ``near`` and leave at ``far``."""
 
-    near: Entry
-    far: Entry
+    near: RegistryEntry
+    far: RegistryEntry
 
 
 class Trunks:
@@ -36,21 +36,21 @@ class Trunks:
         self._registry = registry
         self._begins_us = begins_us
         self._ends_us = ends_us
-        self._found: dict[frozenset[str], list[tuple[str, Entry, Entry]]] = defaultdict(list)
+        self._found: dict[frozenset[str], list[tuple[str, RegistryEntry, RegistryEntry]]] = defaultdict(list)
         for edge in topology.edges():
             self._connect(edge.dialer, edge.to, (edge.dialer, edge.to))
         for broker in topology.brokers:
             for router in topology.routers_of(broker):
                 self._connect(router, broker, (router, broker))
 
-    def between(self, one: str, other: str, at_us: int) -> tuple[Entry, Entry]:
+    def between(self, one: str, other: str, at_us: int) -> tuple[RegistryEntry, RegistryEntry]:
         """The connection between two nodes at ``at_us``: as ``one`` and as ``other`` records it."""
         for dialer, near, far in reversed(self._found[frozenset((one, other))]):
             if near.opens_us <= at_us:
                 return (near, far) if dialer == one else (far, near)
         raise ValueError(f"{one} and {other} are not connected at {at_us}: expected a connection on each path")
 
-    def all_of(self, one: str, other: str) -> list[tuple[str, Entry, Entry]]:
+    def all_of(self, one: str, other: str) -> list[tuple[str, RegistryEntry, RegistryEntry]]:
         return self._found[frozenset((one, other))]
 
     def _connect(self, dialer: str, to: str, path: Path) -> None:
@@ -63,7 +63,7 @@ class Trunks:
             )
             self._found[frozenset((dialer, to))].append((dialer, near, far))
 
-    def _half(self, here: str, there: str, opens_us: int, closes_us: int, at_us: int) -> Entry:
+    def _half(self, here: str, there: str, opens_us: int, closes_us: int, at_us: int) -> RegistryEntry:
         run = self._registry.run_at(here, at_us)
         host, port = self._place(there)
         cause = CONNECTION_LOST if closes_us != FOREVER else None
@@ -93,10 +93,12 @@ class Hops:
         self._begins_us = begins_us
         self._trunks = trunks
         self._registry = registry
-        self._made: dict[object, Ends] = {}
+        self._made: dict[object, RecordedEnds] = {}
         self._counters: dict[str, count[int]] = defaultdict(lambda: count(1))
 
-    def along(self, way: Way, from_us: int, owner: object, kind: str, ends_us: int, **columns: str) -> list[Ends]:
+    def along(
+        self, way: PathPeriod, from_us: int, owner: object, kind: str, ends_us: int, **columns: str
+    ) -> list[RecordedEnds]:
         """The links from the first router of the way to the last, shared by all with this ``owner``.
 
         ``kind`` begins the names of the links.
@@ -116,14 +118,14 @@ class Hops:
         ends_us: int,
         is_cut: bool,
         **columns: str,
-    ) -> Ends:
+    ) -> RecordedEnds:
         """The link from a node to its neighbor, recorded with ``path``. The link exists at least until ``ends_us``."""
         near, far = self._trunks.between(*pair, from_us)
         found = (key, pair, near.opens_us)
         if found not in self._made:
             name = self._name(kind, pair[0], near.run.begins_us)
             common = {"name": name, "role": ROLES.get(kind, "circuit"), "path": ">".join(path), **columns}
-            self._made[found] = Ends(
+            self._made[found] = RecordedEnds(
                 self._attach(near, from_us, direction="outgoing", **common),
                 self._attach(far, from_us, direction="incoming", **common),
             )
@@ -132,7 +134,7 @@ class Hops:
             self._keep(entry, ends_us, is_cut)
         return ends
 
-    def _attach(self, connection: Entry, from_us: int, **columns: str) -> Entry:
+    def _attach(self, connection: RegistryEntry, from_us: int, **columns: str) -> RegistryEntry:
         opens_us = from_us - OLD_US if from_us <= self._begins_us else from_us
         if connection.run.role == "broker":
             # A broker knows no paths: a router is its peer on the link, wherever deliveries come from.
@@ -142,7 +144,7 @@ class Hops:
         entry.closes_us = opens_us
         return entry
 
-    def _keep(self, entry: Entry, ends_us: int, is_cut: bool) -> None:
+    def _keep(self, entry: RegistryEntry, ends_us: int, is_cut: bool) -> None:
         """Keep a link until ``ends_us``.
 
         A cut link ends with its connection, or as soon as its ends hear of the cut.

@@ -5,51 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mesh.sample_logs.epochs import Way
+from mesh.sample_logs.epochs import PathPeriod
 from mesh.sample_logs.own_links import OwnLinks
-from mesh.sample_logs.population import Session
-from mesh.sample_logs.registry import Entry
-from mesh.sample_logs.routing import COPY, MANY, Step
+from mesh.sample_logs.population import SampleSession
+from mesh.sample_logs.registry import RegistryEntry
+from mesh.sample_logs.routing import COPY, MANY, RouteStep
 from router.routing.spf import Branch
 
 
 @dataclass(frozen=True, slots=True)
-class Growing:
+class MulticastTree:
     """The tree of a multicast, grown from its ingress."""
 
     own: OwnLinks
-    ways: Mapping[Session, Way]
-    by_target: Mapping[str, Way]
+    ways: Mapping[SampleSession, PathPeriod]
+    by_target: Mapping[str, PathPeriod]
     from_us: int
     ends_us: int
     ingress: str
 
-    def takers(self, router: str) -> list[Session]:
+    def takers(self, router: str) -> list[SampleSession]:
         return [each for each in self.ways if each.client.router == router]
 
     def grow(
         self,
         router: str,
-        incoming: Entry,
-        takers: Sequence[Session],
+        incoming: RegistryEntry,
+        takers: Sequence[SampleSession],
         branches: Mapping[str, Branch],
         before: tuple[str, ...],
         gone_us: float,
-    ) -> tuple[list[Step], float]:
+    ) -> tuple[list[RouteStep], float]:
         """The steps from ``router`` on, the router's own first, and the one-way time to its furthest taker in us."""
         path, run = (*before, router), incoming.run.place
-        copies = [Step(run, incoming, self.own.of(each), COPY, gone_us, 0.0, each.client.pace) for each in takers]
-        behind: list[Step] = []
+        copies = [RouteStep(run, incoming, self.own.of(each), COPY, gone_us, 0.0, each.client.pace) for each in takers]
+        behind: list[RouteStep] = []
         furthest_us = 0.0
         for child, branch in branches.items():
             hop_us = self.own.hop_us(router, child)
             ends = self.own.branch((router, child), (*path, child), self._since(child), self.from_us, self.ends_us)
             own = self.takers(child) if branch.deliver else []
             grown, ahead_us = self.grow(child, ends.far, own, branch.children, path, gone_us + hop_us)
-            copies.append(Step(run, incoming, ends.near, COPY, gone_us, hop_us + ahead_us))
+            copies.append(RouteStep(run, incoming, ends.near, COPY, gone_us, hop_us + ahead_us))
             furthest_us = max(furthest_us, hop_us + ahead_us)
             behind += grown
-        return [Step(run, incoming, None, MANY, gone_us, furthest_us), *copies, *behind], furthest_us
+        return [RouteStep(run, incoming, None, MANY, gone_us, furthest_us), *copies, *behind], furthest_us
 
     def _since(self, router: str) -> int:
         """The time since which all ways over this branch have been in use."""

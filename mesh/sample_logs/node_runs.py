@@ -8,19 +8,19 @@ from hashlib import sha256
 import numpy
 
 from addressing.topology.model import Topology
-from linklogs.generating.plan import Life
+from linklogs.generating.plan import PlannedRun
 from linklogs.parquet import batch_of_rows
 from mesh.sample_logs import state_records as telling
 from mesh.sample_logs.epochs import Epochs
 from mesh.sample_logs.hops import Trunks
 from mesh.sample_logs.profile import Profile
-from mesh.sample_logs.registry import Entry, Registry, Run, Told, in_time
-from mesh.sample_logs.starvation import Span
+from mesh.sample_logs.registry import Registry, RegistryEntry, SampleRun, TimedRecord, in_time
+from mesh.sample_logs.starvation import StarvedSpan
 from mesh.sample_logs.times import Times
 from mesh.terminal.version import read_version
 
 
-class Lives:
+class NodeRuns:
     """The runs of all nodes that record."""
 
     def __init__(self, topology: Topology, profile: Profile, times: Times, epochs: Epochs, registry: Registry) -> None:
@@ -30,7 +30,9 @@ class Lives:
         self._epochs = epochs
         self._registry = registry
 
-    def make(self, trunks: Trunks, starved: Iterable[tuple[Entry, Sequence[Span]]]) -> tuple[Life, ...]:
+    def make(
+        self, trunks: Trunks, starved: Iterable[tuple[RegistryEntry, Sequence[StarvedSpan]]]
+    ) -> tuple[PlannedRun, ...]:
         """``starved``: links with the spans in which the link had no credit; other links always had credit."""
         told = self._registry.told()
         for place, each in telling.neighbors(self._topology, trunks):
@@ -40,7 +42,7 @@ class Lives:
             told[link.run.place] += telling.credit(link, without.get(link.place, ()), self._times.ends_us)
         return tuple(self._life(i, told[i]) for i in range(len(self._registry.runs)) if self._is_recorded(i))
 
-    def _life(self, place: int, told: list[Told]) -> Life:
+    def _life(self, place: int, told: list[TimedRecord]) -> PlannedRun:
         run, topology = self._registry.runs[place], self._digest()
         version = read_version()
         earlier, steps = self._steps(run)
@@ -53,7 +55,7 @@ class Lives:
             told += telling.paths(self._topology, self._epochs, run)
         ordered = in_time(told)
         lost = self._profile.lost_records.get(run.node, ())
-        return Life(
+        return PlannedRun(
             node=run.node,
             role=run.role,
             begins_us=run.begins_us,
@@ -68,7 +70,7 @@ class Lives:
             steps=tuple(steps),
         )
 
-    def _steps(self, run: Run) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def _steps(self, run: SampleRun) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Steps of the clock of the run's node, before the run begins and during the run: times and sizes."""
         told = self._profile.clock_steps.get(run.node, ())
         steps = sorted((self._times.at_us(each.at), int(each.by * 1e6)) for each in told)

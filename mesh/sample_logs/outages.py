@@ -8,19 +8,18 @@ import networkx
 from numpy.random import Generator
 
 from addressing.topology.model import Topology
-from linklogs.generating.plan import Outage
-from mesh.sample_logs.profile import Outage as Told
-from mesh.sample_logs.profile import Profile
+from linklogs.generating.plan import PlannedOutage
+from mesh.sample_logs.profile import OutageProfile, Profile
 
 
 def outages(
     topology: Topology, profile: Profile, begins_us: int, ends_us: int, random: Generator
-) -> tuple[Outage, ...]:
+) -> tuple[PlannedOutage, ...]:
     """Outages in order of time."""
     if profile.outages is None:
         return tuple(_drawn(topology, begins_us, ends_us, random))
     told = [
-        Outage(
+        PlannedOutage(
             kind="router" if each.router else "broker" if each.broker else "link",
             what=(each.node,) if each.node else each.link or (),
             from_us=begins_us + int(each.at * 1e6),
@@ -33,11 +32,11 @@ def outages(
     return tuple(sorted(told, key=lambda outage: outage.from_us))
 
 
-def _usual_cause(outage: Told) -> str:
+def _usual_cause(outage: OutageProfile) -> str:
     return "stopped" if outage.stopped else "crash" if outage.node else "connection lost"
 
 
-def _drawn(topology: Topology, begins_us: int, ends_us: int, random: Generator) -> Iterator[Outage]:
+def _drawn(topology: Topology, begins_us: int, ends_us: int, random: Generator) -> Iterator[PlannedOutage]:
     """Draw a link in the first half and a router in the second; the rest of the mesh stays connected without either."""
     length_us = ends_us - begins_us
     graph = networkx.Graph((edge.dialer, edge.to) for edge in topology.edges())
@@ -53,5 +52,5 @@ def _drawn(topology: Topology, begins_us: int, ends_us: int, random: Generator) 
         yield _outage("router", (router,), begins_us + int(0.6 * length_us), length_us, "crash")
 
 
-def _outage(kind: str, what: tuple[str, ...], from_us: int, length_us: int, cause: str) -> Outage:
-    return Outage(kind, what, from_us, from_us + min(90_000_000, length_us // 20), cause)
+def _outage(kind: str, what: tuple[str, ...], from_us: int, length_us: int, cause: str) -> PlannedOutage:
+    return PlannedOutage(kind, what, from_us, from_us + min(90_000_000, length_us // 20), cause)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from addressing.topology.model import Topology
-from mesh.sample_logs.epochs import Epochs, Way
-from mesh.sample_logs.hops import Ends, Hops, Trunks
-from mesh.sample_logs.population import Session, Spoken, treatment
-from mesh.sample_logs.registry import Entry, Registry
-from mesh.sample_logs.routing import WHOLE, Step, Table
+from mesh.sample_logs.epochs import Epochs, PathPeriod
+from mesh.sample_logs.hops import Hops, RecordedEnds, Trunks
+from mesh.sample_logs.population import AddressShare, SampleSession, treatment
+from mesh.sample_logs.registry import Registry, RegistryEntry
+from mesh.sample_logs.routing import WHOLE, RouteStep, RouteTable
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class SampleMesh:
     """The parts that all addresses share. ``links``: links of the sessions.
 
     ``queues``: places by address and broker, or by address and container of the subscriber.
@@ -26,9 +26,9 @@ class Scene:
     trunks: Trunks
     hops: Hops
     registry: Registry
-    links: Mapping[Session, Entry]
+    links: Mapping[SampleSession, RegistryEntry]
     queues: Mapping[tuple[int, str], int]
-    table: Table
+    table: RouteTable
     begins_us: int
     ends_us: int
     hop_us: float
@@ -38,22 +38,24 @@ class Scene:
 class OwnLinks:
     """The links of one address; links of circuits and routes are made on first use."""
 
-    def __init__(self, scene: Scene, place: int, spoken: Spoken) -> None:
+    def __init__(self, scene: SampleMesh, place: int, spoken: AddressShare) -> None:
         self._scene = scene
         self._place = place
         self._is_sharded = spoken.policy.is_sharded
         self._columns = {"address": spoken.name, "treatment": treatment(spoken)}
 
-    def of(self, session: Session) -> Entry:
+    def of(self, session: SampleSession) -> RegistryEntry:
         """The link of a client."""
         return self._scene.links[session]
 
-    def along(self, way: Way, owner: object, kind: str, from_us: int, ends_us: int) -> list[Ends]:
+    def along(self, way: PathPeriod, owner: object, kind: str, from_us: int, ends_us: int) -> list[RecordedEnds]:
         """The links between routers."""
         columns = {**self._columns, "ingress": way.path[0], "egress": way.path[-1]}
         return self._scene.hops.along(way, from_us, owner, kind, ends_us, **columns)
 
-    def to_broker(self, session: Session, way: Way, broker: str, from_us: int, ends_us: int) -> tuple[list[Ends], Ends]:
+    def to_broker(
+        self, session: SampleSession, way: PathPeriod, broker: str, from_us: int, ends_us: int
+    ) -> tuple[list[RecordedEnds], RecordedEnds]:
         """The links between routers, and the link between the last router and the broker.
 
         All sessions of a sharded queue share these links.
@@ -68,19 +70,23 @@ class OwnLinks:
         last = self._scene.hops.over(pair, pair, at_broker, from_us, "broker", ends_us, way.is_cut, **self._columns)
         return hops, last
 
-    def branch(self, pair: tuple[str, str], path: tuple[str, ...], since: int, from_us: int, ends_us: int) -> Ends:
+    def branch(
+        self, pair: tuple[str, str], path: tuple[str, ...], since: int, from_us: int, ends_us: int
+    ) -> RecordedEnds:
         """A link of a multicast's tree; ``path`` leads from the ingress to the end of the link."""
         key = (self._place, "multicast", path, since)
         columns = {**self._columns, "ingress": path[0]}
         return self._scene.hops.over(pair, pair, key, from_us, "multicast", ends_us, False, **columns)
 
-    def chain(self, way: Way, first: Entry, hops: Sequence[Ends], last: Entry) -> list[Step]:
+    def chain(
+        self, way: PathPeriod, first: RegistryEntry, hops: Sequence[RecordedEnds], last: RegistryEntry
+    ) -> list[RouteStep]:
         """A step at each router of the way, in at ``first``, out at ``last``."""
         incoming = [first, *(each.far for each in hops)]
         outgoing = [*(each.near for each in hops), last]
         gone_us = self._gone_us(way.path)
         return [
-            Step(came.run.place, came, went, WHOLE, gone, gone_us[-1] - gone)
+            RouteStep(came.run.place, came, went, WHOLE, gone, gone_us[-1] - gone)
             for came, went, gone in zip(incoming, outgoing, gone_us, strict=True)
         ]
 

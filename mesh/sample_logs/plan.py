@@ -10,21 +10,29 @@ import numpy
 from numpy.random import Generator
 
 from addressing.topology.model import Topology
-from linklogs.generating.plan import Day, Outage, Plan
+from linklogs.generating.plan import DailyCycle, LogPlan, PlannedOutage
 from linklogs.generating.run import expected_records
 from mesh.sample_logs.arrays import link_table, traffic_table
 from mesh.sample_logs.epochs import Epochs
 from mesh.sample_logs.flows import NEVER_TOLD_US, Flows
 from mesh.sample_logs.hops import Hops, Trunks
-from mesh.sample_logs.node_runs import Lives
+from mesh.sample_logs.node_runs import NodeRuns
 from mesh.sample_logs.outages import outages
-from mesh.sample_logs.own_links import Scene
-from mesh.sample_logs.population import Client, Session, Spoken, addresses, clients, sessions, treatment
+from mesh.sample_logs.own_links import SampleMesh
+from mesh.sample_logs.population import (
+    AddressShare,
+    SampleClient,
+    SampleSession,
+    addresses,
+    clients,
+    sessions,
+    treatment,
+)
 from mesh.sample_logs.profile import Profile
 from mesh.sample_logs.queues import kept, queue_table
-from mesh.sample_logs.registry import FOREVER, Entry, Registry
-from mesh.sample_logs.routing import Table
-from mesh.sample_logs.starvation import Span, starvation, starve
+from mesh.sample_logs.registry import FOREVER, Registry, RegistryEntry
+from mesh.sample_logs.routing import RouteTable
+from mesh.sample_logs.starvation import StarvedSpan, starvation, starve
 from mesh.sample_logs.times import Times
 
 LONG_AGO_US = 3 * 3_600_000_000
@@ -41,15 +49,17 @@ class Planner:
         self._times = times
         self._random: Generator = numpy.random.default_rng([seed, 0])
         self._registry = Registry()
-        self._outages: tuple[Outage, ...] = outages(topology, profile, times.begins_us, times.ends_us, self._random)
+        self._outages: tuple[PlannedOutage, ...] = outages(
+            topology, profile, times.begins_us, times.ends_us, self._random
+        )
         reroute_us = int(profile.reroute * 1e6)
         self._epochs = Epochs(topology, self._outages, times.begins_us, times.ends_us, reroute_us)
-        self._spoken: list[Spoken] = addresses(topology, profile, self._random)
-        self._links: dict[Session, Entry] = {}
-        self._hungry: dict[Session, list[Span]] = {}
-        self._stalled: list[Span] = []
+        self._spoken: list[AddressShare] = addresses(topology, profile, self._random)
+        self._links: dict[SampleSession, RegistryEntry] = {}
+        self._hungry: dict[SampleSession, list[StarvedSpan]] = {}
+        self._stalled: list[StarvedSpan] = []
 
-    def plan(self, records: int | None) -> Plan:
+    def plan(self, records: int | None) -> LogPlan:
         """``records``: approximate number of deliveries at level full; None: as many as the profile's rate makes."""
         self._add_runs()
         trunks = Trunks(self._topology, self._epochs, self._registry, self._times.begins_us, self._times.ends_us)
@@ -88,14 +98,14 @@ class Planner:
     def _age_us(self) -> int:
         return LONG_AGO_US + int(self._random.integers(LONG_AGO_US))
 
-    def _connect(self, client: Client) -> Iterator[Session]:
+    def _connect(self, client: SampleClient) -> Iterator[SampleSession]:
         up = self._epochs.up((client.router,))
         for session in sessions(client, up, self._times.begins_us, self._profile.churn, self._random):
             if session.to_us > self._times.begins_us:
                 self._links[session] = self._attach(session)
                 yield session
 
-    def _attach(self, session: Session) -> Entry:
+    def _attach(self, session: SampleSession) -> RegistryEntry:
         client = session.client
         run = self._registry.run_at(client.router, max(session.from_us, self._times.begins_us))
         opens_us = max(session.from_us, run.begins_us)
@@ -117,18 +127,20 @@ class Planner:
         link.user = client.user
         return link
 
-    def _may_stall(self, session: Session) -> bool:
+    def _may_stall(self, session: SampleSession) -> bool:
         spoken = self._spoken[session.client.address]
         return not session.client.is_producer and spoken.policy.kind.is_copied_by_routers
 
-    def _lay(self, trunks: Trunks, connected: Sequence[Session], queues: Mapping[tuple[int, str], int]) -> Table:
+    def _lay(
+        self, trunks: Trunks, connected: Sequence[SampleSession], queues: Mapping[tuple[int, str], int]
+    ) -> RouteTable:
         profile, times = self._profile, self._times
-        hops, table = Hops(trunks, self._registry, times.begins_us), Table()
-        scene = Scene(
+        hops, table = Hops(trunks, self._registry, times.begins_us), RouteTable()
+        scene = SampleMesh(
             self._topology, self._epochs, trunks, hops, self._registry, self._links, queues, table,
             times.begins_us, times.ends_us, profile.hop * 1e6, profile.rate,
         )  # fmt: skip
-        by_address: dict[int, list[Session]] = defaultdict(list)
+        by_address: dict[int, list[SampleSession]] = defaultdict(list)
         for session in connected:
             by_address[session.client.address].append(session)
         for place, spoken in enumerate(self._spoken):
@@ -140,10 +152,10 @@ class Planner:
                     self._hungry[span.session].append(span)
         return table
 
-    def _collect(self, trunks: Trunks, table: Table, queues: Sequence[tuple[int, str]]) -> Plan:
+    def _collect(self, trunks: Trunks, table: RouteTable, queues: Sequence[tuple[int, str]]) -> LogPlan:
         profile, times = self._profile, self._times
-        lives = Lives(self._topology, profile, times, self._epochs, self._registry)
-        return Plan(
+        lives = NodeRuns(self._topology, profile, times, self._epochs, self._registry)
+        return LogPlan(
             mesh=self._topology.mesh,
             begins_us=times.begins_us,
             ends_us=times.ends_us,
@@ -156,18 +168,18 @@ class Planner:
             starvation=starvation([span for each in self._hungry.values() for span in each], self._links),
             stalls=starvation(self._stalled, self._links),
             outages=self._outages,
-            day=Day(profile.day.depth, (profile.day.peak.hour * 60 + profile.day.peak.minute) * 60_000_000),
+            day=DailyCycle(profile.day.depth, (profile.day.peak.hour * 60 + profile.day.peak.minute) * 60_000_000),
             rate_factor=1.0,
             file_us=int(profile.file_every * 1e6),
         )
 
-    def _without_credit(self) -> Iterator[tuple[Entry, Sequence[Span]]]:
-        stalled: dict[Session, list[Span]] = defaultdict(list)
+    def _without_credit(self) -> Iterator[tuple[RegistryEntry, Sequence[StarvedSpan]]]:
+        stalled: dict[SampleSession, list[StarvedSpan]] = defaultdict(list)
         for span in self._stalled:
             stalled[span.session].append(span)
         for session, spans in (*self._hungry.items(), *stalled.items()):
             yield self._links[session], spans
 
 
-def make_plan(topology: Topology, profile: Profile, times: Times, seed: int, records: int | None) -> Plan:
+def make_plan(topology: Topology, profile: Profile, times: Times, seed: int, records: int | None) -> LogPlan:
     return Planner(topology, profile, times, seed).plan(records)

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from addressing.book import AddressBook, AddressPolicy
 from addressing.records import Level
 from addressing.topology.model import Topology
-from mesh.sample_logs.profile import Churn, Profile, Traffic
+from mesh.sample_logs.profile import Churn, Profile, TrafficProfile
 
 WORDS = (
     "orders", "billing", "stock", "mail", "audit", "search", "quotes", "alerts", "metrics", "sessions", "devices",
@@ -21,17 +21,17 @@ _WILDCARD = re.compile(r"[*#]")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class AddressShare:
     """An address with traffic. ``share`` is the share of all messages."""
 
     name: str
     policy: AddressPolicy
-    traffic: Traffic
+    traffic: TrafficProfile
     share: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Client:
+class SampleClient:
     """``share``: share of its address's messages that the client sends, or can take.
 
     ``address``: index of the address.
@@ -49,31 +49,31 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Session:
+class SampleSession:
     """A connection of a client with its link. ``is_lost``: the connection broke at ``to_us``."""
 
-    client: Client
+    client: SampleClient
     from_us: int
     to_us: int
     is_lost: bool
 
 
-def treatment(spoken: Spoken) -> str:
+def treatment(spoken: AddressShare) -> str:
     return spoken.policy.treatment
 
 
-def addresses(topology: Topology, profile: Profile, random: Generator) -> list[Spoken]:
+def addresses(topology: Topology, profile: Profile, random: Generator) -> list[AddressShare]:
     """Addresses with traffic; which of them are popular is random."""
     book = AddressBook(topology)
     found = [
-        (policy, profile.addresses.get(pattern, Traffic()))
+        (policy, profile.addresses.get(pattern, TrafficProfile()))
         for pattern in profile.addresses or topology.addresses
-        for policy in _policies(book, pattern, profile.addresses.get(pattern, Traffic()).names)
+        for policy in _policies(book, pattern, profile.addresses.get(pattern, TrafficProfile()).names)
     ]
     popularity = (1.0 + random.permutation(len(found))) ** -profile.zipf
     weights = popularity * [traffic.weight for _, traffic in found]
     shares = weights / weights.sum() if weights.sum() else weights
-    return [Spoken(each[0].address, *each, float(share)) for each, share in zip(found, shares, strict=True)]
+    return [AddressShare(each[0].address, *each, float(share)) for each, share in zip(found, shares, strict=True)]
 
 
 def _policies(book: AddressBook, pattern: str, count: int) -> Iterator[AddressPolicy]:
@@ -94,10 +94,12 @@ def _is_told(policy: AddressPolicy) -> bool:
     return not policy.kind.is_refused and policy.link_log is not Level.OFF
 
 
-def clients(topology: Topology, profile: Profile, spoken: Sequence[Spoken], random: Generator) -> list[Client]:
+def clients(
+    topology: Topology, profile: Profile, spoken: Sequence[AddressShare], random: Generator
+) -> list[SampleClient]:
     users = tuple(topology.users) or tuple(f"user-{i + 1}" for i in range(profile.users))
     homes = tuple(name for name, router in topology.routers.items() if router.listeners) or tuple(topology.routers)
-    found: list[Client] = []
+    found: list[SampleClient] = []
     for place, each in enumerate(spoken):
         for is_producer in (True, False):
             found += _of_address(place, each, is_producer, homes, users, profile, random)
@@ -106,20 +108,20 @@ def clients(topology: Topology, profile: Profile, spoken: Sequence[Spoken], rand
 
 def _of_address(
     place: int,
-    spoken: Spoken,
+    spoken: AddressShare,
     is_producer: bool,
     homes: tuple[str, ...],
     users: tuple[str, ...],
     profile: Profile,
     random: Generator,
-) -> list[Client]:
+) -> list[SampleClient]:
     traffic = spoken.traffic
     count = traffic.producers if is_producer else traffic.consumers
     at = (traffic.producers_at if is_producer else traffic.consumers_at) or homes
     # Consumers are more alike than producers.
     shares = (1.0 + random.permutation(count)) ** -(profile.zipf if is_producer else 0.3)
     return [
-        Client(
+        SampleClient(
             container=f"{'producer' if is_producer else 'consumer'}-{spoken.name}-{i + 1}",
             user=users[int(random.integers(len(users)))],
             host=f"10.{random.integers(256)}.{random.integers(256)}.{random.integers(1, 255)}",
@@ -134,19 +136,19 @@ def _of_address(
     ]
 
 
-def _with_talkers(found: list[Client], profile: Profile, random: Generator) -> list[Client]:
+def _with_talkers(found: list[SampleClient], profile: Profile, random: Generator) -> list[SampleClient]:
     producers = [i for i, client in enumerate(found) if client.is_producer]
     count = min(profile.talkers.count, len(producers))
     for place in random.choice(len(producers), count, replace=False) if count else ():
         client = found[producers[place]]
-        fields = {name: getattr(client, name) for name in Client.__slots__}
-        found[producers[place]] = Client(**{**fields, "share": client.share * profile.talkers.factor})
+        fields = {name: getattr(client, name) for name in SampleClient.__slots__}
+        found[producers[place]] = SampleClient(**{**fields, "share": client.share * profile.talkers.factor})
     return found
 
 
 def sessions(
-    client: Client, up: Sequence[tuple[int, int]], begins_us: int, churn: Churn, random: Generator
-) -> Iterator[Session]:
+    client: SampleClient, up: Sequence[tuple[int, int]], begins_us: int, churn: Churn, random: Generator
+) -> Iterator[SampleSession]:
     """Sessions of a client. ``up``: spans in which the client's router works.
 
     Where the router is up at ``begins_us``, the first session began earlier.
@@ -159,7 +161,7 @@ def sessions(
         while at_us < to_us:
             end_us = at_us + _drawn_us(random, churn.life)
             is_lost = bool(random.random() < churn.lost)
-            yield Session(client, begun_us, min(end_us, to_us), is_lost if end_us < to_us else False)
+            yield SampleSession(client, begun_us, min(end_us, to_us), is_lost if end_us < to_us else False)
             at_us = begun_us = end_us + _drawn_us(random, churn.gap)
 
 

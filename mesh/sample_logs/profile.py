@@ -42,7 +42,7 @@ Count = Annotated[int, Field(ge=0, le=10_000)]
 TimeOfDay = Annotated[time, BeforeValidator(_time_of_day)]
 
 
-class Traffic(FileMapping):
+class TrafficProfile(FileMapping):
     """Traffic of the addresses of one entry in the topology."""
 
     names: int = Field(default=6, ge=1, le=10_000)
@@ -79,7 +79,7 @@ class Traffic(FileMapping):
     """Share of the messages in a queue that go to the queue of `dead_letter` in the topology, at the same broker."""
 
     @model_validator(mode="after")
-    def _check_shares(self) -> Traffic:
+    def _check_shares(self) -> TrafficProfile:
         together = self.rejected + self.released + self.modified
         if together > 1:
             raise ValueError(
@@ -91,7 +91,7 @@ class Traffic(FileMapping):
         return self
 
 
-class Day(FileMapping):
+class DayProfile(FileMapping):
     depth: Share = 0.5
     """Rise of the rate above the average at the peak, and fall below the average twelve hours later."""
     peak: TimeOfDay = time(14)
@@ -107,27 +107,27 @@ class Churn(FileMapping):
     """Share of connections that break: deliveries in flight are then in doubt."""
 
 
-class Starved(FileMapping):
+class StarvedShare(FileMapping):
     links: Share = 0.15
     """Share of producers that run out of credit now and then."""
     every: Duration = 600.0
     duration: Duration = Field(default=4.0, alias="for")
 
 
-class Stalled(FileMapping):
+class StalledShare(FileMapping):
     links: Share = 0.0
     """Share of multicast consumers without credit now and then: such a consumer misses pre-settled messages."""
     every: Duration = 600.0
     duration: Duration = Field(default=4.0, alias="for")
 
 
-class Talkers(FileMapping):
+class TalkerProfile(FileMapping):
     count: Count = 1
     factor: float = Field(default=15, ge=1, le=1e6)
     """Times as many messages as other producers of the address send."""
 
 
-class Outage(FileMapping):
+class OutageProfile(FileMapping):
     router: str | None = None
     broker: str | None = None
     link: Annotated[tuple[str, str] | None, Field()] = None
@@ -143,7 +143,7 @@ class Outage(FileMapping):
         return self.router or self.broker
 
     @model_validator(mode="after")
-    def _check_target(self) -> Outage:
+    def _check_target(self) -> OutageProfile:
         if sum(each is not None for each in (self.router, self.broker, self.link)) != 1:
             raise ValueError("expected one of 'router', 'broker' and 'link'")
         if self.stopped and self.link is not None:
@@ -151,12 +151,12 @@ class Outage(FileMapping):
         return self
 
 
-class Loss(FileMapping):
+class RecordLoss(FileMapping):
     at: Offset
     duration: Duration = Field(alias="for")
 
 
-class Step(FileMapping):
+class ClockChange(FileMapping):
     at: Offset
     by: Skew
     """With a minus: back."""
@@ -172,24 +172,24 @@ class Profile(FileMapping):
     """Exponent of popularity: the shares of addresses go as 1, 2, 3, ... to the power of minus this number."""
     users: int = Field(default=8, ge=1, le=100_000)
     """Number of users if the topology has none."""
-    addresses: dict[str, Traffic] = Field(default_factory=dict)
+    addresses: dict[str, TrafficProfile] = Field(default_factory=dict)
     """Traffic by address or pattern of the topology (default: all entries of the topology, alike)."""
     hop: Duration = 0.0003
     """One-way time over a connection of cost 1."""
-    day: Day = Day()
+    day: DayProfile = DayProfile()
     churn: Churn = Churn()
-    starved: Starved = Starved()
-    stalled: Stalled = Stalled()
-    talkers: Talkers = Talkers()
-    outages: tuple[Outage, ...] | None = None
+    starved: StarvedShare = StarvedShare()
+    stalled: StalledShare = StalledShare()
+    talkers: TalkerProfile = TalkerProfile()
+    outages: tuple[OutageProfile, ...] | None = None
     """Default: a link and a router, drawn at random; none if no other path exists."""
     reroute: Duration = 0.2
     """Time until traffic avoids an outage."""
     clock_skew: dict[str, Skew] = Field(default_factory=dict)
     """Time by which the clock of a node is ahead."""
-    clock_steps: dict[str, tuple[Step, ...]] = Field(default_factory=dict)
+    clock_steps: dict[str, tuple[ClockChange, ...]] = Field(default_factory=dict)
     """When the clock of a node is set, and by how much."""
-    lost_records: dict[str, tuple[Loss, ...]] = Field(default_factory=dict)
+    lost_records: dict[str, tuple[RecordLoss, ...]] = Field(default_factory=dict)
     """Spans in which a node had no room for records."""
     file_every: Duration = 3600.0
     """Longest span of records in a file. A file holds at most 524,288 records, all of the same hour."""
@@ -197,15 +197,15 @@ class Profile(FileMapping):
 
 PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     (): Profile,
-    ("addresses", "*"): Traffic,
-    ("day",): Day,
+    ("addresses", "*"): TrafficProfile,
+    ("day",): DayProfile,
     ("churn",): Churn,
-    ("starved",): Starved,
-    ("stalled",): Stalled,
-    ("talkers",): Talkers,
-    ("outages",): Outage,
-    ("clock_steps", "*"): Step,
-    ("lost_records", "*"): Loss,
+    ("starved",): StarvedShare,
+    ("stalled",): StalledShare,
+    ("talkers",): TalkerProfile,
+    ("outages",): OutageProfile,
+    ("clock_steps", "*"): ClockChange,
+    ("lost_records", "*"): RecordLoss,
 }
 """The models of the mappings in a profile; `*` is any key."""
 

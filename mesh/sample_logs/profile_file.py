@@ -12,7 +12,7 @@ from addressing.topology import problem as problems
 from addressing.topology.document import parse_document
 from addressing.topology.model import Topology
 from addressing.topology.problem import Problem, hint_for, nearest
-from mesh.sample_logs.profile import PARTS, Profile, Traffic
+from mesh.sample_logs.profile import PARTS, Profile, TrafficProfile
 from mesh.terminal.invalid_file import InvalidFile, missing_key, unknown_key, wrong_value
 
 
@@ -78,7 +78,7 @@ def _strangers(profile: Profile, topology: Topology) -> Iterator[Problem]:
             yield Problem(("outages", i, "link"), "AM106", message, fix="name two routers with a connection.")
 
 
-def _homes(pattern: str, traffic: Traffic, routers: tuple[str, ...]) -> Iterator[Problem]:
+def _homes(pattern: str, traffic: TrafficProfile, routers: tuple[str, ...]) -> Iterator[Problem]:
     for key in ("producers_at", "consumers_at"):
         for name in getattr(traffic, key):
             yield from _unknown(("addresses", pattern, key), "router", name, routers)

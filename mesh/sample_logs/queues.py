@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy
 
 from addressing.topology.model import Topology
-from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Queues
-from mesh.sample_logs.population import Client, Spoken
+from linklogs.generating.plan import NO_LIFE, NO_QUEUE, PlannedQueues
+from mesh.sample_logs.population import AddressShare, SampleClient
 from mesh.sample_logs.profile import log_us
-from mesh.sample_logs.registry import Registry, Run
+from mesh.sample_logs.registry import Registry, SampleRun
 
 
-def kept(addresses: Sequence[Spoken], everybody: Sequence[Client]) -> list[tuple[int, str]]:
+def kept(addresses: Sequence[AddressShare], everybody: Sequence[SampleClient]) -> list[tuple[int, str]]:
     """Queues by index of the address, and by broker or subscriber."""
     found: list[tuple[int, str]] = []
     for place, spoken in enumerate(addresses):
@@ -27,10 +27,10 @@ def kept(addresses: Sequence[Spoken], everybody: Sequence[Client]) -> list[tuple
 
 
 def queue_table(
-    topology: Topology, registry: Registry, addresses: Sequence[Spoken], queues: Sequence[tuple[int, str]]
-) -> Queues:
+    topology: Topology, registry: Registry, addresses: Sequence[AddressShare], queues: Sequence[tuple[int, str]]
+) -> PlannedQueues:
     """Queues numbered from 1 at each broker."""
-    runs: dict[str, list[Run]] = defaultdict(list)
+    runs: dict[str, list[SampleRun]] = defaultdict(list)
     for run in registry.runs:
         runs[run.node].append(run)
     numbers: dict[str, int] = defaultdict(int)
@@ -44,7 +44,7 @@ def queue_table(
         life.append(runs[broker][0].place if topology.brokers[broker].is_embedded else NO_LIFE)
         names.append(f"{key}|{key}/{spoken.name}" if is_topic else "")
     parts = [addresses[place].traffic for place, _ in queues]
-    return Queues(
+    return PlannedQueues(
         life=numpy.array(life, numpy.int64),
         number=numpy.array(number, numpy.int64),
         address=numpy.array([place for place, _ in queues], numpy.int64),
@@ -63,7 +63,7 @@ def queue_table(
     )
 
 
-def _grave(addresses: Sequence[Spoken], queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
+def _grave(addresses: Sequence[AddressShare], queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
     """The dead-letter queue: a queue with traffic of its own at the same broker, or NO_QUEUE."""
     policy = addresses[place].policy
     broker = policy.brokers[0] if policy.kind.has_subscriptions else key

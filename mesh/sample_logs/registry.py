@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 
 PATH_LOST = "amqpmesh:path-lost"
 CONNECTION_LOST = "amqp:connection:forced"
@@ -18,7 +18,7 @@ Row = dict[str, str | int | None]
 
 
 @dataclass(slots=True)
-class Run:
+class SampleRun:
     """A run of a node. ``ends_us`` is FOREVER for a run without an end. ``is_stopped``: the run ends in order."""
 
     node: str
@@ -39,22 +39,22 @@ class Run:
 
 
 @dataclass(slots=True)
-class Entry:
+class RegistryEntry:
     """A connection or a link. ``closes_us`` is FOREVER if the entry exists at the end."""
 
-    run: Run
+    run: SampleRun
     opens_us: int
     closes_us: int
     columns: Row
     cause: str | None = None
-    connection: Entry | None = None
+    connection: RegistryEntry | None = None
     number: int = 0
     place: int = 0
     user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TimedRecord:
     """A record, and the time until which the record is valid."""
 
     row: Row
@@ -69,26 +69,30 @@ class Told:
 
 @dataclass(slots=True)
 class Registry:
-    runs: list[Run] = field(default_factory=list)
-    connections: list[Entry] = field(default_factory=list)
-    links: list[Entry] = field(default_factory=list)
+    runs: list[SampleRun] = field(default_factory=list)
+    connections: list[RegistryEntry] = field(default_factory=list)
+    links: list[RegistryEntry] = field(default_factory=list)
 
-    def add_run(self, node: str, role: str, begins_us: int, ends_us: int, is_stopped: bool) -> Run:
-        run = Run(node, role, begins_us, ends_us, len(self.runs), is_stopped)
+    def add_run(self, node: str, role: str, begins_us: int, ends_us: int, is_stopped: bool) -> SampleRun:
+        run = SampleRun(node, role, begins_us, ends_us, len(self.runs), is_stopped)
         self.runs.append(run)
         return run
 
-    def run_at(self, node: str, at_us: int) -> Run:
+    def run_at(self, node: str, at_us: int) -> SampleRun:
         return next(run for run in self.runs if run.node == node and run.begins_us <= at_us < run.ends_us)
 
-    def connect(self, run: Run, opens_us: int, closes_us: int, cause: str | None, **columns: str) -> Entry:
-        entry = Entry(run, opens_us, min(closes_us, run.ends_us), dict(columns), cause)
+    def connect(
+        self, run: SampleRun, opens_us: int, closes_us: int, cause: str | None, **columns: str
+    ) -> RegistryEntry:
+        entry = RegistryEntry(run, opens_us, min(closes_us, run.ends_us), dict(columns), cause)
         self.connections.append(entry)
         return entry
 
-    def attach(self, connection: Entry, opens_us: int, **columns: str) -> Entry:
+    def attach(self, connection: RegistryEntry, opens_us: int, **columns: str) -> RegistryEntry:
         """A link that lives as long as its connection, unless closed sooner; places of links count from 1."""
-        entry = Entry(connection.run, opens_us, connection.closes_us, dict(columns), connection.cause, connection)
+        entry = RegistryEntry(
+            connection.run, opens_us, connection.closes_us, dict(columns), connection.cause, connection
+        )
         self.links.append(entry)
         entry.place = len(self.links)
         return entry
@@ -101,16 +105,16 @@ class Registry:
                 entry.number = next_number[entry.run.place]
                 next_number[entry.run.place] += 1
 
-    def told(self) -> dict[int, list[Told]]:
+    def told(self) -> dict[int, list[TimedRecord]]:
         """Records of all numbered entries, by run."""
-        found: dict[int, list[Told]] = defaultdict(list)
-        for kind, entries in ((Kind.CONNECTION, self.connections), (Kind.LINK, self.links)):
+        found: dict[int, list[TimedRecord]] = defaultdict(list)
+        for kind, entries in ((RecordKind.CONNECTION, self.connections), (RecordKind.LINK, self.links)):
             for entry in entries:
                 found[entry.run.place] += _life(kind, entry)
         return found
 
 
-def _life(kind: Kind, entry: Entry) -> Iterator[Told]:
+def _life(kind: RecordKind, entry: RegistryEntry) -> Iterator[TimedRecord]:
     numbered: Row = {kind.value: entry.number, **entry.columns}
     if entry.connection is not None:
         numbered["connection"] = entry.connection.number
@@ -118,12 +122,12 @@ def _life(kind: Kind, entry: Entry) -> Iterator[Told]:
         numbered |= {name: entry.connection.columns[name] for name in ("container", "user", "remote_address")
                      if name in entry.connection.columns}  # fmt: skip
     common: Row = {"kind": kind.value, **numbered}
-    yield Told({**common, "event": Event.OPENED.value, "at_us": entry.opens_us}, entry.closes_us)
+    yield TimedRecord({**common, "event": RecordEvent.OPENED.value, "at_us": entry.opens_us}, entry.closes_us)
     closed_us = entry.run.told_us(entry.closes_us)
     if closed_us is not None:
-        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
-        yield Told(closed, closed_us)
+        closed: Row = {**common, "event": RecordEvent.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
+        yield TimedRecord(closed, closed_us)
 
 
-def in_time(told: Sequence[Told]) -> list[Told]:
+def in_time(told: Sequence[TimedRecord]) -> list[TimedRecord]:
     return sorted(told, key=lambda each: each.at_us)

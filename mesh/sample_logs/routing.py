@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from linklogs.generating.plan import NO_LINK, NO_QUEUE, PARTS, Pieces, Routes, Steps
-from mesh.sample_logs.registry import Entry
-from recording.columns import Part
+from linklogs.generating.plan import NO_LINK, NO_QUEUE, PARTS, MessageSteps, PlannedRates, Routes
+from mesh.sample_logs.registry import RegistryEntry
+from recording.columns import DeliveryPart
 
-WHOLE, MANY, COPY = (PARTS.index(part) for part in (Part.WHOLE, Part.MANY, Part.COPY))
+WHOLE, MANY, COPY = (PARTS.index(part) for part in (DeliveryPart.WHOLE, DeliveryPart.MANY, DeliveryPart.COPY))
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RouteStep:
     """``gone_us``, ``ahead_us``: one-way times from the first router, and to the last."""
 
     run: int
-    incoming: Entry
-    outgoing: Entry | None
+    incoming: RegistryEntry
+    outgoing: RegistryEntry | None
     part: int
     gone_us: float
     ahead_us: float
@@ -33,13 +33,13 @@ class Route:
     ends_us: int
     is_cut: bool
     is_settled: bool
-    steps: Sequence[Step]
+    steps: Sequence[RouteStep]
     source: int = NO_QUEUE
     into: Sequence[int] = ()
 
 
 @dataclass(slots=True)
-class Table:
+class RouteTable:
     """Routes by key, and pieces in the order of addition."""
 
     routes: list[Route] = field(default_factory=list)
@@ -68,18 +68,18 @@ class Table:
             steps=_steps([step for each in routes for step in each.steps]),
         )
 
-    def to_pieces(self) -> Pieces:
+    def to_pieces(self) -> PlannedRates:
         columns = list(zip(*self.pieces, strict=True)) or [(), (), (), ()]
         route, from_us, to_us = (numpy.array(column, numpy.int64) for column in columns[:3])
-        return Pieces(route, from_us, to_us, numpy.array(columns[3], numpy.float64))
+        return PlannedRates(route, from_us, to_us, numpy.array(columns[3], numpy.float64))
 
 
 def _bounds(counts: Sequence[int]) -> numpy.ndarray[tuple[int], numpy.dtype[numpy.int64]]:
     return numpy.concatenate([[0], numpy.cumsum(numpy.array(counts, numpy.int64))]).astype(numpy.int64)
 
 
-def _steps(steps: Sequence[Step]) -> Steps:
-    return Steps(
+def _steps(steps: Sequence[RouteStep]) -> MessageSteps:
+    return MessageSteps(
         life=numpy.array([step.run for step in steps], numpy.int64),
         incoming=numpy.array([step.incoming.place for step in steps], numpy.int64),
         outgoing=numpy.array(

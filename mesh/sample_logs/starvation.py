@@ -10,25 +10,27 @@ import numpy
 from numpy.random import Generator
 
 from linklogs.generating.plan import Starvation
-from mesh.sample_logs.population import Session
-from mesh.sample_logs.profile import Stalled, Starved
-from mesh.sample_logs.registry import Entry
+from mesh.sample_logs.population import SampleSession
+from mesh.sample_logs.profile import StalledShare, StarvedShare
+from mesh.sample_logs.registry import RegistryEntry
 from mesh.sample_logs.times import Times
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class StarvedSpan:
     """A span in which a session's link had no credit."""
 
-    session: Session
+    session: SampleSession
     from_us: int
     to_us: int
     cause: str
 
 
-def starve(session: Session, starved: Starved | Stalled, times: Times, random: Generator) -> list[Span]:
+def starve(
+    session: SampleSession, starved: StarvedShare | StalledShare, times: Times, random: Generator
+) -> list[StarvedSpan]:
     """Draw the spans of one link; spans that would outlast the session or the logs are left out."""
-    found: list[Span] = []
+    found: list[StarvedSpan] = []
     at_us = max(session.from_us, times.begins_us)
     # A client that starves does so in each of its sessions.
     if sha256(session.client.container.encode()).digest()[0] / 256 >= starved.links:
@@ -38,11 +40,11 @@ def starve(session: Session, starved: Starved | Stalled, times: Times, random: G
         to_us = at_us + 1000 + int(random.exponential(starved.duration) * 1e6)
         if to_us >= min(session.to_us, times.ends_us):
             return found
-        found.append(Span(session, at_us, to_us, "takers"))
+        found.append(StarvedSpan(session, at_us, to_us, "takers"))
         at_us = to_us
 
 
-def starvation(spans: Sequence[Span], links: Mapping[Session, Entry]) -> Starvation:
+def starvation(spans: Sequence[StarvedSpan], links: Mapping[SampleSession, RegistryEntry]) -> Starvation:
     return Starvation(
         link=numpy.array([links[span.session].place for span in spans], numpy.int64),
         from_us=numpy.array([span.from_us for span in spans], numpy.int64),

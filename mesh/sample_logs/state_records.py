@@ -9,9 +9,9 @@ from itertools import pairwise
 from addressing.topology.model import Topology
 from mesh.sample_logs.epochs import Epochs
 from mesh.sample_logs.hops import Trunks
-from mesh.sample_logs.registry import Entry, Row, Run, Told
-from mesh.sample_logs.starvation import Span
-from recording.columns import STILL_S, STOPPED, Event, Kind
+from mesh.sample_logs.registry import RegistryEntry, Row, SampleRun, TimedRecord
+from mesh.sample_logs.starvation import StarvedSpan
+from recording.columns import STILL_S, STOPPED, RecordEvent, RecordKind
 
 CREDIT = 250
 INCOMING = "incoming"
@@ -19,7 +19,7 @@ SECOND_US = 1_000_000
 OLD_US = 60_000_000
 
 
-def neighbors(topology: Topology, trunks: Trunks) -> Iterator[tuple[int, Told]]:
+def neighbors(topology: Topology, trunks: Trunks) -> Iterator[tuple[int, TimedRecord]]:
     """Records of neighbors, each with the place of the run that writes the record."""
     for edge in topology.edges():
         for _, near, far in trunks.all_of(edge.dialer, edge.to):
@@ -27,24 +27,24 @@ def neighbors(topology: Topology, trunks: Trunks) -> Iterator[tuple[int, Told]]:
                 yield from _neighbor(entry, neighbor, edge.cost)
 
 
-def _neighbor(entry: Entry, neighbor: str, cost: int) -> Iterator[tuple[int, Told]]:
-    common: Row = {"kind": Kind.NEIGHBOR.value, "neighbor": neighbor, "cost": cost}
-    opened: Row = {**common, "event": Event.OPENED.value, "at_us": entry.opens_us}
-    yield entry.run.place, Told(opened, entry.closes_us)
+def _neighbor(entry: RegistryEntry, neighbor: str, cost: int) -> Iterator[tuple[int, TimedRecord]]:
+    common: Row = {"kind": RecordKind.NEIGHBOR.value, "neighbor": neighbor, "cost": cost}
+    opened: Row = {**common, "event": RecordEvent.OPENED.value, "at_us": entry.opens_us}
+    yield entry.run.place, TimedRecord(opened, entry.closes_us)
     closed_us = entry.run.told_us(entry.closes_us)
     if closed_us is not None:
-        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
-        yield entry.run.place, Told(closed, closed_us)
+        closed: Row = {**common, "event": RecordEvent.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
+        yield entry.run.place, TimedRecord(closed, closed_us)
 
 
-def paths(topology: Topology, epochs: Epochs, run: Run) -> Iterator[Told]:
+def paths(topology: Topology, epochs: Epochs, run: SampleRun) -> Iterator[TimedRecord]:
     """Records of the paths of a run of a router to every other router, one for each change."""
     for target in topology.routers:
         if target != run.node:
             yield from _path(epochs, run, target)
 
 
-def _path(epochs: Epochs, run: Run, target: str) -> Iterator[Told]:
+def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
     changes: list[tuple[int, str, int]] = []
     for epoch in epochs.epochs:
         known = epochs.shortest(epoch, run.node) if run.begins_us <= epoch.from_us < run.ends_us else None
@@ -56,15 +56,15 @@ def _path(epochs: Epochs, run: Run, target: str) -> Iterator[Told]:
         # A router that is back later has another run.
         if at_us >= run.ends_us:
             return
-        event = Event.CLOSED if not path else Event.CHANGED if last else Event.OPENED
+        event = RecordEvent.CLOSED if not path else RecordEvent.CHANGED if last else RecordEvent.OPENED
         is_first = epochs.bounds[0] == at_us
-        row: Row = {"kind": Kind.PATH.value, "event": event.value, "at_us": at_us - OLD_US if is_first else at_us,
+        row: Row = {"kind": RecordKind.PATH.value, "event": event.value, "at_us": at_us - OLD_US if is_first else at_us,
                "egress": target, "path": path or None, "cost": cost or None}  # fmt: skip
-        yield Told(row, until_us if path else at_us)
+        yield TimedRecord(row, until_us if path else at_us)
         last = path
 
 
-def credit(entry: Entry, spans: Sequence[Span], ends_us: int) -> Iterator[Told]:
+def credit(entry: RegistryEntry, spans: Sequence[StarvedSpan], ends_us: int) -> Iterator[TimedRecord]:
     """Records of the credit of a link: after its first second, then of ``spans`` without credit, in order."""
     tell = _wait if entry.columns["direction"] == INCOMING else _standstill
     # A change after the last second of a link is recorded as the link closes.
@@ -74,7 +74,7 @@ def credit(entry: Entry, spans: Sequence[Span], ends_us: int) -> Iterator[Told]:
     has_first = first.at_us <= last_us and all(each.at_us > first.at_us for each in waits)
     changes = _at_once([first, *waits] if has_first else waits)
     for change, following in pairwise([*changes, _Change(entry.closes_us, 0)]):
-        yield Told(change.row(entry), following.at_us)
+        yield TimedRecord(change.row(entry), following.at_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,16 @@ class _Change:
     starved_us: int = 0
     cause: str | None = None
 
-    def row(self, entry: Entry) -> Row:
+    def row(self, entry: RegistryEntry) -> Row:
         told = {"starved_us": self.starved_us or None, "cause": self.cause}
         if entry.columns["direction"] != INCOMING:
             told = {"unsettled_count": 0}
-        return {"kind": Kind.CREDIT.value, "event": Event.CHANGED.value, "at_us": self.at_us, "link": entry.number,
+        return {"kind": RecordKind.CREDIT.value, "event": RecordEvent.CHANGED.value, "at_us": self.at_us,
+                "link": entry.number,
                 "credit": self.credit, **told}  # fmt: skip
 
 
-def _wait(span: Span) -> Iterator[_Change]:
+def _wait(span: StarvedSpan) -> Iterator[_Change]:
     """A record for each second of the span, and for the second in which the span ends."""
     since_us = span.from_us
     for at_us in range(_second_after(span.from_us), span.to_us, SECOND_US):
@@ -101,7 +102,7 @@ def _wait(span: Span) -> Iterator[_Change]:
     yield _Change(_second_after(span.to_us - 1), CREDIT, span.to_us - since_us, span.cause)
 
 
-def _standstill(span: Span) -> Iterator[_Change]:
+def _standstill(span: StarvedSpan) -> Iterator[_Change]:
     """Records of a receiver that gives no credit, once the receiver has stood still for ``STILL_S``."""
     still_us = _second_after(span.from_us + STILL_S * SECOND_US)
     if still_us < span.to_us:
@@ -123,23 +124,29 @@ def _at_once(changes: Sequence[_Change]) -> list[_Change]:
     return list(found.values())
 
 
-def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[Told]:
+def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[TimedRecord]:
     """Records of clock steps. ``clock_us``: lead of the wall clock over the monotonic clock before the first step."""
     for at_us, by_us in steps:
         clock_us += by_us
-        row: Row = {"kind": Kind.NODE.value, "event": Event.CHANGED.value, "at_us": at_us, "clock_us": clock_us}
-        yield Told(row, at_us)
+        row: Row = {
+            "kind": RecordKind.NODE.value,
+            "event": RecordEvent.CHANGED.value,
+            "at_us": at_us,
+            "clock_us": clock_us,
+        }
+        yield TimedRecord(row, at_us)
 
 
-def stopped(run: Run) -> Iterator[Told]:
+def stopped(run: SampleRun) -> Iterator[TimedRecord]:
     """The last record of a run that ends in order; a killed run leaves none."""
     if run.is_stopped:
         at_us = run.ends_us - 1
-        row: Row = {"kind": Kind.NODE.value, "event": Event.CLOSED.value, "at_us": at_us, "cause": STOPPED}
-        yield Told(row, at_us)
+        row: Row = {"kind": RecordKind.NODE.value, "event": RecordEvent.CLOSED.value, "at_us": at_us, "cause": STOPPED}
+        yield TimedRecord(row, at_us)
 
 
-def started(run: Run, topology: str, version: str, clock_us: int) -> Told:
-    row: Row = {"kind": Kind.NODE.value, "event": Event.OPENED.value, "at_us": run.begins_us, "role": run.role,
+def started(run: SampleRun, topology: str, version: str, clock_us: int) -> TimedRecord:
+    row: Row = {"kind": RecordKind.NODE.value, "event": RecordEvent.OPENED.value, "at_us": run.begins_us,
+           "role": run.role,
            "clock_us": clock_us, "topology": topology, "version": version}  # fmt: skip
-    return Told(row, run.begins_us)
+    return TimedRecord(row, run.begins_us)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Receiver:
+class SimReceiver:
     """A consumer that accepts every delivery, until told otherwise."""
 
     link: Any
@@ -58,7 +58,7 @@ class Receiver:
     def answer(self, delivery: Any, message: bytes, outcome: deliveries.Outcome) -> None:
         deliveries.set_outcome(delivery, outcome)
         self.answers.append((message, outcome))
-        if outcome.kind in (deliveries.Kind.ACCEPTED, deliveries.Kind.REJECTED):
+        if outcome.kind in (deliveries.OutcomeCode.ACCEPTED, deliveries.OutcomeCode.REJECTED):
             self.taken.append(message)
         if self.confirms:
             self.unconfirmed[delivery] = message
@@ -67,7 +67,7 @@ class Receiver:
 
 
 @dataclass(eq=False)
-class Sender:
+class SimSender:
     link: Any
     outcomes: dict[int, Any] = field(default_factory=dict)
     open: dict[Any, int] = field(default_factory=dict)
@@ -118,8 +118,8 @@ class SimClient:
         self.endpoint.open()
         self.pipe: Any = None
         self.closed: Any = None
-        self.receivers: list[Receiver] = []
-        self.senders: list[Sender] = []
+        self.receivers: list[SimReceiver] = []
+        self.senders: list[SimSender] = []
         self._names = itertools.count(1)
         self._session: Any = None
 
@@ -153,7 +153,7 @@ class SimClient:
         max_message_bytes: int = 0,
         link_property: tuple[str, str] | None = None,
         **terminus: Any,
-    ) -> Receiver:
+    ) -> SimReceiver:
         """Attach a receiver. ``modes``: the requested send-settle-mode, and the client's own receive-settle-mode."""
         link = self.begin().receiver(name or f"r{next(self._names)}")
         if link_property is not None:
@@ -162,7 +162,7 @@ class SimClient:
         link.set_target(target(None))
         link.set_settle_modes(*modes)
         link.set_max_message_bytes(max_message_bytes)
-        receiver = link.owner = Receiver(link, address, confirms=modes[1] == RECEIVE_SECOND)
+        receiver = link.owner = SimReceiver(link, address, confirms=modes[1] == RECEIVE_SECOND)
         self.receivers.append(receiver)
         link.open()
         link.grant(credit)
@@ -176,26 +176,28 @@ class SimClient:
         name: str | None = None,
         modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST),
         **terminus: Any,
-    ) -> Sender:
+    ) -> SimSender:
         """Attach a sender. ``modes``: the client's own send-settle-mode, and the requested receive-settle-mode."""
         return self._opened_sender(name or f"s{next(self._names)}", target(address, **terminus), modes)
 
-    def _opened_sender(self, name: str, goal: Terminus, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> Sender:
+    def _opened_sender(
+        self, name: str, goal: Terminus, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)
+    ) -> SimSender:
         link = self.begin().sender(name)
         link.set_source(source(None))
         link.set_target(goal)
         link.set_settle_modes(*modes)
-        sender = link.owner = Sender(link)
+        sender = link.owner = SimSender(link)
         self.senders.append(sender)
         link.open()
         self._settle()
         return sender
 
-    def coordinator(self) -> Sender:
+    def coordinator(self) -> SimSender:
         """Attach a sender to the transaction coordinator. [4.5.1]"""
         return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
 
-    def resume(self, receiver: Receiver) -> None:
+    def resume(self, receiver: SimReceiver) -> None:
         """Read the deliveries that came while the receiver did not read."""
         receiver.reads, before = True, None
         while (delivery := receiver.link.current) not in (None, before):
@@ -215,7 +217,7 @@ class SimClient:
                     pass
 
     def on_delivery(self, link: Any, delivery: Any) -> None:
-        receiver: Receiver = link.owner
+        receiver: SimReceiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
             return  # The engine drops bytes that arrive for a link the client has left.
         if link.current != delivery:
@@ -246,13 +248,13 @@ class SimClient:
             receiver.held.append((delivery, message))
 
     def on_disposition(self, link: Any, delivery: Any) -> None:
-        if isinstance(link.owner, Receiver):
+        if isinstance(link.owner, SimReceiver):
             _on_settled_by_sender(link.owner, delivery, has_left=link.has_left or bool(self.closed))
         else:
             _on_outcome(link.owner, delivery)
 
     def on_flow(self, link: Any) -> None:
-        if not isinstance(link.owner, Receiver) and link.is_draining and link.credit:
+        if not isinstance(link.owner, SimReceiver) and link.is_draining and link.credit:
             link.owner.was_drained = True
             link.drained()
 
@@ -266,7 +268,7 @@ def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
     return outcome.kind.name, outcome.delivery_failed, outcome.undeliverable_here, annotations, error
 
 
-def _on_settled_by_sender(receiver: Receiver, delivery: Any, *, has_left: bool) -> None:
+def _on_settled_by_sender(receiver: SimReceiver, delivery: Any, *, has_left: bool) -> None:
     """Take note of a settlement by the sender.
 
     ``has_left``: the consumer has detached or closed. Deliveries left unsettled by the consumer are then settled for
@@ -285,7 +287,7 @@ def _on_settled_by_sender(receiver: Receiver, delivery: Any, *, has_left: bool) 
     deliveries.settle(delivery)
 
 
-def _on_outcome(sender: Sender, delivery: Any) -> None:
+def _on_outcome(sender: SimSender, delivery: Any) -> None:
     number = sender.open.get(delivery)
     if number is None:
         return

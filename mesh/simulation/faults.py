@@ -12,7 +12,7 @@ DELAYS_S = (0.02, 0.05, 0.2)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class FaultEvent:
     """An action on the mesh, with a sentence for people."""
 
     what: str
@@ -36,7 +36,7 @@ class Faults:
             yield start + period_s * 7 / 8, False
             start += period_s
 
-    def make(self) -> tuple[Event, Event]:
+    def make(self) -> tuple[FaultEvent, FaultEvent]:
         """Return a fault and its mending. Each kind occurs once before any kind occurs again."""
         if not self._deck:
             self._deck = self._chance.sample(self._kinds, len(self._kinds))
@@ -56,7 +56,7 @@ class Faults:
         one, other = self._chance.choice(sorted(map(sorted, self._mesh.trunks)))
         return one, other
 
-    def _cut(self, *, is_silent: bool) -> tuple[Event, Event]:
+    def _cut(self, *, is_silent: bool) -> tuple[FaultEvent, FaultEvent]:
         mesh, (one, other) = self._mesh, self._trunk()
         pipe = mesh.trunks[frozenset({one, other})]
         dialer, to = (node.router_id for node, _ in pipe.ends)
@@ -68,19 +68,21 @@ class Faults:
             mesh.cut(pipe)  # Ends a silent connection that no router has noticed yet.
             mesh.link(dialer, to)
 
-        return Event(f"{'silence' if is_silent else 'cut'} {one} {other}", cut), Event(f"mend {one} {other}", mend)
+        return FaultEvent(f"{'silence' if is_silent else 'cut'} {one} {other}", cut), FaultEvent(
+            f"mend {one} {other}", mend
+        )
 
-    def _delay(self) -> tuple[Event, Event]:
+    def _delay(self) -> tuple[FaultEvent, FaultEvent]:
         (one, other), delay_s = self._trunk(), self._chance.choice(DELAYS_S)
         pipe = self._mesh.trunks[frozenset({one, other})]
 
         def set_delay(delay_s: float) -> None:
             pipe.delay_s = delay_s
 
-        slow = Event(f"delay {one} {other} {delay_s * 1000:g} ms", lambda: set_delay(delay_s))
-        return slow, Event(f"no delay {one} {other}", lambda: set_delay(self._mesh.delay_s))
+        slow = FaultEvent(f"delay {one} {other} {delay_s * 1000:g} ms", lambda: set_delay(delay_s))
+        return slow, FaultEvent(f"no delay {one} {other}", lambda: set_delay(self._mesh.delay_s))
 
-    def _crash(self) -> tuple[Event, Event]:
+    def _crash(self) -> tuple[FaultEvent, FaultEvent]:
         mesh, name = self._mesh, self._chance.choice(sorted(self._mesh.routers))
         edges = mesh.edges_of(name)
 
@@ -94,9 +96,9 @@ class Faults:
             for edge in edges:
                 mesh.link(edge.dialer, edge.to)
 
-        return Event(f"crash {name}", crash), Event(f"restart {name}", restart)
+        return FaultEvent(f"crash {name}", crash), FaultEvent(f"restart {name}", restart)
 
-    def _broker(self) -> tuple[Event, Event]:
+    def _broker(self) -> tuple[FaultEvent, FaultEvent]:
         mesh, name = self._mesh, self._chance.choice(sorted(self._mesh.brokers))
-        crash = Event(f"crash broker {name}", lambda: mesh.kill_broker(name))
-        return crash, Event(f"restart broker {name}", lambda: mesh.start_broker(name))
+        crash = FaultEvent(f"crash broker {name}", lambda: mesh.kill_broker(name))
+        return crash, FaultEvent(f"restart broker {name}", lambda: mesh.start_broker(name))

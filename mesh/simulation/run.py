@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from mesh.deploy.scratch import scratch_folder
 from mesh.simulation.display import display
-from mesh.simulation.simulation import ATTACH_S, Order, Report, Simulation
+from mesh.simulation.simulation import ATTACH_S, Simulation, SimulationReport, SimulationRequest
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.output import Output
 
@@ -57,7 +57,7 @@ class Machine:
     paths_worst_ms: float | None
 
 
-def run(order: Order, out: Output, *, is_measured: bool) -> int:
+def run(order: SimulationRequest, out: Output, *, is_measured: bool) -> int:
     began, cpu = time.monotonic(), time.process_time()
     total_s = ATTACH_S + order.duration_s
     with scratch_folder("amqpmesh-simulate-") as folder, display(out, total_s) as observe, rare_collections():
@@ -83,7 +83,7 @@ def rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def summary(order: Order) -> dict[str, object]:
+def summary(order: SimulationRequest) -> dict[str, object]:
     topology = order.topology
     return {
         "mesh": topology.mesh,
@@ -96,7 +96,7 @@ def summary(order: Order) -> dict[str, object]:
     }
 
 
-def tell(report: Report, out: Output) -> None:
+def tell(report: SimulationReport, out: Output) -> None:
     out.table(CHANGE_COLUMNS, [change.row() for change in report.changes], title="what happened")
     out.data("")
     out.table(FLOW_COLUMNS, [flow.row() for flow in report.flows], title="what became of the messages")
@@ -106,7 +106,7 @@ def tell(report: Report, out: Output) -> None:
     out.data("\nthe mesh kept its promises" if report.ok else "\nthe simulation FAILED")
 
 
-def machine_of(report: Report, wall_s: float, cpu_s: float) -> Machine:
+def machine_of(report: SimulationReport, wall_s: float, cpu_s: float) -> Machine:
     memory_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     figures = (*median_and_worst_ms(report.learning_cpu_s), *median_and_worst_ms(report.paths_cpu_s))
     return Machine(round(wall_s, 1), round(cpu_s, 1), memory_mib, *figures)

@@ -14,7 +14,7 @@ from typing import Any
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
 from addressing.topology.model import Edge, Listener, Topology
-from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.clients import SimClient, SimSender
 from mesh.simulation.sim_broker import WALL_OFFSET_S, SimBroker
 from mesh.simulation.world import Pipe, World
 from recording.records import Recorder
@@ -221,7 +221,7 @@ class SimMesh(World):
         self.add(client)
         client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
 
-    def send(self, sender: Sender, body: bytes = b"x", *, settled: bool = False) -> int:
+    def send(self, sender: SimSender, body: bytes = b"x", *, settled: bool = False) -> int:
         """Send a message as soon as there is credit; return the message's number."""
         self.run_until(lambda: sender.link.credit > 0)
         return sender.send(body, settled=settled)

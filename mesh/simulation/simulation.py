@@ -12,9 +12,9 @@ from pathlib import Path
 from addressing.topology.model import Topology
 from mesh.client.journal import OUTCOMES, UNKNOWN
 from mesh.simulation.convergence import WatchedMesh
-from mesh.simulation.faults import Event, Faults
+from mesh.simulation.faults import FaultEvent, Faults
 from mesh.simulation.plan import plan_traffic
-from mesh.simulation.traffic import Flow
+from mesh.simulation.traffic import SimFlow
 
 START_LIMIT_S = 30.0
 ATTACH_S = 1.0
@@ -23,7 +23,7 @@ SETTLE_LIMIT_S = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SimulationRequest:
     """The request of a simulation. Times are in virtual seconds."""
 
     topology: Topology
@@ -95,7 +95,7 @@ class FlowReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SimulationReport:
     """``left_out``: patterns of the topology without traffic.
 
     CPU times are seconds of this machine, for each router.
@@ -126,7 +126,9 @@ class Simulation:
     Virtual time counts from the start.
     """
 
-    def __init__(self, order: Order, folder: Path, tell: Callable[[float, ChangeReport | None], None]) -> None:
+    def __init__(
+        self, order: SimulationRequest, folder: Path, tell: Callable[[float, ChangeReport | None], None]
+    ) -> None:
         self._order = order
         self._tell = tell
         self._chance = random.Random(order.seed)
@@ -136,9 +138,9 @@ class Simulation:
         self._learning: list[float] = []
         self._paths: list[float] = []
         plans, self._left_out = plan_traffic(order.topology, order.addresses, order.seed)
-        self._flows = [Flow(self.mesh, plan, order.rate_per_s, order.consumers, self._chance) for plan in plans]
+        self._flows = [SimFlow(self.mesh, plan, order.rate_per_s, order.consumers, self._chance) for plan in plans]
 
-    def run(self) -> Report:
+    def run(self) -> SimulationReport:
         try:
             self._start()
             self._fail()
@@ -184,7 +186,7 @@ class Simulation:
             self.mesh.run(min(1.0, when - self.mesh.now))
             self._tell(self._passed, None)
 
-    def _watch(self, event: Event, until: float) -> None:
+    def _watch(self, event: FaultEvent, until: float) -> None:
         """Carry out a change, and watch the mesh until the next event."""
         at = self.mesh.now
         self.mesh.forget_changes()
@@ -210,8 +212,8 @@ class Simulation:
         while not all(flow.is_over for flow in self._flows) and self.mesh.now < end:
             self._run_to(self.mesh.now + 0.5)
 
-    def _report(self) -> Report:
-        return Report(
+    def _report(self) -> SimulationReport:
+        return SimulationReport(
             tuple(self._changes),
             tuple(map(report_flow, self._flows)),
             tuple(self._left_out),
@@ -220,7 +222,7 @@ class Simulation:
         )
 
 
-def report_flow(flow: Flow) -> FlowReport:
+def report_flow(flow: SimFlow) -> FlowReport:
     journal = flow.journal
     told = Counter(journal.outcome(message) for message in range(len(journal.due)))
     unanswered = journal.unanswered()

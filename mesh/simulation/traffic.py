@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mesh.client.journal import UNKNOWN, Journal
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.plan import FlowPlan
 from mesh.simulation.sim_mesh import SimMesh
 from wire.message import Message, decode, encode
@@ -23,10 +23,10 @@ CREDIT = 100
 """The credit of each consumer"""
 
 
-class Party:
+class SimParty:
     """A client with a single link; after a loss the client dials and attaches again."""
 
-    def __init__(self, flow: Flow, name: str, home: str) -> None:
+    def __init__(self, flow: SimFlow, name: str, home: str) -> None:
         self.flow = flow
         self.name = name
         self._home = home
@@ -43,7 +43,7 @@ class Party:
         return TICK_S
 
     @property
-    def end(self) -> Sender | Receiver:
+    def end(self) -> SimSender | SimReceiver:
         raise NotImplementedError
 
     def attach(self, client: FlowClient) -> None:
@@ -66,10 +66,10 @@ class Party:
             self.attach(self.client)
 
 
-class Producer(Party):
-    sender: Sender
+class SimProducer(SimParty):
+    sender: SimSender
 
-    def __init__(self, flow: Flow, name: str, home: str) -> None:
+    def __init__(self, flow: SimFlow, name: str, home: str) -> None:
         super().__init__(flow, name, home)
         self._messages: dict[int, int] = {}
         """Sender's number of a message -> place of the message in the journal"""
@@ -79,7 +79,7 @@ class Producer(Party):
         return 1 / self.flow.rate_per_s
 
     @property
-    def end(self) -> Sender:
+    def end(self) -> SimSender:
         return self.sender
 
     def attach(self, client: FlowClient) -> None:
@@ -106,11 +106,11 @@ class Producer(Party):
         self._messages.clear()
 
 
-class Consumer(Party):
-    receiver: Receiver
+class SimConsumer(SimParty):
+    receiver: SimReceiver
 
     @property
-    def end(self) -> Receiver:
+    def end(self) -> SimReceiver:
         return self.receiver
 
     def attach(self, client: FlowClient) -> None:
@@ -128,17 +128,17 @@ class Consumer(Party):
 
 
 class FlowClient(SimClient):
-    def __init__(self, mesh: SimMesh, container_id: str, party: Party) -> None:
+    def __init__(self, mesh: SimMesh, container_id: str, party: SimParty) -> None:
         super().__init__(mesh, container_id)
         self._party = party
 
     def on_delivery(self, link: Any, delivery: Any) -> None:
         super().on_delivery(link, delivery)
-        if isinstance(self._party, Consumer) and link.owner is self._party.receiver:
+        if isinstance(self._party, SimConsumer) and link.owner is self._party.receiver:
             self._party.on_messages()
 
 
-class Flow:
+class SimFlow:
     """The producer and the consumers of one address."""
 
     def __init__(self, mesh: SimMesh, plan: FlowPlan, rate_per_s: float, consumers: int, chance: random.Random) -> None:
@@ -150,8 +150,8 @@ class Flow:
         self.redelivered = 0
         names = [f"{plan.address}>{number}" for number in range(1, consumers + 1)]
         homes = [chance.choice(client_routers(mesh)) for _ in range(consumers + 1)]
-        self.producer = Producer(self, f"{plan.address}<1", homes[0])
-        self.consumers = [Consumer(self, name, home) for name, home in zip(names, homes[1:], strict=True)]
+        self.producer = SimProducer(self, f"{plan.address}<1", homes[0])
+        self.consumers = [SimConsumer(self, name, home) for name, home in zip(names, homes[1:], strict=True)]
         self.journal = Journal(consumers, not self.is_for_all)
         self.journal.add_sender()
         self._seen: set[tuple[int, int]] = set()
@@ -162,18 +162,18 @@ class Flow:
         return self.plan.kind.is_copied
 
     @property
-    def parties(self) -> Sequence[Party]:
+    def parties(self) -> Sequence[SimParty]:
         return [*self.consumers, self.producer]
 
-    def user_of(self, party: Party) -> str | None:
-        return self.plan.sender if isinstance(party, Producer) else self.plan.receiver
+    def user_of(self, party: SimParty) -> str | None:
+        return self.plan.sender if isinstance(party, SimProducer) else self.plan.receiver
 
     def start(self) -> None:
         """Attach the links. Messages follow once ``is_open``."""
         for party in self.parties:
             party.tick()
 
-    def on_arrival(self, consumer: Consumer, message: Message) -> None:
+    def on_arrival(self, consumer: SimConsumer, message: Message) -> None:
         who, number = self.consumers.index(consumer) if self.is_for_all else 0, int(message.body)
         if message.delivery_count > 0 and (who, number) in self._seen:
             self.redelivered += 1  # The message says that it was redelivered.

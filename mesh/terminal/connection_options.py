@@ -26,7 +26,7 @@ class Url(click.ParamType[AmqpUrl]):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ConnectionRequest:
     """The values of the connection options; ``mesh.deploy.server_lookup`` fills in missing values."""
 
     url: AmqpUrl
@@ -82,13 +82,13 @@ def connection_options(command: Command) -> Command:
     return command
 
 
-def make_request(options: Mapping[str, Any]) -> Request:
+def make_request(options: Mapping[str, Any]) -> ConnectionRequest:
     if (options["url"] is None) == (options["address"] is None):
         raise click.UsageError("give the address once: as URL, or by -a ADDRESS")
     return _request(options["url"] or options["address"], options)
 
 
-def requests_to(servers: Sequence[str], options: Mapping[str, Any]) -> tuple[Request, ...]:
+def requests_to(servers: Sequence[str], options: Mapping[str, Any]) -> tuple[ConnectionRequest, ...]:
     """Return a request for each server, given as ``amqp://host:port`` without an address."""
     try:
         urls = [parse_url(server if "//" in server else f"//{server}", needs_address=False) for server in servers]
@@ -97,8 +97,8 @@ def requests_to(servers: Sequence[str], options: Mapping[str, Any]) -> tuple[Req
     return tuple(_request(url, options) for url in urls)
 
 
-def _request(url: AmqpUrl, options: Mapping[str, Any]) -> Request:
-    return Request(
+def _request(url: AmqpUrl, options: Mapping[str, Any]) -> ConnectionRequest:
+    return ConnectionRequest(
         url=url,
         topology_path=options["topology_path"],
         user=options["user"],

@@ -23,7 +23,7 @@ TOKEN = re.compile(r"%(.)|\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReceivedMessage:
     """A message with the address, number and time of its arrival."""
 
     message: Message
@@ -32,7 +32,7 @@ class Shown:
     received_at: datetime
 
 
-CODES: dict[str, Callable[[Shown], str]] = {
+CODES: dict[str, Callable[[ReceivedMessage], str]] = {
     "t": lambda shown: shown.received_at.isoformat(timespec="milliseconds"),
     "a": lambda shown: shown.address,
     "k": lambda shown: shown.message.group_id or "",
@@ -56,7 +56,7 @@ def check_format(template: str) -> str:
     return template
 
 
-def format_message(template: str, shown: Shown) -> str:
+def format_message(template: str, shown: ReceivedMessage) -> str:
     def replace(found: re.Match[str]) -> str:
         code, escape = found.groups()
         return CODES[code](shown) if code else ESCAPES.get(escape, found[0])
@@ -81,7 +81,7 @@ def body_text(body: Any) -> str:
             return json.dumps(to_json(body), ensure_ascii=False)
 
 
-def message_map(shown: Shown, file: Path | None = None) -> dict[str, Any]:
+def message_map(shown: ReceivedMessage, file: Path | None = None) -> dict[str, Any]:
     """Return one line of `receive --json`: a binary body is in `body_base64`, a body in ``file`` is named."""
     arrival = {
         "number": shown.number,

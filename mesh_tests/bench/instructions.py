@@ -24,7 +24,7 @@ from pathlib import Path
 
 import click
 
-from mesh.bench.line import ADDRESSES, LinePlan, topology_of
+from mesh.bench.loopback_mesh import ADDRESSES, LoopbackPlan, topology_of
 from mesh.bench.performatives import (
     ATTACH,
     BEGIN,
@@ -172,7 +172,7 @@ class Router:
     """One router under callgrind. Counting is off until `counted`."""
 
     def __init__(self, folder: Path) -> None:
-        topology = topology_of(LinePlan(1))
+        topology = topology_of(LoopbackPlan(1))
         topology["routers"]["r1"]["listeners"][0]["idle_timeout_s"] = 600
         file = folder / "amqpmesh.yml"
         file.write_text(json.dumps(topology))
@@ -180,7 +180,17 @@ class Router:
         self._folder = folder
         self._dumps = 0
         callgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
-        node = [sys.executable, "-P", "-m", "mesh.bench.leash", str(os.getpid()), "node", "r1", "--topology", str(file)]
+        node = [
+            sys.executable,
+            "-P",
+            "-m",
+            "mesh.bench.orphan_guard",
+            str(os.getpid()),
+            "node",
+            "r1",
+            "--topology",
+            str(file),
+        ]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
         self._log = (folder / "log").open("ab")
         self._process = subprocess.Popen([*callgrind, *node], stdout=self._log, stderr=self._log, env=environment)

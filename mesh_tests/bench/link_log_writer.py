@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import numpy
 
-from linklogs.naming import files_in, hours
-from linklogs.writer.intake import Now
+from linklogs.file_names import files_in, hours
+from linklogs.writer.intake import IntakeTime
 from linklogs.writer.settings import Settings
 from linklogs.writer.slots import SLOT_TYPE, Slots
 from linklogs.writer.writer import Writer
@@ -68,8 +68,8 @@ def measure_idle(directory: Path) -> dict[str, float]:
     rings, out = _made(directory)
     nodes = [RingWriter(rings, f"r{number}", capacity=64) for number in range(IDLE_RINGS)]
     writer = Writer(Settings(rings, out), lambda _: None)
-    writer.step(Now(RUN, 0.0))
-    cpu_s = _cpu_s(lambda: [writer.step(Now(RUN, i * POLL_S)) for i in range(IDLE_STEPS)])
+    writer.step(IntakeTime(RUN, 0.0))
+    cpu_s = _cpu_s(lambda: [writer.step(IntakeTime(RUN, i * POLL_S)) for i in range(IDLE_STEPS)])
     writer.close()
     for node in nodes:
         node.close()
@@ -105,10 +105,10 @@ def _made(directory: Path) -> tuple[Path, Path]:
     return rings, directory / "logs"
 
 
-def _now(slots: Slots) -> Now:
+def _now(slots: Slots) -> IntakeTime:
     last = slots[-1]
     at_us = int(last["start_us"]) + int(last["took_us"])
-    return Now(RUN - START + at_us, at_us / 1e6)
+    return IntakeTime(RUN - START + at_us, at_us / 1e6)
 
 
 def _cpu_s(work: object) -> float:

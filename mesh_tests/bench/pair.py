@@ -6,13 +6,13 @@ import socket
 from contextlib import closing
 from typing import Any
 
-from mesh.bench.carrier import Carrier, run
-from mesh.bench.consumer import Consumer
-from mesh.bench.dialing import Dialed, dial
+from mesh.bench.bench_connection import BenchConnection, run
+from mesh.bench.consumer import BenchConsumer
+from mesh.bench.dial import Dialed, dial
 from mesh.bench.frames import codes
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import encode
-from mesh.bench.producer import Producer
+from mesh.bench.producer import BenchProducer
 from mesh.bench.values import FALSE, NULL, TRUE, described, uint
 from mesh_tests.bench.messages import RUN
 from mesh_tests.bench.wire_peer import WirePeer
@@ -22,13 +22,13 @@ SOON_S = 0.3
 BODY_BYTES = 100
 
 
-def producer_on(dialed: Dialed, kind: type[Producer] = Producer, **options: Any) -> Producer:
+def producer_on(dialed: Dialed, kind: type[BenchProducer] = BenchProducer, **options: Any) -> BenchProducer:
     attached = dialed.attached[0]
     plan = {"run": RUN, "count": 10, "body_bytes": BODY_BYTES, "frame_bytes": dialed.peer.frame_bytes, **options}
     return kind(attached.channel, attached.plan.what, attached.remote_window, **plan)
 
 
-def consumer_on(dialed: Dialed, kind: type[Consumer] = Consumer, **options: Any) -> Consumer:
+def consumer_on(dialed: Dialed, kind: type[BenchConsumer] = BenchConsumer, **options: Any) -> BenchConsumer:
     attached = dialed.attached[0]
     plan = {"run": RUN, "count": 10, "body_bytes": BODY_BYTES, "window": 10, **options}
     return kind(attached.channel, attached.plan.what, attached.next_incoming_id, attached.delivery_count, **plan)
@@ -41,14 +41,14 @@ def drive(dialed: Dialed, link: Any, stall_s: float = STALL_S) -> bool:
     return run([carrier], stall_s)
 
 
-def produce(peer: WirePeer, stall_s: float = STALL_S, **options: Any) -> Producer:
+def produce(peer: WirePeer, stall_s: float = STALL_S, **options: Any) -> BenchProducer:
     with closing(dial(peer.place, [LinkPlan("a", False)])) as dialed:
         producer = producer_on(dialed, **options)
         drive(dialed, producer, stall_s)
         return producer
 
 
-def consume(peer: WirePeer, stall_s: float = STALL_S, **options: Any) -> Consumer:
+def consume(peer: WirePeer, stall_s: float = STALL_S, **options: Any) -> BenchConsumer:
     with closing(dial(peer.place, [LinkPlan("a", True)])) as dialed:
         consumer = consumer_on(dialed, **options)
         drive(dialed, consumer, stall_s)
@@ -63,7 +63,7 @@ class Pair:
         self.ours.setblocking(False)
         self.theirs.settimeout(STALL_S)
         self.link = link
-        self.carrier = Carrier(self.ours.fileno(), frame_bytes, 3600.0)
+        self.carrier = BenchConnection(self.ours.fileno(), frame_bytes, 3600.0)
         self.carrier.add(link, 0)
 
     def say(self, *frames: bytes) -> bool:
@@ -82,14 +82,14 @@ class Pair:
         self.theirs.close()
 
 
-def a_producer(count: int = 10, **options: Any) -> Producer:
+def a_producer(count: int = 10, **options: Any) -> BenchProducer:
     plan = {"run": RUN, "count": count, "body_bytes": BODY_BYTES, "frame_bytes": 65536, **options}
-    return Producer(0, "cannot send to a", 1000, **plan)
+    return BenchProducer(0, "cannot send to a", 1000, **plan)
 
 
-def a_consumer(count: int = 10, **options: Any) -> Consumer:
+def a_consumer(count: int = 10, **options: Any) -> BenchConsumer:
     plan = {"run": RUN, "count": count, "body_bytes": BODY_BYTES, "window": 10, **options}
-    return Consumer(0, "cannot receive from a", 0, 0, **plan)
+    return BenchConsumer(0, "cannot receive from a", 0, 0, **plan)
 
 
 def transfer(number: int, data: bytes, *, is_settled: bool = False, has_more: bool = False) -> bytes:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mesh.bench.dialing import Place
+from mesh.bench.dial import BenchServer
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.errors import AmqpError
@@ -60,8 +60,8 @@ class WirePeer:
             raise self._error
 
     @property
-    def place(self) -> Place:
-        return Place("127.0.0.1", self._listening.getsockname()[1])
+    def place(self) -> BenchServer:
+        return BenchServer("127.0.0.1", self._listening.getsockname()[1])
 
     def _guarded(self) -> None:
         try:

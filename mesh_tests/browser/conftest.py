@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mesh.drills.page import page as render
-from mesh.drills.report import Report
+from mesh.drills.report import DrillReport
 from mesh_tests.installed import require
 
 CHROMIUM = shutil.which("chromium")
@@ -68,7 +68,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Show]:
     """Opens a page, or that of a report of a drill; takes what a context of playwright takes."""
     opened: list[Shown] = []
 
-    def open_page(report: Report | str, **options: Any) -> Shown:
+    def open_page(report: DrillReport | str, **options: Any) -> Shown:
         file = tmp_path / f"report-{len(opened)}.html"
         file.write_text(report if isinstance(report, str) else render(report), "utf-8")
         opened.append(Shown(browser, file, **options))

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from mesh_tests.containers.container_mesh import ContainerMesh
 from mesh_tests.live.wire_client import WireClient, wait_with
-from wire.delivery import Kind
+from wire.delivery import OutcomeCode
 from wire.message import decode
 
 CREDIT = 50
@@ -74,10 +74,10 @@ class Stream:
     @property
     def missing(self) -> set[int]:
         """Accepted, and not seen."""
-        return self._with({Kind.ACCEPTED}) - self.seen
+        return self._with({OutcomeCode.ACCEPTED}) - self.seen
 
     @property
-    def kinds(self) -> set[Kind]:
+    def kinds(self) -> set[OutcomeCode]:
         """Of all outcomes."""
         return {self._kind(number) for number in range(len(self._deliveries))}
 
@@ -89,17 +89,19 @@ class Stream:
     def check(self, *, may_repeat: bool) -> None:
         """Nothing lost, and no duplicates: but that those who may repeat a message say so with it."""
         assert self.missing == set(), f"{self.address}: accepted and lost"
-        assert self._with({Kind.RELEASED, Kind.REJECTED}) & self.seen == set(), f"{self.address}: given back, and seen"
+        assert self._with({OutcomeCode.RELEASED, OutcomeCode.REJECTED}) & self.seen == set(), (
+            f"{self.address}: given back, and seen"
+        )
         known: set[int] = set()
         for sight in self.sights:
             is_marked = may_repeat and sight.delivery_count > 0
             assert sight.number not in known or is_marked, f"{self.address}: came again, {sight}"
             known.add(sight.number)
 
-    def _with(self, kinds: set[Kind]) -> set[int]:
+    def _with(self, kinds: set[OutcomeCode]) -> set[int]:
         return {number for number in range(len(self._deliveries)) if self._kind(number) in kinds}
 
-    def _kind(self, number: int) -> Kind | None:
+    def _kind(self, number: int) -> OutcomeCode | None:
         outcome = self.clients[0].outcomes.get(self._deliveries[number])
         return outcome.kind if outcome is not None else None
 
@@ -171,5 +173,7 @@ class Traffic:
         self.work.check(may_repeat=False)
         self.again.check(may_repeat=True)
         self.queue.check(may_repeat=True)
-        assert self.again.kinds == {Kind.ACCEPTED}, "its producer heard of the loss"
-        assert self.work.kinds <= {Kind.ACCEPTED, Kind.MODIFIED}, "held for another path, it was given back"
+        assert self.again.kinds == {OutcomeCode.ACCEPTED}, "its producer heard of the loss"
+        assert self.work.kinds <= {OutcomeCode.ACCEPTED, OutcomeCode.MODIFIED}, (
+            "held for another path, it was given back"
+        )

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from broker.store.failpoints import VARIABLE, Failpoint
+from broker.store.failpoints import VARIABLE, StoreFailpoint
 from mesh_tests.ports import free_port, is_listening
 from mesh_tests.waiting import wait_until
 
@@ -39,18 +39,18 @@ addresses:
         )
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, crash_at: tuple[Failpoint, int] | None = None) -> None:
+    def start(self, crash_at: tuple[StoreFailpoint, int] | None = None) -> None:
         """Returns when it listens. ``crash_at``: it kills itself when it passes that for the so manieth time."""
         self._spawn(crash_at)
         wait_until(lambda: is_listening(self.port) or self._has_died(), START_S, "the broker to listen")
         assert not self._has_died(), f"exit code {self.wait_exit()}\n{self.log.read_text()}"
 
-    def start_in_vain(self, crash_at: Failpoint) -> None:
+    def start_in_vain(self, crash_at: StoreFailpoint) -> None:
         """It kills itself at ``crash_at`` before it listens."""
         self._spawn((crash_at, 1))
         assert self.wait_exit() == -signal.SIGKILL, f"it does not pass {crash_at}"
 
-    def _spawn(self, crash_at: tuple[Failpoint, int] | None) -> None:
+    def _spawn(self, crash_at: tuple[StoreFailpoint, int] | None) -> None:
         armed = {VARIABLE: f"{crash_at[0]}:{crash_at[1]}"} if crash_at else {}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -8,22 +8,22 @@ import time
 from itertools import count
 from pathlib import Path
 
-from broker.store.failpoints import Failpoint
+from broker.store.failpoints import StoreFailpoint
 from mesh_tests.crash.broker_process import BrokerProcess
 from mesh_tests.crash.ledger import Ledger
 from mesh_tests.crash.traffic import Traffic
 
-Way = Failpoint | None
+Way = StoreFailpoint | None
 """How it dies: at that line, or at a random moment."""
 
-OPENING = (Failpoint.RECOVERY_WRITTEN, Failpoint.RECOVERY_COMMITTED)
+OPENING = (StoreFailpoint.RECOVERY_WRITTEN, StoreFailpoint.RECOVERY_COMMITTED)
 """Passed before it listens, in a store that is neither new nor of an older format."""
 UNDER_LOAD = {
-    Failpoint.PIECES_WRITTEN: 10,
-    Failpoint.BODIES_SYNCED: 10,
-    Failpoint.ROWS_WRITTEN: 300,
-    Failpoint.ROWS_COMMITTED: 300,
-    Failpoint.BODIES_UNLINKED: 10,
+    StoreFailpoint.PIECES_WRITTEN: 10,
+    StoreFailpoint.BODIES_SYNCED: 10,
+    StoreFailpoint.ROWS_WRITTEN: 300,
+    StoreFailpoint.ROWS_COMMITTED: 300,
+    StoreFailpoint.BODIES_UNLINKED: 10,
 }
 """The first so many times that each is passed come within seconds."""
 WAYS: tuple[Way, ...] = (*OPENING, *UNDER_LOAD, *(None,) * 3)

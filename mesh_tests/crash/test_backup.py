@@ -8,8 +8,8 @@ from pathlib import Path
 
 from broker.store.check_report import CheckReport
 from broker.store.copying import back_up
-from broker.store.dumping import stored_messages
-from broker.store.reading import reading
+from broker.store.dump import stored_messages
+from broker.store.read_store import reading
 from mesh_tests.crash.broker_process import BrokerProcess
 from mesh_tests.crash.ledger import Ledger
 from mesh_tests.crash.traffic import Traffic

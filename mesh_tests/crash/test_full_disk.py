@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.store.checking import check
+from broker.store.store_check import check
 from mesh.client.client import Client
 from mesh.client.connect import connected
 from mesh.client.links import Sender

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from mesh_tests.crash.ledger import Ledger
 from wire import delivery as deliveries
 from wire import terminus
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeCode, rejected
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.engine import Pointer
 from wire.errors import AmqpError
@@ -188,13 +188,13 @@ class Traffic:
 
     def _settle(self, ledger: Ledger, delivery: Pointer, number: int, outcome: Outcome) -> None:
         deliveries.set_outcome(delivery, outcome)
-        if outcome.kind in (Kind.ACCEPTED, Kind.REJECTED):
+        if outcome.kind in (OutcomeCode.ACCEPTED, OutcomeCode.REJECTED):
             ledger.settled.add(number)
             # What counts is the verdict that is confirmed: one before it may have been lost in a crash.
-            (ledger.rejected.add if outcome.kind is Kind.REJECTED else ledger.rejected.discard)(number)
+            (ledger.rejected.add if outcome.kind is OutcomeCode.REJECTED else ledger.rejected.discard)(number)
             self._awaiting[delivery] = number
         else:
-            if outcome.kind is Kind.RELEASED:
+            if outcome.kind is OutcomeCode.RELEASED:
                 ledger.released.add(number)
             deliveries.settle(delivery)
 

@@ -17,7 +17,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from addressing.topology.model import Topology
-from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.clients import SimClient, SimSender
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
 
@@ -76,7 +76,7 @@ class LifeMesh:
         self.pipes[client.pipe] = None
         return client
 
-    def send(self, sender: Sender, body: bytes = b"x", *, settled: bool = False) -> int:
+    def send(self, sender: SimSender, body: bytes = b"x", *, settled: bool = False) -> int:
         self.run_until(lambda: sender.link.credit > 0)
         return sender.send(body, settled=settled)
 

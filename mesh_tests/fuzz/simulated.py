@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.clients import SimClient, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh.simulation.world import Pipe
 from mesh_tests.fuzz.dialogues import Dialogue
@@ -103,7 +103,7 @@ class FuzzedMesh(SimMesh):
         self._sent = 0
         self.run(0.5)
 
-    def _fed(self) -> list[tuple[SimClient, Sender]]:
+    def _fed(self) -> list[tuple[SimClient, SimSender]]:
         """Producers whose messages the consumers among the hostile peers get."""
         found = []
         for name in ("work.fuzz", "prices.fuzz", "orders.fuzz", "news.fuzz"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.link import IncomingLink, OutgoingLink
 
 
@@ -25,7 +25,7 @@ class Ledger:
         self._next = 1
         self.accepted: set[int] = set()
         self.received: Counter[int] = Counter()
-        self.outcomes: Counter[Kind] = Counter()
+        self.outcomes: Counter[OutcomeCode] = Counter()
 
     def run(self, is_done: Callable[[Ledger], bool], timeout_s: float, *, is_sending: bool = True) -> None:
         """Send and receive until ``is_done``; nobody may lose a link or a connection meanwhile."""

@@ -17,7 +17,7 @@ from mesh_tests.live.offender import AMQP, OPEN_BODY, SASL, Offender, complaints
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import AMQPMESH
 from mesh_tests.waiting import wait_until
-from wire.delivery import Kind
+from wire.delivery import OutcomeCode
 from wire.tls import Role
 
 REQUIRED, OPTIONAL, NONE, TLS = range(4)
@@ -195,7 +195,7 @@ def test_a_message_of_an_anonymous_sender_to_a_forbidden_address_is_rejected(mes
         sender = client.sender(None)
         client.wait(lambda: sender.credit > 0, "credit")
         outcome = client.wait_outcome(client.send(sender, "hello", to="alice.inbox"))
-        assert (outcome.kind, outcome.error.condition) == (Kind.REJECTED, "amqp:unauthorized-access")
+        assert (outcome.kind, outcome.error.condition) == (OutcomeCode.REJECTED, "amqp:unauthorized-access")
         assert sender.is_open
 
 

@@ -17,7 +17,7 @@ from addressing.address import CONTROL_ADDRESS
 from addressing.topology.loader import load_topology
 from mesh.client.connect import connected
 from mesh.client.errors import Unreachable
-from mesh.client.links import LinkRefused
+from mesh.client.links import LinkRefusedError
 from mesh.deploy.operator import node_server
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.live.wire_client import WireClient
@@ -239,7 +239,7 @@ def _certificate(pki: Path, role: Role, name: str) -> NodeCertificate:
 
 
 def test_a_router_is_no_operator(mesh):
-    with pytest.raises(LinkRefused, match="only operators of the mesh may send to _amqpmesh/control"):
+    with pytest.raises(LinkRefusedError, match="only operators of the mesh may send to _amqpmesh/control"):
         _attach(mesh, _certificate(mesh.pki, Role.ROUTER, "r1"))
 
 

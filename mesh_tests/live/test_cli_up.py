@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.running import find_running, living
+from mesh.deploy.running_processes import find_running, living
 from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.ports import free_port

@@ -9,7 +9,7 @@ from mesh_tests.frames import pretended_credit
 from mesh_tests.live.offender import complaints
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, OutcomeCode
 from wire.link import SEND_SETTLED
 
 CAPACITY = 20
@@ -133,7 +133,7 @@ def test_a_consumer_that_asks_for_settled_messages_settles_nothing(producer, tak
     number = producer.send(sender, "work")
     producer.step()
     assert taker.wait_arrived(1)[0].is_settled
-    assert producer.wait_outcome(number).kind is Kind.ACCEPTED
+    assert producer.wait_outcome(number).kind is OutcomeCode.ACCEPTED
 
 
 def test_a_drain_of_a_consumer_is_answered_when_nothing_waits(taker, address):

@@ -8,13 +8,13 @@ from statistics import median
 
 import pytest
 
-from mesh.bench.carrier import Carrier, Link, run
-from mesh.bench.consumer import Consumer, HoldingConsumer
-from mesh.bench.dialing import Dialed, Place, dial
+from mesh.bench.bench_connection import BenchConnection, BenchLink, run
+from mesh.bench.consumer import BenchConsumer, HoldingConsumer
+from mesh.bench.dial import BenchServer, Dialed, dial
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.meter import Meter
 from mesh.bench.performatives import SEND_UNSETTLED
-from mesh.bench.producer import Producer
+from mesh.bench.producer import BenchProducer
 from mesh_tests.egress import BETWEEN
 from mesh_tests.running_mesh import RunningMesh
 
@@ -48,26 +48,26 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 def test_a_thousand_unsettled_deliveries_do_not_make_those_of_another_address_dearer(
     mesh: RunningMesh, egress: str, record_testsuite_property: Callable[[str, object], None]
 ):
-    cost_us(mesh, egress, Consumer)  # circuits are made, and memory is found
+    cost_us(mesh, egress, BenchConsumer)  # circuits are made, and memory is found
     ratios: list[float] = []
     # As many rounds whatever they say: going on until the median is low enough would find what is wanted. In a round
     # one kind follows the other, and each is first in turn: what else the machine does changes, and both see it.
     for round_ in range(ROUNDS):
-        kinds = (Consumer, HoldingConsumer)[:: -1 if round_ % 2 else 1]
+        kinds = (BenchConsumer, HoldingConsumer)[:: -1 if round_ % 2 else 1]
         used_us = {kind: cost_us(mesh, egress, kind) for kind in kinds}
-        ratios.append(used_us[HoldingConsumer] / used_us[Consumer])
+        ratios.append(used_us[HoldingConsumer] / used_us[BenchConsumer])
     record_testsuite_property(f"isolation over {BETWEEN[egress]}", f"{median(ratios):.3f}")
     assert median(ratios) <= MOST, f"a message costs so many times as much: {[f'{ratio:.3f}' for ratio in ratios]}"
 
 
-def cost_us(mesh: RunningMesh, egress: str, kind: type[Consumer]) -> float:
+def cost_us(mesh: RunningMesh, egress: str, kind: type[BenchConsumer]) -> float:
     """CPU of all routers on the way for a message that flows, while a ``kind`` of consumer has taken the others.
 
     The work is the same whichever that is, but for the settling of a thousand.
     """
     meter = Meter([mesh.pid(router) for router in BETWEEN if router <= egress])
     with closing(receiving(mesh.port(egress))) as taking, closing(sending(mesh.port("r1"))) as giving:
-        takers = [consumer_on(taking, 0, kind, HELD), consumer_on(taking, 1, Consumer, FLOWING)]
+        takers = [consumer_on(taking, 0, kind, HELD), consumer_on(taking, 1, BenchConsumer, FLOWING)]
         givers = [producer_on(giving, 0, HELD), producer_on(giving, 1, FLOWING)]
         givers[0].is_done = True  # when all have come, of which the consumer tells: they need not be settled
         carriers = [carrier_of(taking, takers), carrier_of(giving, givers)]
@@ -79,26 +79,26 @@ def cost_us(mesh: RunningMesh, egress: str, kind: type[Consumer]) -> float:
 
 
 def receiving(port: int) -> Dialed:
-    return dial(Place("127.0.0.1", port), [LinkPlan(address, True) for address in (STUCK, FLOW)])
+    return dial(BenchServer("127.0.0.1", port), [LinkPlan(address, True) for address in (STUCK, FLOW)])
 
 
 def sending(port: int) -> Dialed:
-    return dial(Place("127.0.0.1", port), [LinkPlan(address, False, SEND_UNSETTLED) for address in (STUCK, FLOW)])
+    return dial(BenchServer("127.0.0.1", port), [LinkPlan(address, False, SEND_UNSETTLED) for address in (STUCK, FLOW)])
 
 
-def consumer_on(dialed: Dialed, number: int, kind: type[Consumer], count: int) -> Consumer:
+def consumer_on(dialed: Dialed, number: int, kind: type[BenchConsumer], count: int) -> BenchConsumer:
     attached = dialed.attached[number]
     counts = attached.next_incoming_id, attached.delivery_count
     return kind(attached.channel, attached.plan.what, *counts, run=number, count=count, body_bytes=100, window=HELD)
 
 
-def producer_on(dialed: Dialed, number: int, count: int) -> Producer:
+def producer_on(dialed: Dialed, number: int, count: int) -> BenchProducer:
     attached = dialed.attached[number]
     plan = {"run": number, "count": count, "body_bytes": 100, "frame_bytes": dialed.peer.frame_bytes}
-    return Producer(attached.channel, attached.plan.what, attached.remote_window, **plan)
+    return BenchProducer(attached.channel, attached.plan.what, attached.remote_window, **plan)
 
 
-def carrier_of(dialed: Dialed, links: list[Link]) -> Carrier:
+def carrier_of(dialed: Dialed, links: list[BenchLink]) -> BenchConnection:
     carrier = dialed.carrier()
     for link, attached in zip(links, dialed.attached, strict=True):
         carrier.add(link, attached.peer_channel)

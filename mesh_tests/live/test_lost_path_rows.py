@@ -19,7 +19,7 @@ from mesh_tests.egress import egress_at
 from mesh_tests.live.row_mesh import new_address
 from mesh_tests.live.triangle import Triangle
 from mesh_tests.live.wire_client import WireClient, wait_with
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, OutcomeCode
 from wire.message import decode
 
 PATH_WAIT_S = 2.0
@@ -126,7 +126,7 @@ def remade(mesh):
 def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(remade, egress, kind):
     flow = remade[kind, egress]
     outcomes = Counter(outcome.kind for outcome in flow.outcomes)
-    assert set(outcomes) <= {Kind.ACCEPTED, Kind.MODIFIED}
+    assert set(outcomes) <= {OutcomeCode.ACCEPTED, OutcomeCode.MODIFIED}
     assert len(flow.bodies) == len(set(flow.bodies)), "what was in doubt was not sent again"
     assert set(range(STREAM // 2, STREAM)) <= set(flow.bodies), "what was sent after the loss got there"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mesh_tests.live.wire_client import WireClient, wait_with
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, OutcomeCode
 from wire.link import OutgoingLink
 from wire.message import decode
 
@@ -139,13 +139,13 @@ def test_links_to_a_broker_go_on_over_another_path_and_what_was_held_comes_again
 
 def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(loss):
     outcomes = loss.plain.outcomes
-    assert set(outcomes) <= {Kind.ACCEPTED, Kind.MODIFIED}
-    assert outcomes[Kind.ACCEPTED] > STREAM / 2
-    assert len(loss.plain.seen) >= outcomes[Kind.ACCEPTED]
+    assert set(outcomes) <= {OutcomeCode.ACCEPTED, OutcomeCode.MODIFIED}
+    assert outcomes[OutcomeCode.ACCEPTED] > STREAM / 2
+    assert len(loss.plain.seen) >= outcomes[OutcomeCode.ACCEPTED]
 
 
 def test_where_the_address_says_so_what_a_lost_router_had_is_sent_again_and_all_is_accepted(loss):
-    assert loss.retransmitted.outcomes == {Kind.ACCEPTED: STREAM}
+    assert loss.retransmitted.outcomes == {OutcomeCode.ACCEPTED: STREAM}
     assert sorted(loss.retransmitted.seen) == list(range(STREAM))
     again = [counts for counts in loss.retransmitted.seen.values() if counts != [0]]
     assert again, "nothing was on its way over the router that was killed"

@@ -10,7 +10,7 @@ import pytest
 
 from mesh_tests.live.wire_client import Arrived, WireClient
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind, rejected
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, OutcomeCode, rejected
 from wire.message import Message, decode, encode
 
 LIMIT = 100
@@ -170,5 +170,5 @@ def test_a_producer_hears_that_a_queue_is_full_where_the_topology_wants_that(mes
     sender = near.sender("refuses")
     near.wait(lambda: sender.credit > 0, "credit")
     outcome = near.wait_outcome(near.send(sender, "one more"))
-    assert outcome.kind is Kind.REJECTED
+    assert outcome.kind is OutcomeCode.REJECTED
     assert outcome.error.condition == "amqp:resource-limit-exceeded"

@@ -11,7 +11,7 @@ from mesh_tests.egress import BETWEEN
 from mesh_tests.live.row_mesh import CAPACITY, new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.message import Message, encode
 
 LARGE_BYTES = 300_000
@@ -138,7 +138,7 @@ def test_unknown_closed_and_forbidden_addresses_are_rejected_with_a_sentence(row
         sender = client.sender(None)
         client.wait(lambda: sender.credit > 0, "credit")
         outcome = client.wait_outcome(client.send(sender, "x", to=address))
-        assert (outcome.kind, outcome.error.condition) == (Kind.REJECTED, condition)
+        assert (outcome.kind, outcome.error.condition) == (OutcomeCode.REJECTED, condition)
         assert outcome.error.description
         assert sender.is_open
 
@@ -148,7 +148,7 @@ def test_a_delivery_of_a_transaction_is_rejected_and_the_sender_goes_on(rows, pr
     _wait_known(rows, work)
     refused = producer.send_in_transaction(anonymous, "in a transaction", to=work)
     producer.send(anonymous, "after", to=work)
-    assert producer.wait_outcome(refused).kind is Kind.REJECTED
+    assert producer.wait_outcome(refused).kind is OutcomeCode.REJECTED
     assert [each.body for each in consumer.wait_arrived(1)] == ["after"]
     consumer.settle_all()
 

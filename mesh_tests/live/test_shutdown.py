@@ -11,7 +11,7 @@ from mesh.deploy.workdir import SUPERVISOR
 from mesh_tests.live.ledger import Ledger
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 
 STOPPED_S = 20.0
 WHOLE_S = 20.0
@@ -110,4 +110,4 @@ def test_clients_that_send_while_a_router_is_killed_go_on_without_losing_what_wa
         before = len(ledger.accepted)
         ledger.run(lambda ledger: len(ledger.accepted) > before + 500, DONE_S)
         assert not ledger.missing
-        assert set(ledger.outcomes) <= {Kind.ACCEPTED, Kind.MODIFIED, Kind.RELEASED}
+        assert set(ledger.outcomes) <= {OutcomeCode.ACCEPTED, OutcomeCode.MODIFIED, OutcomeCode.RELEASED}

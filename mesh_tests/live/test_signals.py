@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.deploy.running import living
+from mesh.deploy.running_processes import living
 from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program

@@ -13,7 +13,7 @@ import pytest
 
 import mesh
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.running import living
+from mesh.deploy.running_processes import living
 from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.ports import free_port

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
-from wire.delivery import ACCEPTED, RELEASED, Kind, Outcome
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
+from wire.delivery import ACCEPTED, RELEASED, Outcome, OutcomeCode
 
 if TYPE_CHECKING:
     from mesh_tests.sim.walk import Walk
@@ -35,7 +35,7 @@ class Aftermath:
         self.walk = walk
         self.senders = [each for each in walk.senders if _is_there(each)]
         self.receivers = [each for each in walk.receivers if _is_there(each)]
-        self.sent: dict[Sender, list[int]] = {sender: [] for _, _, sender in self.senders}
+        self.sent: dict[SimSender, list[int]] = {sender: [] for _, _, sender in self.senders}
         """By the numbers that the messages say, in order."""
 
     def check(self) -> None:
@@ -64,7 +64,7 @@ class Aftermath:
                 self.sent[sender].append(self.walk.send_one(address, sender, padding))
         return not any(map(self._left, self.sent))
 
-    def _left(self, sender: Sender) -> int:
+    def _left(self, sender: SimSender) -> int:
         return EACH - len(self.sent[sender])
 
     def _wait(self, condition: Callable[[], bool]) -> None:
@@ -97,7 +97,7 @@ class Aftermath:
         sent = self.walk.sent[number]
         is_recalled = outcome == RELEASED and len(sent.body) > COPIED_BYTES and self._has_recalls(sent.address)
         is_refused = (
-            sent.address in self.walk.REFUSING and isinstance(outcome, Outcome) and outcome.kind is Kind.REJECTED
+            sent.address in self.walk.REFUSING and isinstance(outcome, Outcome) and outcome.kind is OutcomeCode.REJECTED
         )
         return outcome == ACCEPTED or is_recalled or is_refused
 
@@ -132,7 +132,7 @@ class Aftermath:
     def _in_order(self, address: str) -> list[set[int]]:
         """Of what was sent, those of each producer that must not overtake each other."""
         level_of = self.walk.priority_of if address in BY_PRIORITY else lambda _: 0
-        ordered: dict[tuple[Sender, int], set[int]] = {}
+        ordered: dict[tuple[SimSender, int], set[int]] = {}
         for sender, sent in self.sent.items():
             for number in sent:
                 ordered.setdefault((sender, level_of(number)), set()).add(number)
@@ -147,6 +147,6 @@ class Aftermath:
         return [number for seen in all_seen for number, times in Counter(seen).items() if times > 1]
 
 
-def _is_there(end: tuple[str, SimClient, Sender | Receiver]) -> bool:
+def _is_there(end: tuple[str, SimClient, SimSender | SimReceiver]) -> bool:
     _, client, party = end
     return not client.closed and bool(party.link.is_open)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh_tests.sim.walk import Walk, number_in
 from wire.errors import AmqpError
 from wire.link import Link
@@ -30,7 +30,7 @@ class Subscription:
 
     container_id: str
     is_shared: bool
-    ends: list[tuple[SimClient, Receiver]] = field(default_factory=list)
+    ends: list[tuple[SimClient, SimReceiver]] = field(default_factory=list)
     since: int = 0
     """The number of the last message that was sent before its first attach was answered."""
 
@@ -185,7 +185,9 @@ class BroadWalk(Walk):
         router = self.random.choice(sorted(self.mesh.routers))
         self._count += 1
         client = self.mesh.client(router, f"narrow{self._count}", user="narrow")
-        asked: Receiver | Sender = client.receiver(address) if self.random.random() < 0.5 else client.sender(address)
+        asked: SimReceiver | SimSender = (
+            client.receiver(address) if self.random.random() < 0.5 else client.sender(address)
+        )
         self.mesh.run(0.05)
         if not client.closed:
             assert asked.error is not None, f"a user without a right was attached to {address}"
@@ -247,7 +249,7 @@ class BroadWalk(Walk):
         if found.since == 0 and receiver.link.is_open:
             found.since = self._count
 
-    def sharers(self, receiver: Receiver) -> int:
+    def sharers(self, receiver: SimReceiver) -> int:
         """Of a shared subscription there may be several: an attach that takes long is tried again at another router."""
         for found in self.subscriptions:
             if found.is_shared and any(end is receiver for _, end in found.ends):

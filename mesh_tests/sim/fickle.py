@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh_tests.sim.aftermath import TO_ALL
 from mesh_tests.sim.vanishing import VanishingWalk
 from mesh_tests.sim.walk import Ledger
@@ -21,7 +21,7 @@ BATCHES = (1, 1, 3, 10, 1_000_000)
 class FickleWalk(VanishingWalk):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.batches: dict[Receiver, int] = {}
+        self.batches: dict[SimReceiver, int] = {}
         self.blocked: set[SimClient] = set()
         """To whom a router could not write for a while."""
 

@@ -24,10 +24,10 @@ from proton import Message
 from addressing.kinds import AddressKind
 from addressing.topology.model import Listener, Topology
 from broker.store.batch import BodyRange, Inventory, QueueKind, Store, WriteBatch
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from recording.records import Recorder
-from wire.delivery import Kind
+from wire.delivery import OutcomeCode
 
 LATE_S = 0.5
 BEGINNING_BYTES = 1024
@@ -40,7 +40,7 @@ class Life(Protocol):
     def name_in(self, message: bytes) -> Hashable | None:
         """What the message of this beginning is called, however a broker changed its header; None: never sent."""
 
-    def name_of(self, sender: Sender, count: int) -> Hashable:
+    def name_of(self, sender: SimSender, count: int) -> Hashable:
         """The same, by its sender's own count."""
 
     def sent_as(self, name: Hashable) -> tuple[str, bytes]:
@@ -72,7 +72,7 @@ class Invariants:
             each.link_capacity for router in topology.routers.values() for each in router.listeners or [Listener()]
         )
         self._given_up = self._lenient | {heir for name in self._lenient for heir in self._heirs[name]}
-        self._known: dict[Receiver | Sender, Known] = {}
+        self._known: dict[SimReceiver | SimSender, Known] = {}
         self._clients: dict[SimClient, None] = {}
         self._now = 0.0
         self._overdue: dict[int, float] = {}
@@ -137,15 +137,15 @@ class Invariants:
                 known.has_left = True
                 self._given_back.update(self._life.name_in(message) for _, message in receiver.held)
 
-    def _confirmed(self, receiver: Receiver, known: Known) -> list[bytes]:
+    def _confirmed(self, receiver: SimReceiver, known: Known) -> list[bytes]:
         """What its sender settled after it; what it only gave back may come again."""
         if known.confirmed == len(receiver.confirmed):
             return []
         said = dict(receiver.answers)  # of one that came again as it was, the last
         confirmed = receiver.confirmed[known.confirmed :]
-        return [message for message in confirmed if said[message].kind in (Kind.ACCEPTED, Kind.REJECTED)]
+        return [message for message in confirmed if said[message].kind in (OutcomeCode.ACCEPTED, OutcomeCode.REJECTED)]
 
-    def _see(self, receiver: Receiver, message: bytes, known: Known, *, is_late: bool) -> None:
+    def _see(self, receiver: SimReceiver, message: bytes, known: Known, *, is_late: bool) -> None:
         name = self._life.name_in(message)
         assert name is not None, f"{receiver.address}: nobody sent {message[:60]!r}"
         address, end = self._life.sent_as(name)
@@ -166,17 +166,17 @@ class Invariants:
         if self._sights[name] > self._given_back[name]:
             assert _delivery_count(message) > 0, f"{name} was seen again with a delivery-count of 0"
 
-    def _answer(self, name: Hashable, kind: Kind) -> None:
+    def _answer(self, name: Hashable, kind: OutcomeCode) -> None:
         match kind:
-            case Kind.ACCEPTED:
+            case OutcomeCode.ACCEPTED:
                 self._taken.add(name)
-            case Kind.REJECTED:
+            case OutcomeCode.REJECTED:
                 self._rejected.add(name)
-            case Kind.RELEASED:
+            case OutcomeCode.RELEASED:
                 self._given_back[name] += 1
 
     # Producers
-    def _hear(self, sender: Sender) -> None:
+    def _hear(self, sender: SimSender) -> None:
         known = self._known.setdefault(sender, Known())
         for count, outcome in islice(sender.outcomes.items(), known.outcomes, None):
             name = self._life.name_of(sender, count)
@@ -187,15 +187,15 @@ class Invariants:
             f"{sender.link.name} has a credit of {credit}, {self._credit} and a float of one were promised"
         )
 
-    def _judge(self, name: Hashable, address: AddressKind, told: Kind) -> None:
+    def _judge(self, name: Hashable, address: AddressKind, told: OutcomeCode) -> None:
         if address is AddressKind.TOPIC:
             return  # without subscribers the broker accepts, and keeps nothing
         self._look_at_all()
-        if told is Kind.ACCEPTED:
+        if told is OutcomeCode.ACCEPTED:
             assert name in self._stored or name in self._taken, f"{name} is accepted, and nobody has it"
-        elif told is Kind.REJECTED and self._life.sent_as(name)[0] not in self._lenient:
+        elif told is OutcomeCode.REJECTED and self._life.sent_as(name)[0] not in self._lenient:
             assert name in self._rejected, f"{name} is rejected, and nobody did that"
-        if address is AddressKind.ANYCAST and told is not Kind.MODIFIED and name not in self._stored:
+        if address is AddressKind.ANYCAST and told is not OutcomeCode.MODIFIED and name not in self._stored:
             self._over.add(name)
 
     # Stores

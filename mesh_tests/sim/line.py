@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.clients import SimClient, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from recording.records import Recorder
 from wire.delivery import ACCEPTED
@@ -61,7 +61,7 @@ def end_towards(mesh: SimMesh, router: str, other: str) -> Endpoint:
     return next(endpoint for node, endpoint in ends if node is mesh.routers[router])
 
 
-def one_written_and_one_not(egress: str) -> tuple[SimMesh, SimClient, Sender]:
+def one_written_and_one_not(egress: str) -> tuple[SimMesh, SimClient, SimSender]:
     """A consumer at ``egress`` holds delivery 2 of the producer; 3 came as far as it can without credit of his."""
     mesh = line()
     client = mesh.client(egress)

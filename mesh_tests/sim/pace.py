@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED
 
@@ -27,7 +27,7 @@ class PacedConsumer:
         self._mesh.at(self._mesh.now + 1 / self.rate_per_s, self._work)
 
 
-def _holding(client: SimClient, address: str, credit: int) -> Receiver:
+def _holding(client: SimClient, address: str, credit: int) -> SimReceiver:
     receiver = client.receiver(address, credit)
     receiver.accepts = False
     return receiver
@@ -37,10 +37,10 @@ class Busy(SimClient):
     """A client whose senders use all credit as soon as they have it."""
 
     def on_flow(self, link: Any) -> None:
-        if isinstance(link.owner, Sender):
+        if isinstance(link.owner, SimSender):
             while link.credit > 0:
                 link.owner.send(b"x")
 
 
-def busy_sender(mesh: SimMesh, router: str, address: str) -> Sender:
+def busy_sender(mesh: SimMesh, router: str, address: str) -> SimSender:
     return mesh.client(router, kind=Busy).sender(address)

@@ -28,7 +28,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.scenario_meshes import MESHES
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
@@ -71,10 +71,10 @@ class Scenario:
         self._began = 0.0
         self._logged = 0
         self._clients: dict[str, SimClient] = {}
-        self._receivers: dict[str, Receiver] = {}
-        self._senders: dict[str, Sender] = {}
+        self._receivers: dict[str, SimReceiver] = {}
+        self._senders: dict[str, SimSender] = {}
         self._seen: Counter[str] = Counter()
-        self._told: dict[Sender, set[int]] = {}
+        self._told: dict[SimSender, set[int]] = {}
 
     def do(self, command: str) -> list[str]:
         word, *arguments = shlex.split(command)
@@ -173,7 +173,7 @@ class Scenario:
             return [f"{name}: refused {sender.error.condition}"]
         return [f"{name}: no credit for {unsent} of {count}"] if unsent else []
 
-    def _offer(self, name: str, router: str, address: str, count: int) -> tuple[Sender, int]:
+    def _offer(self, name: str, router: str, address: str, count: int) -> tuple[SimSender, int]:
         """With the number of those that it could not send."""
         client = self._client(name, router)
         sender = self._senders.get(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from addressing.topology.model import Topology
-from linklogs.writer.intake import Now
+from linklogs.writer.intake import IntakeTime
 from linklogs.writer.settings import Settings
 from linklogs.writer.writer import Writer
 from mesh.simulation.sim_mesh import SimMesh
@@ -48,7 +48,7 @@ def leave_link_logs(folder: Path) -> Path:
         mesh.close()
     # Kept apart from the nodes, as the writer's process is: nothing but rings comes from them.
     writer = Writer(Settings(rings, logs), lambda event: None)
-    writer.finish(Now(time.time_ns() // 1000 + 60_000_000, 0.0))
+    writer.finish(IntakeTime(time.time_ns() // 1000 + 60_000_000, 0.0))
     writer.close()
     return logs
 

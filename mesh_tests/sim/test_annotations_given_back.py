@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_broker_routes import mesh_of
 from wire.codec.values import (
@@ -33,7 +33,7 @@ from wire.codec.values import (
 )
 from wire.codec.values import decode as decode_value
 from wire.codec.values import encode as encode_value
-from wire.delivery import RELEASED, Kind, Outcome, rejected
+from wire.delivery import RELEASED, Outcome, OutcomeCode, rejected
 from wire.sections import scan
 
 MESH = {
@@ -45,10 +45,12 @@ MESH = {
 OUTCOMES = {
     "released": RELEASED,
     "rejected": rejected("amqp:decode-error", "no"),
-    "modified": Outcome(Kind.MODIFIED, annotations={"x-why": "no"}),
-    "failed": Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"x-why": "no"}),
-    "not here": Outcome(Kind.MODIFIED, undeliverable_here=True, annotations={"x-why": "no"}),
-    "failed here": Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"x-why": "no"}),
+    "modified": Outcome(OutcomeCode.MODIFIED, annotations={"x-why": "no"}),
+    "failed": Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={"x-why": "no"}),
+    "not here": Outcome(OutcomeCode.MODIFIED, undeliverable_here=True, annotations={"x-why": "no"}),
+    "failed here": Outcome(
+        OutcomeCode.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"x-why": "no"}
+    ),
 }
 AGAIN = {
     "released": (0, {}),
@@ -59,7 +61,7 @@ AGAIN = {
 }
 
 
-def seen(receiver: Receiver) -> list[tuple[int, dict[str, Any]]]:
+def seen(receiver: SimReceiver) -> list[tuple[int, dict[str, Any]]]:
     found = []
     for data in receiver.messages:
         message = Message()
@@ -155,7 +157,7 @@ EVERY_TYPE: dict[str, Any] = {
 
 @pytest.mark.parametrize("address", ["orders", "sharded"])
 def test_annotations_of_every_type_come_as_they_were_given(tmp_path: Path, address: str) -> None:
-    mesh = given_back(tmp_path, address, Outcome(Kind.MODIFIED, undeliverable_here=True, annotations=EVERY_TYPE))
+    mesh = given_back(tmp_path, address, Outcome(OutcomeCode.MODIFIED, undeliverable_here=True, annotations=EVERY_TYPE))
     second = mesh.client("r1", "second").receiver(address, credit=1)
     mesh.run_until(lambda: bool(second.messages))
     head = scan(second.messages[0])
@@ -179,5 +181,5 @@ def test_annotations_of_a_consumer_reach_the_producer_of_an_anycast_address(at: 
     receiver.settle(OUTCOMES[said])
     mesh.run_until(lambda: len(sender.outcomes) == 1)
     outcome = sender.outcomes[1]
-    assert (outcome.kind, dict(outcome.annotations)) == (Kind.MODIFIED, {"x-why": "no"})
+    assert (outcome.kind, dict(outcome.annotations)) == (OutcomeCode.MODIFIED, {"x-why": "no"})
     assert (outcome.delivery_failed, outcome.undeliverable_here) == ("failed" in said, "here" in said)

@@ -10,7 +10,7 @@ from proton import Message
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_broker_routes import bodies
-from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 
 CAPACITY = 20
 BUDGET_BYTES = 64 << 20
@@ -131,7 +131,7 @@ def test_one_address_may_be_spelled_in_several_ways(egress: str):
         mesh.send(sender, to(spelling))
     mesh.run_until(lambda: not sender.open)
     assert receiver.messages == [to(spelling) for spelling in spellings[:4]]
-    assert sender.outcomes[5].kind is Kind.REJECTED
+    assert sender.outcomes[5].kind is OutcomeCode.REJECTED
 
 
 def test_a_message_whose_consumer_left_is_released(egress: str):
@@ -181,7 +181,7 @@ def test_unknown_closed_and_forbidden_addresses_are_rejected_with_a_sentence(rou
     mesh.send(sender, to("work.other"))
     mesh.run_until(lambda: not sender.open)
     refused, passed = sender.outcomes.values()
-    assert refused.kind is Kind.REJECTED
+    assert refused.kind is OutcomeCode.REJECTED
     assert refused.error.condition == condition
     assert refused.error.description
     assert passed == ACCEPTED

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Sender
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
 from mesh_tests.sim.line import ADDRESSES
@@ -37,7 +37,7 @@ RING: dict[str, Any] = {
 
 def longest_gap_s(
     mesh: SimMesh,
-    sender: Sender,
+    sender: SimSender,
     count: Callable[[], int],
     lose: Callable[[], None],
     step_s: float = STEP_S,

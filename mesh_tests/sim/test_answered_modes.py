@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from proton import Message
 
-from broker.links.attaching import Attachments
+from broker.links.attachments import Attachments
 from broker.links.second_settlement import PATIENCE_S
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
-from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.engine import lib
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
@@ -68,17 +68,17 @@ def text(to: str | None = None) -> bytes:
     return bytes(Message(body="x", address=to).encode())
 
 
-def consume(client: SimClient, kind: str, modes: tuple[int, int]) -> Receiver:
+def consume(client: SimClient, kind: str, modes: tuple[int, int]) -> SimReceiver:
     given = dict(NAMES[kind])
     is_dynamic = given.pop("is_dynamic", False)
     return client.receiver(given["address"], modes=modes, dynamic=is_dynamic)
 
 
-def produce(client: SimClient, kind: str, modes: tuple[int, int]) -> Sender:
+def produce(client: SimClient, kind: str, modes: tuple[int, int]) -> SimSender:
     return client.sender(modes=modes, **NAMES[kind])
 
 
-def is_answered(end: Receiver | Sender) -> bool:
+def is_answered(end: SimReceiver | SimSender) -> bool:
     return bool(end.error or lib.pn_link_state(end.link.pointer) & lib.PN_REMOTE_ACTIVE)
 
 
@@ -158,7 +158,7 @@ def test_a_broker_settles_after_a_producer_that_settles_last(mesh: SimMesh, plac
     sender.answers = False
     number = mesh.send(sender, text() if to == "orders" else b"no message")
     mesh.run_until(lambda: bool(sender.outcomes))
-    assert sender.outcomes[number].kind is (Kind.ACCEPTED if to == "orders" else Kind.REJECTED)
+    assert sender.outcomes[number].kind is (OutcomeCode.ACCEPTED if to == "orders" else OutcomeCode.REJECTED)
     mesh.run(PATIENCE_S / 2)
     assert sender.open
     sender.settle(number)
@@ -167,7 +167,7 @@ def test_a_broker_settles_after_a_producer_that_settles_last(mesh: SimMesh, plac
     for _ in range(1200):  # more than there is credit for at first
         mesh.send(sender, text())
     mesh.run_until(lambda: not sender.open)
-    assert [outcome.kind for outcome in sender.outcomes.values()][1:] == [Kind.ACCEPTED] * 1200
+    assert [outcome.kind for outcome in sender.outcomes.values()][1:] == [OutcomeCode.ACCEPTED] * 1200
 
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import set_transactional
 from wire import delivery as deliveries
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.terminus import Durability, Expiry
 
 RING: dict[str, Any] = {
@@ -54,7 +54,7 @@ def test_a_delivery_of_a_transaction_is_rejected_before_a_broker_has_it(tmp_path
     sender.link.send(Message(body="no").encode())
     sender.link.finish()
     mesh.run_until(lambda: 1 in sender.outcomes)
-    assert sender.outcomes[1].kind is Kind.REJECTED
+    assert sender.outcomes[1].kind is OutcomeCode.REJECTED
     assert sender.outcomes[1].error.condition == "amqp:not-implemented"
     mesh.run_until(lambda: sender.link.credit > 0)
     send_all(mesh, sender, 1)
@@ -62,14 +62,14 @@ def test_a_delivery_of_a_transaction_is_rejected_before_a_broker_has_it(tmp_path
     assert len(receiver.messages) == 1
 
 
-def send_all(mesh: SimMesh, sender: Sender, count: int, first: int = 0) -> None:
+def send_all(mesh: SimMesh, sender: SimSender, count: int, first: int = 0) -> None:
     for index in range(first, first + count):
         mesh.run_until(lambda: sender.link.credit > 0)
         sender.send(Message(body=str(index)).encode())
     mesh.run_until(lambda: len(sender.open) == 0)
 
 
-def bodies(receiver: Receiver) -> list[int]:
+def bodies(receiver: SimReceiver) -> list[int]:
     found = []
     for data in receiver.messages:
         message = Message()
@@ -249,7 +249,7 @@ def test_a_drain_that_brings_large_messages_is_answered(tmp_path: Path):
     assert len(receiver.messages) == 20
 
 
-def drain_until_empty(mesh: SimMesh, receiver: Receiver) -> None:
+def drain_until_empty(mesh: SimMesh, receiver: SimReceiver) -> None:
     before = -1
     while before < len(receiver.messages):
         before = len(receiver.messages)
@@ -307,7 +307,7 @@ def test_a_producer_hears_of_written_deliveries_that_a_lost_path_left_in_doubt(t
     mesh.run(0.0015)  # at r1 and on its way, not yet answered
     mesh.kill("r2")
     mesh.run_until(lambda: len(sender.outcomes) == 1)
-    assert sender.outcomes[1].kind in (Kind.MODIFIED, Kind.ACCEPTED)
+    assert sender.outcomes[1].kind in (OutcomeCode.MODIFIED, OutcomeCode.ACCEPTED)
 
 
 def test_a_passing_subscriber_goes_on_when_the_transit_router_dies(tmp_path: Path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from wire.delivery import ACCEPTED, RELEASED
@@ -16,7 +16,7 @@ LARGE_BYTES = 200_000
 COUNT = 100
 
 
-def slow(mesh: SimMesh, *routers: str, address: str = "near") -> list[Receiver]:
+def slow(mesh: SimMesh, *routers: str, address: str = "near") -> list[SimReceiver]:
     """Each takes one message at a time, and asks for the next a moment after it has settled the one before."""
     receivers = [mesh.client(router).receiver(address, credit=1) for router in routers]
     for receiver in receivers:
@@ -24,7 +24,9 @@ def slow(mesh: SimMesh, *routers: str, address: str = "near") -> list[Receiver]:
     return receivers
 
 
-def work(mesh: SimMesh, receivers: list[Receiver], sender: Sender, count: int = COUNT, size: int = 1) -> list[int]:
+def work(
+    mesh: SimMesh, receivers: list[SimReceiver], sender: SimSender, count: int = COUNT, size: int = 1
+) -> list[int]:
     """How many of the messages each consumer got."""
     for _ in range(200 * count):
         if sender.count < count and sender.link.credit > 0:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_settle_modes import TWO_STEPS
 from mesh_tests.sim.walk import data_section
@@ -37,7 +37,7 @@ def mesh(tmp_path: Path) -> SimMesh:
     return mesh
 
 
-def consumer_of_one(mesh: SimMesh, egress: str, queue: str) -> Receiver:
+def consumer_of_one(mesh: SimMesh, egress: str, queue: str) -> SimReceiver:
     """It has a message that the broker has kept."""
     sender = mesh.client("r1").sender(queue)
     mesh.send(sender, data_section(1, 100))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import ring
 from mesh_tests.sim.test_fallback import body, body_of
@@ -87,7 +87,7 @@ def moved_s(mesh: SimMesh, within_s: float = 3 * STABLE_S) -> None:
     mesh.run_until(lambda: mesh.routers["r2"].snapshot().transit_circuits == 0, within_s)
 
 
-def settle_in_batches(receivers: list[Receiver], holds: int, credit: int) -> None:
+def settle_in_batches(receivers: list[SimReceiver], holds: int, credit: int) -> None:
     """Those that hold so many; none if that is 0."""
     for receiver in receivers:
         if holds and len(receiver.held) >= holds:
@@ -95,7 +95,7 @@ def settle_in_batches(receivers: list[Receiver], holds: int, credit: int) -> Non
             receiver.link.grant(max(0, credit - receiver.link.credit))
 
 
-def settle_at_once(mesh: SimMesh, receivers: list[Receiver]) -> None:
+def settle_at_once(mesh: SimMesh, receivers: list[SimReceiver]) -> None:
     for receiver in receivers:
         receiver.accepts = True
         receiver.settle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Sender
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from router.forwarding.credit import PERIOD_S
@@ -15,7 +15,7 @@ from wire.delivery import RELEASED
 CAPACITY = ForwardingSettings().link_capacity
 
 
-def busy(mesh: SimMesh, sender: Sender, seconds: float) -> int:
+def busy(mesh: SimMesh, sender: SimSender, seconds: float) -> int:
     """Send whatever credit allows, for so long; how many were accepted."""
     end = mesh.now + seconds
     while mesh.now < end:
@@ -127,7 +127,7 @@ def test_a_consumer_may_hold_what_many_producers_may_have_sent_however_far_they_
     assert len(receiver.held) == 4 * CAPACITY
 
 
-def send_until_it_stops(mesh: SimMesh, sender: Sender, message: bytes) -> None:
+def send_until_it_stops(mesh: SimMesh, sender: SimSender, message: bytes) -> None:
     without_s = 0.0
     while without_s < 0.5:
         mesh.run(0.002)

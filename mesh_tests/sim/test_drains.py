@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 
@@ -23,21 +23,21 @@ class Deaf(SimClient):
     def on_flow(self, link: Any) -> None: ...
 
 
-def idle(mesh: SimMesh, router: str, address: str = "rpc", kind: type[SimClient] = SimClient) -> Sender:
+def idle(mesh: SimMesh, router: str, address: str = "rpc", kind: type[SimClient] = SimClient) -> SimSender:
     """A producer that holds credit."""
     sender = mesh.client(router, kind=kind).sender(address)
     mesh.run_until(lambda: sender.link.credit > 0)
     return sender
 
 
-def consumer(mesh: SimMesh, router: str, address: str = "rpc") -> Receiver:
+def consumer(mesh: SimMesh, router: str, address: str = "rpc") -> SimReceiver:
     receiver = mesh.client(router).receiver(address, credit=0)
     receiver.tops_up = False
     mesh.run(0.1)
     return receiver
 
 
-def drain(mesh: SimMesh, receiver: Receiver, credit: int = 5) -> float:
+def drain(mesh: SimMesh, receiver: SimReceiver, credit: int = 5) -> float:
     """How long the answer took."""
     began = mesh.now
     receiver.link.request_drain(credit)

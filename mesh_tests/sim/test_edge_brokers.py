@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.edges import with_brokers
 from mesh_tests.sim.test_edge_rows import message_to
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.terminus import DistributionMode, Durability, Expiry
 
 
-def send_all(mesh: SimMesh, sender: Sender, count: int, first: int = 0) -> None:
+def send_all(mesh: SimMesh, sender: SimSender, count: int, first: int = 0) -> None:
     for index in range(first, first + count):
         mesh.send(sender, Message(body=str(index)).encode())
     mesh.run_until(lambda: len(sender.open) == 0)
 
 
-def bodies(receiver: Receiver) -> list[int]:
+def bodies(receiver: SimReceiver) -> list[int]:
     found = []
     for data in receiver.messages:
         message = Message()
@@ -173,7 +173,7 @@ def test_what_a_consumer_at_an_edge_leaves_is_kept(tmp_path: Path):
     mesh.run(6)
     sent = sender.count
     assert not sender.open
-    assert {outcome.kind for outcome in sender.outcomes.values()} <= {Kind.ACCEPTED, Kind.RELEASED}
+    assert {outcome.kind for outcome in sender.outcomes.values()} <= {OutcomeCode.ACCEPTED, OutcomeCode.RELEASED}
     late = mesh.client("e3").receiver("calls", credit=10)
     accepted = [number for number, outcome in sender.outcomes.items() if outcome == ACCEPTED]
     mesh.run(3)

@@ -7,7 +7,7 @@ import pytest
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
 from mesh_tests.sim.edges import with_edges
-from wire.delivery import ACCEPTED, RELEASED, Kind, rejected
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode, rejected
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
 
@@ -189,7 +189,7 @@ def test_a_consumer_that_is_lost_leaves_its_deliveries_in_doubt():
     mesh.run_until(lambda: bool(receiver.held))
     mesh.cut(client.pipe)
     mesh.run_until(lambda: bool(sender.outcomes))
-    assert sender.outcomes[1].kind is Kind.MODIFIED
+    assert sender.outcomes[1].kind is OutcomeCode.MODIFIED
     assert sender.outcomes[1].delivery_failed
 
 
@@ -242,7 +242,7 @@ def test_what_an_anonymous_producer_sends_to_an_unknown_address_is_rejected():
     sender = mesh.client("e1").sender(None)
     mesh.send(sender, message_to("nobody.knows"))
     mesh.run(0.3)
-    assert sender.outcomes[1].kind is Kind.REJECTED
+    assert sender.outcomes[1].kind is OutcomeCode.REJECTED
 
 
 # Dynamic addresses
@@ -356,7 +356,7 @@ def test_large_and_small_messages_keep_their_order(producer: str, consumer: str,
     mesh.run_until(lambda: len(sender.outcomes) == len(sent))
     assert [message[:1] for message in receiver.taken] == [body[:1] for body in sent]
     assert receiver.taken == sent
-    assert {outcome.kind for outcome in sender.outcomes.values()} == {Kind.ACCEPTED}
+    assert {outcome.kind for outcome in sender.outcomes.values()} == {OutcomeCode.ACCEPTED}
 
 
 @pytest.mark.parametrize("address", ["rpc", "prices"])

@@ -7,7 +7,7 @@ import pytest
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.edges import with_edges
 from mesh_tests.sim.test_edge_rows import message_to
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 
 MESSAGE = b"\x00\x53\x77\xa1\x01x"
 
@@ -90,8 +90,8 @@ def test_what_waits_at_the_edge_goes_to_the_next_uplink():
     mesh.run(6)
     kinds = [outcome.kind for outcome in sender.outcomes.values()]
     assert len(kinds) == 100
-    assert kinds.count(Kind.ACCEPTED) == len(receiver.taken) > 0
-    assert set(kinds) == {Kind.ACCEPTED, Kind.MODIFIED}
+    assert kinds.count(OutcomeCode.ACCEPTED) == len(receiver.taken) > 0
+    assert set(kinds) == {OutcomeCode.ACCEPTED, OutcomeCode.MODIFIED}
 
 
 def test_what_was_written_is_in_doubt():
@@ -103,7 +103,7 @@ def test_what_was_written_is_in_doubt():
     mesh.run_until(lambda: bool(receiver.held))
     lose(mesh, "dies")
     mesh.run(0.5)
-    assert sender.outcomes[1].kind is Kind.MODIFIED
+    assert sender.outcomes[1].kind is OutcomeCode.MODIFIED
     assert sender.outcomes[1].delivery_failed
 
 
@@ -134,7 +134,7 @@ def test_what_an_edge_held_for_its_consumer_is_in_doubt_at_the_other_end():
     mesh.run_until(lambda: bool(receiver.held))
     lose(mesh, "dies")
     mesh.run(0.5)
-    assert sender.outcomes[1].kind is Kind.MODIFIED
+    assert sender.outcomes[1].kind is OutcomeCode.MODIFIED
 
 
 @pytest.mark.parametrize("service", ["e2", "e3", "r2"])
@@ -215,7 +215,7 @@ def test_with_no_uplink_for_longer_than_the_patience_what_is_held_is_released():
     mesh.cut_trunk("e1", "r1"), mesh.cut_trunk("e1", "r2")
     mesh.run(5)
     assert not receiver.messages
-    assert sender.outcomes[1].kind in (Kind.RELEASED, Kind.MODIFIED)
+    assert sender.outcomes[1].kind in (OutcomeCode.RELEASED, OutcomeCode.MODIFIED)
 
 
 def test_an_edge_that_starts_again_is_known_by_its_new_life():
@@ -273,7 +273,7 @@ def test_a_large_message_under_way_is_aborted_and_its_producer_hears_of_it():
     sender.link.finish()
     mesh.run(1)
     assert receiver.aborted == 1
-    assert sender.outcomes[1].kind in (Kind.RELEASED, Kind.MODIFIED)
+    assert sender.outcomes[1].kind in (OutcomeCode.RELEASED, OutcomeCode.MODIFIED)
     mesh.send(sender, b"small")
     mesh.run(1)
     assert receiver.messages == [b"small"]

@@ -6,7 +6,7 @@ import pytest
 
 from mesh_tests.sim.line import line
 from router.forwarding import ties
-from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 
 HALF_BYTES = 150_000
 TIMES = 40
@@ -30,7 +30,7 @@ def test_messages_that_are_refused_halfway_leave_the_windows_whole(egress: str, 
         sender.link.send(bytes(HALF_BYTES))
         sender.link.finish()
         mesh.run_until(lambda: not sender.open)
-    assert {outcome.kind for outcome in sender.outcomes.values()} <= {Kind.MODIFIED, Kind.RELEASED}
+    assert {outcome.kind for outcome in sender.outcomes.values()} <= {OutcomeCode.MODIFIED, OutcomeCode.RELEASED}
     receiver = consumer.receiver(address)
     mesh.send(sender, bytes(4 * HALF_BYTES))
     mesh.run_until(lambda: sender.outcomes.get(sender.count) == ACCEPTED)

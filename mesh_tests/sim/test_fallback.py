@@ -10,7 +10,7 @@ import pytest
 from proton import Message
 
 from broker.queueing.queue import QueueSnapshot
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
@@ -60,11 +60,11 @@ def text_of(message: bytes) -> str:
     return message[start + 5 :].decode()
 
 
-def texts(receiver: Receiver) -> list[str]:
+def texts(receiver: SimReceiver) -> list[str]:
     return [text_of(message) for message in receiver.messages]
 
 
-def send(mesh: SimMesh, sender: Sender, *names: str) -> None:
+def send(mesh: SimMesh, sender: SimSender, *names: str) -> None:
     for name in names:
         mesh.send(sender, body(name))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_broker import SimBroker
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import PATH_WAIT_S, decoded, is_falling_back, mesh_of, numbered, send, text_of, texts
@@ -65,7 +65,7 @@ def test_of_a_producer_that_sends_while_another_consumer_comes_for_the_last(tmp_
     resting.link.close()
     mesh.flush()
     gone_at = mesh.now
-    again: Receiver | None = None
+    again: SimReceiver | None = None
     for name in numbered("m", 40, first=2):
         send(mesh, sender, name)
         mesh.run(0.0005)
@@ -124,7 +124,7 @@ def test_a_consumer_that_comes_at_once_and_settles_late_has_what_follows_soon(tm
     assert [text_of(message) for _, message in late.held] == ["m1", "m2", "m3"]
 
 
-def direct(folder: Path, keeper: str = "r2") -> tuple[SimMesh, Sender, Receiver]:
+def direct(folder: Path, keeper: str = "r2") -> tuple[SimMesh, SimSender, SimReceiver]:
     """A producer at r1, a keeper. A consumer at r3 took back credit that went on to the producer's router."""
     mesh = mesh_of(folder, [keeper])
     client = mesh.client("r3", "c")
@@ -150,7 +150,7 @@ def slow_down_broker(mesh: SimMesh) -> None:
             pipe.delay_s = 0.01
 
 
-def sights(*receivers: Receiver) -> list[str]:
+def sights(*receivers: SimReceiver) -> list[str]:
     return list(dict.fromkeys(text_of(message) for receiver in receivers for message in receiver.messages))
 
 

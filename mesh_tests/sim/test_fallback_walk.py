@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.seeds import seeds
 from mesh_tests.sim.invariants import CheckedMesh
@@ -46,12 +46,12 @@ class Walk:
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
         keepers = self.random.sample(sorted(RING), self.random.randint(1, 2))
-        self.sent: dict[Sender, dict[int, str]] = {}
+        self.sent: dict[SimSender, dict[int, str]] = {}
         self.mesh: SimMesh = mesh_of(folder, keepers, self.ROUTERS, partial(CheckedMesh, self))
         self.egress = self.random.choice(sorted(self.ROUTERS))
-        self.producers: list[tuple[str, SimClient, Sender]] = []
+        self.producers: list[tuple[str, SimClient, SimSender]] = []
         self.seen: list[bytes] = []
-        self.consumer: tuple[SimClient, Receiver] | None = None
+        self.consumer: tuple[SimClient, SimReceiver] | None = None
         self._count = 0
 
     def run(self, steps: int, acts: list[tuple[int, Callable[[], None]]]) -> None:
@@ -160,13 +160,13 @@ class Walk:
     def name_in(self, message: bytes) -> str:
         return text_of(message)
 
-    def name_of(self, sender: Sender, count: int) -> str:
+    def name_of(self, sender: SimSender, count: int) -> str:
         return self.sent[sender][count]
 
     def sent_as(self, name: str) -> tuple[str, bytes]:
         return "rpc", body(name)
 
-    def accepted(self, sender: Sender) -> list[str]:
+    def accepted(self, sender: SimSender) -> list[str]:
         return [text for number, text in self.sent[sender].items() if sender.outcomes.get(number) == ACCEPTED]
 
     def first_sights(self, name: str) -> list[str]:

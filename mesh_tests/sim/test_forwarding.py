@@ -7,7 +7,7 @@ from proton import Message
 
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 from mesh_tests.sim.line import end_towards, line, ring
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeCode
 from wire.errors import AmqpError
 
 
@@ -73,8 +73,10 @@ def test_written_deliveries_of_a_consumer_that_dies_are_in_doubt(egress: str):
     assert sender.outcomes[1] == MODIFIED_FAILED
 
 
-@pytest.mark.parametrize(("address", "kind"), [("rpc", Kind.MODIFIED), ("again", Kind.ACCEPTED)])
-def test_deliveries_through_a_router_that_stops_in_order_are_in_doubt_unless_sent_again(address: str, kind: Kind):
+@pytest.mark.parametrize(("address", "kind"), [("rpc", OutcomeCode.MODIFIED), ("again", OutcomeCode.ACCEPTED)])
+def test_deliveries_through_a_router_that_stops_in_order_are_in_doubt_unless_sent_again(
+    address: str, kind: OutcomeCode
+):
     mesh = ring()
     receiver = mesh.client("r3").receiver(address)
     receiver.accepts = False
@@ -141,7 +143,7 @@ def test_an_anonymous_sender_names_an_address_in_each_message(egress: str):
     mesh.run_until(lambda: len(sender.outcomes) == 3)
     assert receiver.messages == [one]
     assert prices.messages == [other]
-    assert sender.outcomes[unknown].kind is Kind.REJECTED
+    assert sender.outcomes[unknown].kind is OutcomeCode.REJECTED
     assert sender.outcomes[unknown].error.condition == "amqp:not-found"
 
 

@@ -17,10 +17,10 @@ from proton import Message
 
 import broker.node
 import mesh.simulation.sim_mesh
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from wire import frame_size
-from wire.delivery import ACCEPTED, Kind, Outcome
+from wire.delivery import ACCEPTED, Outcome, OutcomeCode
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.terminus import Durability, Expiry
@@ -230,12 +230,12 @@ def test_small_frames_of_a_client_are_heeded(
 # What is said of deliveries
 def error_of(text: str) -> dict[str, Outcome]:
     return {
-        "description": Outcome(Kind.REJECTED, AmqpError("app:error", text)),
-        "info": Outcome(Kind.REJECTED, AmqpError("app:error", "no", {"why": text})),
-        "all": Outcome(Kind.REJECTED, AmqpError("app:error", text, {"why": text})),
+        "description": Outcome(OutcomeCode.REJECTED, AmqpError("app:error", text)),
+        "info": Outcome(OutcomeCode.REJECTED, AmqpError("app:error", "no", {"why": text})),
+        "all": Outcome(OutcomeCode.REJECTED, AmqpError("app:error", text, {"why": text})),
         # A symbol is ASCII. [1.6.21]
-        "condition": Outcome(Kind.REJECTED, AmqpError(f"app:{'x' * len(text.encode())}", "no")),
-        "annotations": Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"x-why": text}),
+        "condition": Outcome(OutcomeCode.REJECTED, AmqpError(f"app:{'x' * len(text.encode())}", "no")),
+        "annotations": Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={"x-why": text}),
     }
 
 
@@ -298,7 +298,7 @@ def test_the_error_with_which_a_client_leaves_is_made_to_fit(
     for size in around(limit):
         for role in ("sender", "receiver"):
             client = world.client("r1")
-            link: Sender | Receiver = client.sender(address) if role == "sender" else client.receiver(address)
+            link: SimSender | SimReceiver = client.sender(address) if role == "sender" else client.receiver(address)
             world.mesh.run_until(lambda link=link: link.link.is_open, 5)
             ENDINGS[ending](client, link, AmqpError("app:error", "\u20ac" * (size // 3), {"why": "x" * size}))
             world.mesh.run(0.05)

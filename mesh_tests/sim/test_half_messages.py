@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from router.events import LinkEnded
@@ -41,7 +41,7 @@ EDGES: dict[str, Any] = {
 }
 
 
-def begin(mesh: SimMesh, sender: Sender, first: bytes) -> Any:
+def begin(mesh: SimMesh, sender: SimSender, first: bytes) -> Any:
     """Half a message."""
     mesh.run_until(lambda: sender.link.credit > 0)
     delivery = sender.begin()
@@ -58,7 +58,7 @@ def ended(mesh: SimMesh) -> list[LinkEnded]:
     return [event for _, _, event in mesh.log if isinstance(event, LinkEnded)]
 
 
-def is_detached_for_it(sender: Sender) -> bool:
+def is_detached_for_it(sender: SimSender) -> bool:
     return sender.error is not None and getattr(sender.error, "condition", "") == "amqp:link:detach-forced"
 
 
@@ -239,7 +239,7 @@ def test_a_half_message_to_a_broker_stops_nobody_and_its_link_ends(mesh: SimMesh
     lasting: dict[str, Any] = {}
     if address == "news":
         lasting = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER, "name": "subscription"}
-    receiver: Receiver = mesh.client(at).receiver(address, credit=100, **lasting)
+    receiver: SimReceiver = mesh.client(at).receiver(address, credit=100, **lasting)
     mesh.run(0.5)
     sender = mesh.client(at).sender(address)
     begin(mesh, sender, message(2 * HALF_BYTES)[:HALF_BYTES])

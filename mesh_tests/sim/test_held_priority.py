@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from wire.delivery import ACCEPTED, RELEASED
@@ -21,11 +21,11 @@ def message(priority: int, body: str = "", to: str | None = None) -> bytes:
     return encode(Message(body=body or f"level {priority}", priority=priority, to=to))
 
 
-def bodies(receiver: Receiver) -> list[object]:
+def bodies(receiver: SimReceiver) -> list[object]:
     return [decode(each).body for each in receiver.messages]
 
 
-def busy_consumer(egress: str, address: str = "rpc") -> tuple[SimMesh, Receiver]:
+def busy_consumer(egress: str, address: str = "rpc") -> tuple[SimMesh, SimReceiver]:
     """It has no credit, and where it is a delivery waits already that is as urgent as can be."""
     mesh = line()
     receiver = mesh.client(egress).receiver(address, credit=0)
@@ -35,7 +35,7 @@ def busy_consumer(egress: str, address: str = "rpc") -> tuple[SimMesh, Receiver]
     return mesh, receiver
 
 
-def sender_with_credit_left() -> tuple[SimMesh, Receiver, Sender]:
+def sender_with_credit_left() -> tuple[SimMesh, SimReceiver, SimSender]:
     """Its consumer has no credit any more: what it sends waits on its link, several in line."""
     mesh = line(1)
     receiver = mesh.client("r1").receiver("rpc", credit=10)
@@ -46,7 +46,7 @@ def sender_with_credit_left() -> tuple[SimMesh, Receiver, Sender]:
     return mesh, receiver, sender
 
 
-def hold(mesh: SimMesh, *messages: bytes, address: str | None = "rpc") -> list[Sender]:
+def hold(mesh: SimMesh, *messages: bytes, address: str | None = "rpc") -> list[SimSender]:
     """Each message waits on a link of its own, in this order."""
     senders = []
     for each in messages:
@@ -56,7 +56,7 @@ def hold(mesh: SimMesh, *messages: bytes, address: str | None = "rpc") -> list[S
     return senders
 
 
-def let_go(mesh: SimMesh, receiver: Receiver, count: int) -> list[object]:
+def let_go(mesh: SimMesh, receiver: SimReceiver, count: int) -> list[object]:
     """Credit for one after the other, and what came."""
     receiver.tops_up = False
     before = len(receiver.messages)

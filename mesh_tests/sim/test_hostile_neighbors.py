@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import ADDRESSES, line
 from router.circuits import neighbor
@@ -31,7 +31,7 @@ class Impostor(SimClient):
         for event in endpoint.drain(self):
             match event:
                 case LinkAttached(link):
-                    link.owner = Receiver(link, None) if isinstance(link, IncomingLink) else Sender(link)
+                    link.owner = SimReceiver(link, None) if isinstance(link, IncomingLink) else SimSender(link)
                     link.accept_as_proposed()
                     if isinstance(link, IncomingLink):
                         link.grant(1000)
@@ -56,18 +56,18 @@ def stranger(
     return client
 
 
-def control_link(client: SimClient, name: str = CONTROL) -> Sender:
+def control_link(client: SimClient, name: str = CONTROL) -> SimSender:
     link = client.begin().sender(name)
     link.set_source(source(None))
     link.set_target(target(None, capabilities=(CONTROL,)))
-    sender = link.owner = Sender(link)
+    sender = link.owner = SimSender(link)
     link.open()
     client._settle()
     client.world.run(0.05)
     return sender
 
 
-def say(mesh: SimMesh, sender: Sender, data: bytes) -> None:
+def say(mesh: SimMesh, sender: SimSender, data: bytes) -> None:
     sender.send(data, settled=True)
     mesh.run(0.05)
 
@@ -266,7 +266,7 @@ def test_a_circuit_that_leads_nowhere_is_refused_or_waits_and_the_connection_sta
     link.set_source(source(None))
     link.set_target(target("rpc"))
     link.set_property(CIRCUIT, circuit)
-    link.owner = Sender(link)
+    link.owner = SimSender(link)
     link.open()
     peer._settle()
     mesh.run(0.1)

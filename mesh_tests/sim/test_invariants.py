@@ -10,7 +10,7 @@ import pytest
 
 from addressing.topology.model import Topology
 from broker.store.batch import QueueKind, QueueRow, WriteBatch
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.world import World
 from mesh_tests.sim.invariants import Invariants
 from mesh_tests.sim.walk import data_section
@@ -40,26 +40,26 @@ class Told:
     def name_in(self, message: bytes) -> Hashable | None:
         return 1 if message.endswith(self.message) or message == self.message[:5] else None
 
-    def name_of(self, sender: Sender, count: int) -> Hashable:
+    def name_of(self, sender: SimSender, count: int) -> Hashable:
         return count
 
     def sent_as(self, name: Hashable) -> tuple[str, bytes]:
         return self.address, self.message
 
-    def consumer(self, address: str | None = None) -> Receiver:
-        receiver = Receiver(_link(), address or self.address)
+    def consumer(self, address: str | None = None) -> SimReceiver:
+        receiver = SimReceiver(_link(), address or self.address)
         self.client.receivers.append(receiver)
         return receiver
 
-    def see(self, receiver: Receiver, message: bytes | None = None) -> None:
+    def see(self, receiver: SimReceiver, message: bytes | None = None) -> None:
         receiver.messages.append(self.message if message is None else message)
         receiver.came_settled.append(False)
 
-    def answer(self, receiver: Receiver, outcome: Outcome) -> None:
+    def answer(self, receiver: SimReceiver, outcome: Outcome) -> None:
         receiver.answers.append((self.message, outcome))
 
     def tell_producer(self, outcome: Outcome) -> None:
-        self.client.senders.append(Sender(_link(), {1: outcome}))
+        self.client.senders.append(SimSender(_link(), {1: outcome}))
 
     def commit(self, **parts: Any) -> None:
         self.invariants.on_commit("b1", WriteBatch(**parts))
@@ -102,9 +102,9 @@ def test_what_is_stored_may_be_accepted_before_any_consumer_comes():
 
 def test_a_producer_has_no_more_credit_than_was_promised():
     life = Told("rpc")
-    life.client.senders.append(Sender(_link(credit=1001)))
+    life.client.senders.append(SimSender(_link(credit=1001)))
     life.step()
-    life.client.senders.append(Sender(_link(credit=1002)))
+    life.client.senders.append(SimSender(_link(credit=1002)))
     with pytest.raises(AssertionError, match="has a credit of 1002, 1000 and a float of one were promised"):
         life.step()
 
@@ -184,7 +184,7 @@ def test_what_its_taker_heard_confirmed_nobody_sees_again():
 def test_what_was_sent_before_may_be_read_after():
     life = Told("orders")
     late = SimClient(World(), "late")
-    late.receivers.append(Receiver(_link(), "orders", reads=False))
+    late.receivers.append(SimReceiver(_link(), "orders", reads=False))
     life.invariants.on_step(late, NOW)
     life.see(life.consumer())
     life.step()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line, ring
 from router.circuits.circuits import Circuits
@@ -31,11 +31,11 @@ def far(mesh: SimMesh) -> SimMesh:
     return mesh
 
 
-def consumer(mesh: SimMesh, router: str, address: str = "prices") -> Receiver:
+def consumer(mesh: SimMesh, router: str, address: str = "prices") -> SimReceiver:
     return mesh.client(router).receiver(address, credit=100)
 
 
-def producer(mesh: SimMesh, router: str, address: str | None = "prices") -> Sender:
+def producer(mesh: SimMesh, router: str, address: str | None = "prices") -> SimSender:
     sender = mesh.client(router).sender(address)
     mesh.run_until(lambda: sender.link.is_open)
     if address is None:
@@ -44,7 +44,7 @@ def producer(mesh: SimMesh, router: str, address: str | None = "prices") -> Send
     return sender
 
 
-def answer(mesh: SimMesh, receiver: Receiver, within_s: float = PATH_WAIT_S + 0.1) -> float:
+def answer(mesh: SimMesh, receiver: SimReceiver, within_s: float = PATH_WAIT_S + 0.1) -> float:
     """How long the answer to the attach took."""
     began = mesh.now
     while not receiver.link.is_open:
@@ -53,7 +53,7 @@ def answer(mesh: SimMesh, receiver: Receiver, within_s: float = PATH_WAIT_S + 0.
     return mesh.now - began
 
 
-def send(mesh: SimMesh, sender: Sender, *, settled: bool) -> None:
+def send(mesh: SimMesh, sender: SimSender, *, settled: bool) -> None:
     """All at once, as far as there is credit."""
     assert sender.link.credit >= COUNT
     for _ in range(COUNT):

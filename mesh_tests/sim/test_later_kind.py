@@ -14,7 +14,7 @@ from proton import Message
 from addressing.book import AddressBook
 from addressing.kinds import AddressTraits, Trait
 from addressing.topology.model import Topology
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED
 from wire.terminus import Durability, Expiry
@@ -72,7 +72,7 @@ def send(mesh: SimMesh, router: str, address: str, count: int = 6) -> list[int]:
     return list(range(count))
 
 
-def numbers(receiver: Receiver) -> list[int]:
+def numbers(receiver: SimReceiver) -> list[int]:
     found = []
     for data in receiver.messages:
         message = Message()

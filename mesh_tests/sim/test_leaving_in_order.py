@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
-from wire.outcome import Kind, Outcome
+from wire.outcome import Outcome, OutcomeCode
 from wire.terminus import Durability, Expiry
 
 DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
-FAILED = Outcome(Kind.MODIFIED, delivery_failed=True)
+FAILED = Outcome(OutcomeCode.MODIFIED, delivery_failed=True)
 BROKEN = AmqpError("amqp:internal-error", "something went wrong")
 ROUTERS = pytest.mark.parametrize("router", ["r1", "r2", "r3", "e1"])
 ADDRESSES = pytest.mark.parametrize("address", ["orders", "sharded", "news.eu"])
@@ -56,7 +56,7 @@ def mesh_of(folder: Path) -> SimMesh:
     return mesh
 
 
-def consumer(mesh: SimMesh, router: str, address: str, credit: int = 20) -> Receiver:
+def consumer(mesh: SimMesh, router: str, address: str, credit: int = 20) -> SimReceiver:
     """It keeps what it gets."""
     receiver = mesh.client(router, "app").receiver(
         address, credit, name="reader", **(DURABLE if "news" in address else {})
@@ -66,7 +66,7 @@ def consumer(mesh: SimMesh, router: str, address: str, credit: int = 20) -> Rece
     return receiver
 
 
-def hold(mesh: SimMesh, receiver: Receiver, count: int) -> None:
+def hold(mesh: SimMesh, receiver: SimReceiver, count: int) -> None:
     mesh.run_until(lambda: len(receiver.held) == count)
 
 
@@ -79,7 +79,7 @@ def fill(mesh: SimMesh, address: str, count: int) -> None:
     assert set(sender.outcomes.values()) == {ACCEPTED}
 
 
-def counts(receiver: Receiver) -> list[int]:
+def counts(receiver: SimReceiver) -> list[int]:
     found = []
     for _, data in receiver.held:
         message = Message()
@@ -93,42 +93,42 @@ def dead(mesh: SimMesh) -> int:
     return sum(queue.queue.available_count for queue in queues if queue.address == "dead")
 
 
-def client_of(mesh: SimMesh, receiver: Receiver) -> SimClient:
+def client_of(mesh: SimMesh, receiver: SimReceiver) -> SimClient:
     (client,) = [each for each in mesh.nodes if isinstance(each, SimClient) and receiver in each.receivers]
     return client
 
 
-def detach(mesh: SimMesh, receiver: Receiver) -> None:
+def detach(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.detach()
 
 
-def close_link(mesh: SimMesh, receiver: Receiver) -> None:
+def close_link(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.detach() if receiver.address == "news.eu" else receiver.link.close()
 
 
-def end_session(mesh: SimMesh, receiver: Receiver) -> None:
+def end_session(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.session.end()
 
 
-def close_connection(mesh: SimMesh, receiver: Receiver, error: AmqpError | None = None) -> None:
+def close_connection(mesh: SimMesh, receiver: SimReceiver, error: AmqpError | None = None) -> None:
     receiver.link.endpoint.close(error)
     mesh.run(0.1)
     mesh.cut(client_of(mesh, receiver).pipe)
 
 
-def detach_with_an_error(mesh: SimMesh, receiver: Receiver) -> None:
+def detach_with_an_error(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.detach(BROKEN)
 
 
-def close_connection_with_an_error(mesh: SimMesh, receiver: Receiver) -> None:
+def close_connection_with_an_error(mesh: SimMesh, receiver: SimReceiver) -> None:
     close_connection(mesh, receiver, BROKEN)
 
 
-def lose_connection(mesh: SimMesh, receiver: Receiver) -> None:
+def lose_connection(mesh: SimMesh, receiver: SimReceiver) -> None:
     mesh.cut(client_of(mesh, receiver).pipe)
 
 
-Way = Callable[[SimMesh, Receiver], None]
+Way = Callable[[SimMesh, SimReceiver], None]
 
 
 @ROUTERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import body as message
 from mesh_tests.sim.test_fallback import decoded, numbered, texts, wait_for_brokers
@@ -30,7 +30,7 @@ def mesh_with(folder: Path) -> SimMesh:
     return mesh
 
 
-def piled_up_at(mesh: SimMesh, egress: str) -> Receiver:
+def piled_up_at(mesh: SimMesh, egress: str) -> SimReceiver:
     """A consumer with credit for all, whose window is full after the first few; the rest waits at its router."""
     client = mesh.client(egress, "slow", max_frame_bytes=512, window_frames=4)
     consumer = client.receiver("orders", credit=100, modes=(SEND_MIXED, RECEIVE_FIRST))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED
 from wire.endpoint import Peer
@@ -45,57 +45,57 @@ PASSING: dict[str, dict[str, Any]] = {
 ROUTERS = ("r1", "r2", "r3")
 
 
-def _detach(mesh: SimMesh, receiver: Receiver) -> None:
+def _detach(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.detach()
 
 
-def _close_link(mesh: SimMesh, receiver: Receiver) -> None:
+def _close_link(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.close()
 
 
-def _end(mesh: SimMesh, receiver: Receiver) -> None:
+def _end(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.session.end()
 
 
-def _close(mesh: SimMesh, receiver: Receiver) -> None:
+def _close(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.endpoint.close()
 
 
-def _end_and_close(mesh: SimMesh, receiver: Receiver) -> None:
+def _end_and_close(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.session.end()
     receiver.link.endpoint.close()
 
 
-def _detach_end_and_close(mesh: SimMesh, receiver: Receiver) -> None:
+def _detach_end_and_close(mesh: SimMesh, receiver: SimReceiver) -> None:
     receiver.link.detach()
     _end_and_close(mesh, receiver)
 
 
-def _close_link_end_and_close(mesh: SimMesh, receiver: Receiver) -> None:
+def _close_link_end_and_close(mesh: SimMesh, receiver: SimReceiver) -> None:
     """As most libraries do when they unsubscribe and go."""
     receiver.link.close()
     _end_and_close(mesh, receiver)
 
 
-def _cut(mesh: SimMesh, receiver: Receiver) -> None:
+def _cut(mesh: SimMesh, receiver: SimReceiver) -> None:
     mesh.cut(next(pipe for pipe in mesh.pipes if receiver.link.endpoint in (end for _, end in pipe.ends)))
 
 
-def _kill_broker(mesh: SimMesh, receiver: Receiver) -> None:
+def _kill_broker(mesh: SimMesh, receiver: SimReceiver) -> None:
     _cut(mesh, receiver)
     mesh.kill_broker("b1")
     mesh.run(SHORTLY_S)
     mesh.start_broker("b1")
 
 
-def _kill_router(mesh: SimMesh, receiver: Receiver) -> None:
+def _kill_router(mesh: SimMesh, receiver: SimReceiver) -> None:
     """The one that the client is at."""
     mesh.kill("r1")
     mesh.start("r1")
     mesh.link("r1", "r2")
 
 
-Way = Callable[[SimMesh, Receiver], None]
+Way = Callable[[SimMesh, SimReceiver], None]
 KEEPING: dict[str, Way] = {
     "detach": _detach,
     "end": _end,
@@ -156,7 +156,7 @@ def _publish(mesh: SimMesh, distance: int, address: str, count: int = COUNT) -> 
     mesh.run_until(lambda: list(sender.outcomes.values()) == [ACCEPTED] * count)
 
 
-def _subscribe(mesh: SimMesh, distance: int, terminus: dict[str, Any], router: str = "r1") -> Receiver:
+def _subscribe(mesh: SimMesh, distance: int, terminus: dict[str, Any], router: str = "r1") -> SimReceiver:
     receiver = _client(mesh, distance, "me", router).receiver("news.a", credit=10, name="sub", **terminus)
     mesh.run_until(lambda: receiver.link.is_open)
     return receiver

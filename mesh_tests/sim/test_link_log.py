@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from addressing.topology.model import Topology
-from linklogs.writer.live import Live
+from linklogs.writer.live_state import LiveState
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Record, Ring, read_ring
 from mesh_tests.sim.line import ADDRESSES, line
@@ -282,7 +282,7 @@ def test_the_first_messages_to_an_address_are_recorded_at_its_level_too(ring: Ri
 
 def live_after(rows: list[dict[str, Any]]) -> dict[str, set[Any]]:
     """What a reader takes to be there, by kind."""
-    live = Live({})
+    live = LiveState({})
     for row in rows:
         live.on_row(row, 0)
     found: dict[str, set[Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Sender
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
@@ -16,7 +16,7 @@ LARGE_BYTES = 200_000
 MANY = 2000
 
 
-def send_what_credit_allows(mesh: SimMesh, senders: list[Sender], seconds: float) -> None:
+def send_what_credit_allows(mesh: SimMesh, senders: list[SimSender], seconds: float) -> None:
     end = mesh.now + seconds
     while mesh.now < end:
         for sender in senders:

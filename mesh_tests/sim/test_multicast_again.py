@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
 from mesh_tests.sim.line import ADDRESSES, line
@@ -31,7 +31,7 @@ def ring_of_six() -> SimMesh:
     return mesh
 
 
-def send_all_credit(mesh: SimMesh, senders: list[Sender], seconds: float) -> None:
+def send_all_credit(mesh: SimMesh, senders: list[SimSender], seconds: float) -> None:
     """Each message says which one it is."""
     end = mesh.now + seconds
     while mesh.now < end:
@@ -41,12 +41,12 @@ def send_all_credit(mesh: SimMesh, senders: list[Sender], seconds: float) -> Non
         mesh.run(STEP_S)
 
 
-def numbers(receiver: Receiver, which: int = 0) -> list[int]:
+def numbers(receiver: SimReceiver, which: int = 0) -> list[int]:
     found = [body_of(message).split() for message in receiver.messages]
     return [int(number) for sender, number in found if int(sender) == which]
 
 
-def kinds(sender: Sender) -> set[str]:
+def kinds(sender: SimSender) -> set[str]:
     return {told(outcome)[0] for outcome in sender.outcomes.values()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED, told
 from mesh_tests.sim.line import line
@@ -17,7 +17,7 @@ BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
 LARGE_BYTES = 8 << 20  # more than any window holds
 
 
-def two_consumers(egress: str) -> tuple[SimMesh, Receiver, Receiver, Sender]:
+def two_consumers(egress: str) -> tuple[SimMesh, SimReceiver, SimReceiver, SimSender]:
     """One at r1, one at ``egress``; both hold what they get."""
     mesh = line()
     receivers = [mesh.client(router).receiver("prices", credit=100) for router in ("r1", egress)]
@@ -125,7 +125,7 @@ def test_a_consumer_that_was_left_out_gets_copies_again_once_it_grants_credit(eg
     mesh.run_until(lambda: still.messages[-5:] == after)
 
 
-def _send_what_credit_allows(mesh: SimMesh, sender: Sender, seconds: float) -> None:
+def _send_what_credit_allows(mesh: SimMesh, sender: SimSender, seconds: float) -> None:
     end = mesh.now + seconds
     while mesh.now < end:
         while sender.link.credit > 0:
@@ -137,7 +137,7 @@ def _copies_missed(mesh: SimMesh) -> int:
     return sum(address.copies_missed for router in mesh.routers.values() for address in router.snapshot().addresses)
 
 
-def _one_stands_still(egress: str) -> tuple[SimMesh, Receiver, Receiver, Sender]:
+def _one_stands_still(egress: str) -> tuple[SimMesh, SimReceiver, SimReceiver, SimSender]:
     """At ``egress``: it has accepted one copy, which was all its credit."""
     mesh = line()
     moving = mesh.client("r2").receiver("prices", credit=1000)
@@ -205,7 +205,7 @@ def test_who_stands_beside_one_whose_window_is_shut_loses_no_pre_settled_copy(eg
     assert len(moving.messages) == sender.count
 
 
-def _stream(mesh: SimMesh, sender: Sender, body: bytes) -> None:
+def _stream(mesh: SimMesh, sender: SimSender, body: bytes) -> None:
     """Send as the window allows; it must not take much longer than the wait for one that stands still."""
     sender.begin()
     for start in range(0, len(body), 65536):
@@ -215,7 +215,7 @@ def _stream(mesh: SimMesh, sender: Sender, body: bytes) -> None:
     sender.link.finish()
 
 
-def _resume(mesh: SimMesh, client: SimClient, receiver: Receiver) -> None:
+def _resume(mesh: SimMesh, client: SimClient, receiver: SimReceiver) -> None:
     client.resume(receiver)
     mesh.run(0.1)
 

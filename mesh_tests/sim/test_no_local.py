@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_answered_modes import TOPOLOGY, is_answered
 from wire.codec.values import Described, Symbol, ULong
@@ -38,7 +38,7 @@ def place(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def subscribe(mesh: SimMesh, client: SimClient, filter_: Any = FILTERS["by symbol"], **terminus: Any) -> Receiver:
+def subscribe(mesh: SimMesh, client: SimClient, filter_: Any = FILTERS["by symbol"], **terminus: Any) -> SimReceiver:
     receiver = client.receiver("news.#", name="mine", filter={"no-local": filter_}, **terminus)
     mesh.run_until(lambda: is_answered(receiver))
     return receiver
@@ -51,7 +51,7 @@ def publish(mesh: SimMesh, client: SimClient, body: str) -> None:
     mesh.run(0.2)
 
 
-def bodies(receiver: Receiver) -> list[str]:
+def bodies(receiver: SimReceiver) -> list[str]:
     found = []
     for data in receiver.messages:
         message = Message()

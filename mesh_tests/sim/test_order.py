@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.clients import SimClient, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line, ring
 from wire import delivery as deliveries
@@ -37,7 +37,7 @@ def numbers_of(messages: list[bytes]) -> list[int]:
     return [int.from_bytes(message[:4]) for message in messages]
 
 
-def send_large(mesh: SimMesh, sender: Sender, message: bytes, *, settled: bool) -> None:
+def send_large(mesh: SimMesh, sender: SimSender, message: bytes, *, settled: bool) -> None:
     """Piece by piece, so that it cannot be complete at the ingress."""
     delivery = sender.begin()
     for start in range(0, len(message), PIECE_BYTES):
@@ -49,7 +49,7 @@ def send_large(mesh: SimMesh, sender: Sender, message: bytes, *, settled: bool) 
         deliveries.settle(delivery)
 
 
-def send_small(mesh: SimMesh, sender: Sender, count: int) -> None:
+def send_small(mesh: SimMesh, sender: SimSender, count: int) -> None:
     """Settled, one after the other."""
     for number in range(count):
         mesh.run_until(lambda: sender.link.credit > 0)
@@ -57,7 +57,7 @@ def send_small(mesh: SimMesh, sender: Sender, count: int) -> None:
         mesh.run(0.1)
 
 
-def send_all(mesh: SimMesh, sender: Sender, *, settles: Settles, is_large: Settles) -> None:
+def send_all(mesh: SimMesh, sender: SimSender, *, settles: Settles, is_large: Settles) -> None:
     for number in range(COUNT):
         mesh.run_until(lambda: sender.link.credit > 0)
         message = message_of(number, is_large=is_large(number))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import broker.links.attaching
+import broker.links.attachments
 import broker.node
-from broker.links.incoming import Receiving
-from mesh.simulation.clients import Sender
+from broker.links.incoming import BrokerReceiver
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_order import SETTLES, Settles
 from router.forwarding import ties
@@ -26,7 +26,7 @@ SMALL_ONES = 8
 QUEUE = {"jobs": "jobs", "rpc": "kept"}
 
 
-class WaitsForSettlement(Receiving):
+class WaitsForSettlement(BrokerReceiver):
     """As a receiver may that leaves the settlement to its sender. [2.6.12]"""
 
     def settle_accepted(self, delivery: int) -> int:
@@ -79,7 +79,7 @@ def number_of(message: bytes) -> int:
     return int(message[start : start + 6])
 
 
-def send_large(mesh: SimMesh, sender: Sender, number: int, *, settled: bool) -> None:
+def send_large(mesh: SimMesh, sender: SimSender, number: int, *, settled: bool) -> None:
     """In two halves, so that it cannot be complete at the ingress."""
     message = message_of(number, LARGE_BYTES)
     delivery = sender.begin()
@@ -93,7 +93,7 @@ def send_large(mesh: SimMesh, sender: Sender, number: int, *, settled: bool) -> 
     mesh.flush()
 
 
-def send_all(mesh: SimMesh, sender: Sender, settles: Settles) -> int:
+def send_all(mesh: SimMesh, sender: SimSender, settles: Settles) -> int:
     numbers = iter(range(ROUNDS * (SMALL_ONES + 1)))
     for _ in range(ROUNDS):
         for _ in range(SMALL_ONES):
@@ -141,7 +141,7 @@ def test_what_follows_a_large_one_that_was_settled_before_its_outcome_comes_behi
 def test_a_broker_that_waits_for_a_settlement_gets_it(
     mesh: SimMesh, monkeypatch: pytest.MonkeyPatch, address: str, mode: int, settled: str
 ) -> None:
-    monkeypatch.setattr(broker.links.attaching, "Receiving", WaitsForSettlement)
+    monkeypatch.setattr(broker.links.attachments, "BrokerReceiver", WaitsForSettlement)
     ties_before = ties.count()
     sender = mesh.client("r1").sender(address, modes=(SEND_MIXED, mode))
     mesh.run_until(lambda: sender.link.credit > ROUNDS)
@@ -155,7 +155,7 @@ def test_a_broker_that_waits_for_a_settlement_gets_it(
     assert ties.count() == ties_before
 
 
-def has_left(mesh: SimMesh, sender: Sender) -> bool:
+def has_left(mesh: SimMesh, sender: SimSender) -> bool:
     """All of it is in the engine of a connection to the broker, and not all of it at the broker."""
     to_broker = [endpoint for pipe in mesh.pipes for node, endpoint in pipe.ends if node in mesh.brokers.values()]
     arrived = sum(endpoint.bytes_in for endpoint in to_broker)

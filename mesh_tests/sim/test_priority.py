@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import end_towards, line
@@ -65,7 +65,7 @@ class Answers(dict[int, Any]):
         return super().setdefault(number, outcome)
 
 
-def noted(client: SimClient, address: str, arrivals: list[str]) -> Receiver:
+def noted(client: SimClient, address: str, arrivals: list[str]) -> SimReceiver:
     receiver = client.receiver(address, credit=1000)
     receiver.messages = Journal(address, arrivals)
     return receiver

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_fallback import body, mesh_of
@@ -22,12 +22,12 @@ TWICE_S = 2 * PATH_WAIT_S + 1
 """It is looked for twice before it is called back."""
 
 
-def consumers(mesh: SimMesh, *credits: int, address: str = "rpc") -> list[Receiver]:
+def consumers(mesh: SimMesh, *credits: int, address: str = "rpc") -> list[SimReceiver]:
     """At r2, r3 and so on."""
     return [mesh.client(f"r{2 + n}").receiver(address, credit=credit) for n, credit in enumerate(credits)]
 
 
-def producer(mesh: SimMesh, address: str = "rpc") -> Sender:
+def producer(mesh: SimMesh, address: str = "rpc") -> SimSender:
     sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 0)
     mesh.run(2 * PATH_WAIT_S)
@@ -39,7 +39,7 @@ def recalled(mesh: SimMesh, router: str) -> int:
     return sum(each.released for each in mesh.routers[router].snapshot().addresses)
 
 
-def call_back_for_nobody(mesh: SimMesh, router: str, wants: Receiver) -> None:
+def call_back_for_nobody(mesh: SimMesh, router: str, wants: SimReceiver) -> None:
     """What waits at ``router`` comes back, since ``wants`` has credit, which it has taken back meanwhile."""
     wants.link.grant(1)
     mesh.flush()

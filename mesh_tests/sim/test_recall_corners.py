@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_recall import PATH_WAIT_S, TWICE_S, call_back_for_nobody, consumers, producer, recalled
@@ -13,7 +13,7 @@ from wire.delivery import ACCEPTED, RELEASED
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
 
 
-def poll(mesh: SimMesh, receiver: Receiver) -> None:
+def poll(mesh: SimMesh, receiver: SimReceiver) -> None:
     """Ask for one message by a drain."""
     receiver.link.request_drain(1)
     mesh.flush()

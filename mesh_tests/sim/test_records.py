@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED
 from mesh_tests.rings import Record, Ring
@@ -12,7 +12,7 @@ from mesh_tests.sim.line import line
 from recording.records import Recorder
 from recording.ring_format import DROPPED_AT
 from router.forwarding.settings import ForwardingSettings
-from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.message import Message, encode
 
 NONE, ABORTED, SENDER_LOST = 0, 1, 2
@@ -38,7 +38,7 @@ def records(ring: Ring) -> list[Record]:
     return ring.take()[0]
 
 
-def pair(ring: Ring, address: str = "rpc") -> tuple[SimMesh, Receiver, SimClient, Sender]:
+def pair(ring: Ring, address: str = "rpc") -> tuple[SimMesh, SimReceiver, SimClient, SimSender]:
     """One router, a consumer that holds what it gets, and a producer."""
     mesh = recorded(ring)
     receiver = mesh.client("r1").receiver(address)
@@ -56,7 +56,7 @@ def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(ring: 
     mesh.run_until(lambda: len(sender.outcomes) == 5)
     found = records(ring)
     assert len(found) == 5
-    assert {(each.size_bytes, each.outcome, each.part) for each in found} == {(100, Kind.ACCEPTED, WHOLE_WAY)}
+    assert {(each.size_bytes, each.outcome, each.part) for each in found} == {(100, OutcomeCode.ACCEPTED, WHOLE_WAY)}
     # There and back to the consumer, 1 ms each way.
     assert all(1_000 <= each.took_us <= 5_000 for each in found)
     assert len({(each.incoming, each.outgoing) for each in found}) == 1
@@ -114,9 +114,9 @@ def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_o
     mesh.run_until(lambda: bool(sender.outcomes))
     first, second, whole = records(ring)
     assert [(each.part, each.outcome) for each in (first, second, whole)] == [
-        (ONE_COPY, Kind.ACCEPTED),
-        (ONE_COPY, Kind.REJECTED),
-        (MANY_COPIES, Kind.REJECTED),
+        (ONE_COPY, OutcomeCode.ACCEPTED),
+        (ONE_COPY, OutcomeCode.REJECTED),
+        (MANY_COPIES, OutcomeCode.REJECTED),
     ]
     assert {each.size_bytes for each in (first, second, whole)} == {100}
     assert len({each.incoming for each in (first, second, whole)}) == 1
@@ -143,8 +143,8 @@ def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(ring: Ring):
     mesh.cut(client.pipe)
     mesh.run_until(lambda: bool(sender.outcomes))
     copy, whole = records(ring)
-    assert (copy.part, copy.outcome) == (ONE_COPY, Kind.MODIFIED)
-    assert (whole.part, whole.outcome) == (MANY_COPIES, Kind.MODIFIED)
+    assert (copy.part, copy.outcome) == (ONE_COPY, OutcomeCode.MODIFIED)
+    assert (whole.part, whole.outcome) == (MANY_COPIES, OutcomeCode.MODIFIED)
     assert copy.outgoing != 0
 
 
@@ -168,7 +168,7 @@ def test_what_its_sender_aborts_leaves_a_record_of_what_came(ring: Ring, address
 
 @pytest.mark.parametrize(
     ("address", "parts"),
-    [("rpc", {WHOLE_WAY: SENDER_LOST}), ("prices", {MANY_COPIES: SENDER_LOST, ONE_COPY: Kind.ACCEPTED})],
+    [("rpc", {WHOLE_WAY: SENDER_LOST}), ("prices", {MANY_COPIES: SENDER_LOST, ONE_COPY: OutcomeCode.ACCEPTED})],
     ids=["anycast", "multicast"],
 )
 def test_what_its_sender_leaves_unsettled_leaves_a_record(ring: Ring, address: str, parts: dict[int, int]):
@@ -199,7 +199,7 @@ def test_what_nobody_took_leaves_a_record_without_a_taker(ring: Ring):
     mesh.flush()
     mesh.run_until(lambda: len(sender.outcomes) == 2)
     taken, untaken = records(ring)
-    assert (taken.outcome, untaken.outcome) == (Kind.ACCEPTED, Kind.RELEASED)
+    assert (taken.outcome, untaken.outcome) == (OutcomeCode.ACCEPTED, OutcomeCode.RELEASED)
     assert (taken.size_bytes, untaken.size_bytes) == (100, 100)
     assert taken.incoming == untaken.incoming
     assert (untaken.outgoing, untaken.took_us) == (0, 0)
@@ -247,7 +247,7 @@ def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(ring: R
     mesh.flush()
     mesh.run_until(lambda: bool(sender.outcomes))
     (found,) = records(ring)
-    assert (found.outcome, found.size_bytes) == (Kind.RELEASED, 2 * LARGE_BYTES)
+    assert (found.outcome, found.size_bytes) == (OutcomeCode.RELEASED, 2 * LARGE_BYTES)
     assert found.outgoing != 0
 
 
@@ -259,7 +259,7 @@ def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_link
     mesh.run_until(lambda: bool(sender.outcomes))
     (found,) = records(ring)
     assert (found.incoming, found.outgoing) == (0, 0)
-    assert (found.outcome, found.size_bytes) == (Kind.REJECTED, len(message))
+    assert (found.outcome, found.size_bytes) == (OutcomeCode.REJECTED, len(message))
 
 
 def test_each_router_on_the_way_leaves_a_record_of_its_own(ring: Ring, egress: str):
@@ -272,5 +272,5 @@ def test_each_router_on_the_way_leaves_a_record_of_its_own(ring: Ring, egress: s
     found = records(ring)
     routers = ["r1", "r2", "r3"].index(egress) + 1
     assert len(found) == 5 * routers
-    assert {(each.outcome, each.part) for each in found} == {(Kind.ACCEPTED, WHOLE_WAY)}
+    assert {(each.outcome, each.part) for each in found} == {(OutcomeCode.ACCEPTED, WHOLE_WAY)}
     assert len({each.incoming for each in found}) == routers

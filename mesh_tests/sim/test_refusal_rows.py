@@ -9,7 +9,7 @@ from mesh.simulation.clients import SimClient
 from mesh_tests.frames import pretended_credit
 from mesh_tests.outcomes import set_transactional
 from mesh_tests.sim.line import line
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 
 CAPACITY = 20
 MOST_BYTES = 100_000
@@ -132,6 +132,6 @@ def test_a_delivery_of_a_transaction_is_rejected(egress: str, address: str | Non
     sender.link.send(Message(address=address or "rpc").encode())
     sender.link.finish()
     mesh.run_until(lambda: not sender.open)
-    assert sender.outcomes[1].kind is Kind.REJECTED
+    assert sender.outcomes[1].kind is OutcomeCode.REJECTED
     assert sender.outcomes[1].error.description
     assert receiver.messages == []

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
 from mesh_tests.sim.line import line, ring
 from mesh_tests.sim.test_fallback import body, body_of, decoded, kept, mesh_of, numbered, send
 from mesh_tests.sim.test_recall import TWICE_S, unsettled
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeCode
 
 RETRANSMIT_WAIT_S = 5.0
 LARGE_BYTES = 200_000
 
 
-def counts(receiver: Receiver) -> list[tuple[bytes, int]]:
+def counts(receiver: SimReceiver) -> list[tuple[bytes, int]]:
     """What it saw, and how often that was sent before."""
     return [(body_of(message), decoded(message).delivery_count) for message in receiver.messages]
 
 
-def holding(mesh: SimMesh, router: str, *, credit: int = 1, address: str = "again") -> tuple[SimClient, Receiver]:
+def holding(mesh: SimMesh, router: str, *, credit: int = 1, address: str = "again") -> tuple[SimClient, SimReceiver]:
     """A consumer that settles nothing."""
     client = mesh.client(router, "holding")
     receiver = client.receiver(address, credit=credit)
@@ -93,7 +93,7 @@ def test_what_was_in_doubt_is_not_released_when_the_next_consumer_does(egress: s
     assert told(sender.outcomes[1]) == told(MODIFIED_FAILED)
 
 
-@pytest.mark.parametrize("outcome", [MODIFIED_FAILED, Outcome(Kind.MODIFIED, annotations={"why": "mine"})])
+@pytest.mark.parametrize("outcome", [MODIFIED_FAILED, Outcome(OutcomeCode.MODIFIED, annotations={"why": "mine"})])
 def test_what_a_consumer_calls_failed_reaches_the_producer(egress: str, outcome: Outcome):
     mesh = line()
     receiver = mesh.client(egress).receiver("again")

@@ -5,7 +5,7 @@ At most once for each taker; RELEASED when none takes it within ``path_wait_s``.
 
 from __future__ import annotations
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import line, one_written_and_one_not
@@ -18,7 +18,7 @@ LARGE_BYTES = 200_000
 WINDOW_FRAMES = EndpointSettings("any").window_frames
 
 
-def held_by_one_of_two(egress: str, body: bytes = b"x") -> tuple[SimMesh, Receiver, Receiver, Sender]:
+def held_by_one_of_two(egress: str, body: bytes = b"x") -> tuple[SimMesh, SimReceiver, SimReceiver, SimSender]:
     """The first consumer, at ``egress``, holds a delivery; the second came later, elsewhere."""
     mesh = line()
     first = mesh.client(egress).receiver("rpc", credit=10)

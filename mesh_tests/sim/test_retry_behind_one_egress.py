@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import line
@@ -26,7 +26,7 @@ behind_a_circuit = egress_at("r2", "r3")
 
 def two_consumers(
     egress: str, *, credits: tuple[int, int] = (10, 10), settles: int = RECEIVE_FIRST
-) -> tuple[SimMesh, list[Receiver]]:
+) -> tuple[SimMesh, list[SimReceiver]]:
     """Neither answers."""
     mesh = line()
     modes = (SEND_MIXED, settles)
@@ -36,11 +36,11 @@ def two_consumers(
     return mesh, receivers
 
 
-def producer(mesh: SimMesh, asks: int = RECEIVE_FIRST) -> Sender:
+def producer(mesh: SimMesh, asks: int = RECEIVE_FIRST) -> SimSender:
     return mesh.client("r1").sender("rpc", modes=(SEND_MIXED, asks))
 
 
-def holder_and_other(mesh: SimMesh, receivers: list[Receiver]) -> tuple[Receiver, Receiver]:
+def holder_and_other(mesh: SimMesh, receivers: list[SimReceiver]) -> tuple[SimReceiver, SimReceiver]:
     mesh.run_until(lambda: any(receiver.held for receiver in receivers))
     one, other = receivers
     return (one, other) if one.held else (other, one)

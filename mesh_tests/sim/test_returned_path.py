@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import end_towards
 
@@ -28,7 +28,7 @@ TOPOLOGY: dict[str, Any] = {
 BODY = bytes(1000)
 
 
-def pair(mesh: SimMesh, address: str) -> tuple[list[SimClient], Sender, Receiver]:
+def pair(mesh: SimMesh, address: str) -> tuple[list[SimClient], SimSender, SimReceiver]:
     clients = [mesh.client("r1"), mesh.client("r2")]
     receiver = clients[1].receiver(address, credit=100)
     return clients, clients[0].sender(address), receiver
@@ -38,7 +38,7 @@ def written(mesh: SimMesh, over: str) -> int:
     return end_towards(mesh, "r1", over).bytes_out
 
 
-def send(mesh: SimMesh, sender: Sender, seconds: float) -> None:
+def send(mesh: SimMesh, sender: SimSender, seconds: float) -> None:
     for _ in range(int(seconds / 0.05)):
         if sender.link.credit > 0:
             sender.send(BODY)

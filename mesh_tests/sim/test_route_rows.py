@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
@@ -244,7 +244,7 @@ def test_every_outcome_of_a_consumer_reaches_the_broker(tmp_path: Path, egress: 
 
 
 # The consumer takes its credit back
-def cross_a_reduction(mesh: SimMesh, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> Receiver:
+def cross_a_reduction(mesh: SimMesh, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> SimReceiver:
     """The consumer at r1 asked for one message, and wanted none any more before it came."""
     send_all(mesh, mesh.client("r1", "p").sender("orders"), 1)
     receiver = mesh.client("r1", "c").receiver("orders", credit=0, modes=modes)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Sender
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
@@ -27,7 +27,7 @@ def star() -> SimMesh:
     return mesh
 
 
-def send_until(mesh: SimMesh, senders: list[Sender], count: int, seconds: float) -> None:
+def send_until(mesh: SimMesh, senders: list[SimSender], count: int, seconds: float) -> None:
     """All send whatever credit allows, until ``count`` deliveries of each are settled."""
 
     def is_done() -> bool:

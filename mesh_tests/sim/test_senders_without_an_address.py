@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Sender
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED, RELEASED
 
@@ -37,7 +37,7 @@ def mesh_of(folder: Path) -> SimMesh:
     return mesh
 
 
-def send(mesh: SimMesh, sender: Sender, address: str, body: str) -> object:
+def send(mesh: SimMesh, sender: SimSender, address: str, body: str) -> object:
     mesh.run_until(lambda: sender.link.credit > 0)
     return sender.send(Message(address=address, body=body).encode())
 

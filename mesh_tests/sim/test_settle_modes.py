@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 from mesh_tests.sim.line import line
-from wire.delivery import ACCEPTED, RELEASED, Kind, Outcome
+from wire.delivery import ACCEPTED, RELEASED, Outcome, OutcomeCode
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 SEND_MODES = {SEND_MIXED: "mixed", SEND_UNSETTLED: "unsettled", SEND_SETTLED: "settled"}
@@ -24,7 +24,7 @@ asks = pytest.mark.parametrize("asks", RECEIVE_MODES, ids=lambda mode: f"asks to
 
 def pair(
     egress: str, address: str = "rpc", *, sending: tuple[int, int] = (SEND_MIXED, 0), taking: tuple[int, int]
-) -> tuple[SimMesh, Receiver, Sender]:
+) -> tuple[SimMesh, SimReceiver, SimSender]:
     mesh = line()
     receiver = mesh.client(egress).receiver(address, modes=taking)
     return mesh, receiver, mesh.client("r1").sender(address, modes=sending)
@@ -167,7 +167,7 @@ def test_what_nobody_takes_comes_back_settled_to_a_producer_that_settles_last():
     sender.answers = False
     mesh.send(sender, bytes(Message(address="rpc", body="x").encode()))
     mesh.run_until(lambda: bool(sender.outcomes))
-    assert sender.outcomes[1].kind is Kind.RELEASED
+    assert sender.outcomes[1].kind is OutcomeCode.RELEASED
     assert not sender.open
 
 

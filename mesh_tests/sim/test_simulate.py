@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from mesh.commands.cli import cli
 from mesh.simulation.convergence import WatchedMesh
 from mesh.simulation.plan import random_topology
-from mesh.simulation.traffic import Consumer, Flow, Producer
+from mesh.simulation.traffic import SimConsumer, SimFlow, SimProducer
 from mesh.terminal.exit_codes import ExitCode
 from wire.message import Message
 
@@ -87,13 +87,13 @@ def test_the_example_topologies_keep_their_promises(file: str) -> None:
 def test_a_message_that_is_lost_or_comes_twice_is_counted_and_fails_it(
     monkeypatch: pytest.MonkeyPatch, column: str, arrivals: Any
 ) -> None:
-    arrive = Flow.on_arrival
+    arrive = SimFlow.on_arrival
 
-    def distorted(flow: Flow, consumer: Consumer, message: Message) -> None:
+    def distorted(flow: SimFlow, consumer: SimConsumer, message: Message) -> None:
         for _ in range(arrivals(int(message.body)) if int(message.body) == 50 else 1):
             arrive(flow, consumer, message)
 
-    monkeypatch.setattr(Flow, "on_arrival", distorted)
+    monkeypatch.setattr(SimFlow, "on_arrival", distorted)
     told = simulate(*SHORT, "--faults", "none")
     assert (told["ok"], told["exit_code"]) == (False, ExitCode.FAILED)
     assert all(flow[column] >= 1 for flow in told["flows"])
@@ -115,7 +115,7 @@ def test_a_router_with_a_wrong_picture_fails_it(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_delivery_without_an_outcome_fails_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Producer, "_hear", lambda producer: None)
+    monkeypatch.setattr(SimProducer, "_hear", lambda producer: None)
     told = simulate(*SHORT, "--faults", "none")
     assert told["exit_code"] == ExitCode.FAILED
     assert all(flow["unanswered"] for flow in told["flows"])

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from router.routes.egress_route import BrokerSide
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.link import Link
 
 LARGE, SMALL = "L" * 5000, "s"
@@ -57,11 +57,11 @@ def fill(mesh: SimMesh, address: str, *bodies: str) -> None:
     assert set(sender.outcomes.values()) == {ACCEPTED}
 
 
-def small(mesh: SimMesh, router: str, address: str) -> Receiver:
+def small(mesh: SimMesh, router: str, address: str) -> SimReceiver:
     return mesh.client(router, "small").receiver(address, 20, max_message_bytes=MOST)
 
 
-def seen(receiver: Receiver) -> list[tuple[str, int]]:
+def seen(receiver: SimReceiver) -> list[tuple[str, int]]:
     found = []
     for data in receiver.messages:
         message = Message()
@@ -125,7 +125,7 @@ def test_a_broker_that_sends_it_all_the_same_gets_it_back_uncounted(
     assert first == (body[0], 0)
 
 
-def send(mesh: SimMesh, sender: Sender, body: str) -> Any:
+def send(mesh: SimMesh, sender: SimSender, body: str) -> Any:
     mesh.run_until(lambda: sender.link.credit > 0, 60)
     number = sender.send(Message(body=body).encode())
     mesh.run_until(lambda: number in sender.outcomes, 60)
@@ -154,7 +154,7 @@ def test_an_anycast_message_that_nobody_takes_is_rejected_with_the_reason(tmp_pa
     mesh.run(1)
     sender = mesh.client("r2", "producer").sender("work")
     outcome = send(mesh, sender, LARGE)
-    assert outcome.kind is Kind.REJECTED
+    assert outcome.kind is OutcomeCode.REJECTED
     assert outcome.error.condition == TOO_LARGE
     assert send(mesh, sender, SMALL) == ACCEPTED
     assert consumer.error is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import end_towards, line
@@ -15,21 +15,21 @@ SIZES = [(100, 1000), (10_000, 1000), (60_000, 250), (100_000, 100), (3_000_000,
 """Bytes of a message, and how many: more than the session of four frames takes that its consumer allows."""
 
 
-def stalled(mesh: SimMesh, egress: str, address: str) -> Receiver:
+def stalled(mesh: SimMesh, egress: str, address: str) -> SimReceiver:
     client = mesh.client(egress, address, window_frames=4, max_frame_bytes=16384)
     receiver = client.receiver(address, credit=1000)
     receiver.reads = False
     return receiver
 
 
-def send(mesh: SimMesh, sender: Sender, bodies: list[bytes]) -> None:
+def send(mesh: SimMesh, sender: SimSender, bodies: list[bytes]) -> None:
     for body in bodies:
         mesh.run_until(lambda: sender.link.credit > 0)
         sender.send(body)
         mesh.run(0.001)
 
 
-def resume(mesh: SimMesh, receiver: Receiver) -> None:
+def resume(mesh: SimMesh, receiver: SimReceiver) -> None:
     client = next(client for client in mesh.nodes if getattr(client, "endpoint", None) is receiver.link.endpoint)
     client.resume(receiver)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.queueing.queue import QueueSnapshot
-from mesh.simulation.clients import Sender
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import body, text_of
 from wire.delivery import ACCEPTED
@@ -44,7 +44,7 @@ def mesh(request: pytest.FixtureRequest, tmp_path: Path) -> SimMesh:
     return mesh
 
 
-def stalled(mesh: SimMesh, address: str, name: str = "stalled") -> Sender:
+def stalled(mesh: SimMesh, address: str, name: str = "stalled") -> SimSender:
     """A producer that has sent half of a large message."""
     sender = mesh.client("r1", name).sender(address)
     begin_large(mesh, sender)
@@ -52,14 +52,14 @@ def stalled(mesh: SimMesh, address: str, name: str = "stalled") -> Sender:
     return sender
 
 
-def begin_large(mesh: SimMesh, sender: Sender) -> None:
+def begin_large(mesh: SimMesh, sender: SimSender) -> None:
     mesh.run_until(lambda: sender.link.credit > 0)
     sender.begin()
     sender.link.send(PREFIX + HALF)
     mesh.flush()
 
 
-def finish_large(mesh: SimMesh, sender: Sender) -> None:
+def finish_large(mesh: SimMesh, sender: SimSender) -> None:
     sender.link.send(HALF)
     sender.link.finish()
     mesh.flush()

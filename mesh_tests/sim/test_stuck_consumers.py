@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from wire.delivery import ACCEPTED
@@ -27,7 +27,7 @@ class Stuck:
     def __init__(self, mesh: SimMesh, router: str, address: str, way: str, credit: int = 1000) -> None:
         self.mesh, self.router, self.way = mesh, router, way
         self.client = mesh.client(router, window_frames=1)
-        self.receiver: Receiver = self.client.receiver(address, credit=credit)
+        self.receiver: SimReceiver = self.client.receiver(address, credit=credit)
         mesh.run_until(lambda: self.receiver.link.is_open)
         if way == "socket":
             router_end(mesh, router, self.client).is_output_blocked = True

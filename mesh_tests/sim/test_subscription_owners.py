@@ -9,7 +9,7 @@ import pytest
 from proton import Message
 
 from broker.events import LinkRefused
-from mesh.simulation.clients import Receiver
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from wire.routed_name import USER
 from wire.terminus import Durability, Expiry
@@ -48,13 +48,13 @@ def mesh_of(folder: Path, users: dict[str, Any] | None = None) -> SimMesh:
     return mesh
 
 
-def subscribe(mesh: SimMesh, router: str, user: str | None, **fields: Any) -> Receiver:
+def subscribe(mesh: SimMesh, router: str, user: str | None, **fields: Any) -> SimReceiver:
     receiver = mesh.client(router, "app", user=user).receiver("news.#", name="reader", **(fields or DURABLE))
     mesh.run_until(lambda: receiver.link.is_open or receiver.error)
     return receiver
 
 
-def end(mesh: SimMesh, router: str, user: str | None, **fields: Any) -> Receiver:
+def end(mesh: SimMesh, router: str, user: str | None, **fields: Any) -> SimReceiver:
     """As JMS does it: the link is named, and its source is not."""
     receiver = mesh.client(router, "app", user=user).receiver(None, name="reader", **fields)
     mesh.run_until(lambda: receiver.link.is_open or receiver.error)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_broker import WALL_OFFSET_S
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_answered_modes import TOPOLOGY, is_answered
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, OutcomeCode
 from wire.sections import scan
 
 TTL = 100.0
@@ -148,7 +148,7 @@ def test_a_broker_expires_by_the_earlier_of_both(
 
 
 # At routers
-def held(mesh: SimMesh, egress: str, address: str, message: bytes, **how: Any) -> tuple[Receiver, Sender]:
+def held(mesh: SimMesh, egress: str, address: str, message: bytes, **how: Any) -> tuple[SimReceiver, SimSender]:
     """The message waits somewhere between its producer at r1 and a consumer that has no credit."""
     receiver = mesh.client(egress).receiver(address, credit=0)
     sender = mesh.client("r1").sender(how.pop("target", address))
@@ -181,7 +181,7 @@ def test_what_routers_held_beyond_its_ttl_is_delivered_to_nobody(
     mesh.run(1)
     receiver.link.grant(10)
     mesh.run_until(lambda: bool(sender.outcomes))
-    assert sender.outcomes[1].kind is Kind.RELEASED
+    assert sender.outcomes[1].kind is OutcomeCode.RELEASED
     assert receiver.messages == []
     again = encoded("again", ttl=5.0, address=address)
     mesh.send(sender, again)
@@ -198,7 +198,7 @@ def test_what_routers_held_beyond_its_absolute_expiry_time_is_delivered_to_nobod
     mesh.run(1)
     receiver.link.grant(10)
     mesh.run_until(lambda: bool(sender.outcomes))
-    assert sender.outcomes[1].kind is Kind.RELEASED
+    assert sender.outcomes[1].kind is OutcomeCode.RELEASED
     assert receiver.messages == []
 
 

@@ -12,7 +12,7 @@ from mesh_tests.sim.vanishing import VanishingWalk, addressed
 from mesh_tests.sim.walk import RETRANSMITTED, data_section
 from router.forwarding import ties
 from wire import delivery as deliveries
-from wire.delivery import Kind
+from wire.delivery import OutcomeCode
 
 SEEDS = seeds(40, 90, 250, 1016, 5217, 9006, 12031, 100_092, 100_431, 101_272, 101_437, 102_149, 102_320)
 
@@ -46,7 +46,7 @@ def test_a_session_may_end_with_a_message_half_written_into_it(address: str):
     if not client.closed:  # what the engine still has to say of that session is heard with what comes next
         client.endpoint.begin()
     mesh.run_until(lambda: len(producer.outcomes) == 1)
-    assert producer.outcomes[1].kind in (Kind.MODIFIED, Kind.RELEASED)
+    assert producer.outcomes[1].kind in (OutcomeCode.MODIFIED, OutcomeCode.RELEASED)
     another = mesh.client("r1", "another").receiver(address)
     mesh.send(producer, b"whole")
     mesh.run_until(lambda: another.messages == [b"whole"])
@@ -69,7 +69,7 @@ def test_what_was_seen_in_a_session_that_ends_is_in_doubt_though_another_link_of
     mesh.flush()
     another = mesh.client("r1", "another").receiver("work.a")
     mesh.run_until(lambda: len(small.outcomes) == 1)
-    assert small.outcomes[1].kind is Kind.MODIFIED
+    assert small.outcomes[1].kind is OutcomeCode.MODIFIED
     assert another.messages == []
 
 
@@ -90,7 +90,7 @@ def test_of_a_message_whose_beginning_nobody_took_nobody_gets_the_end(address: s
     producer.link.finish()
     mesh.flush()
     mesh.run_until(lambda: len(producer.outcomes) == 1)
-    assert producer.outcomes[1].kind is Kind.RELEASED
+    assert producer.outcomes[1].kind is OutcomeCode.RELEASED
     assert second.messages == []
 
 

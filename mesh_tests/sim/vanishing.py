@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh_tests.sim.walk import ADDRESSES, OUTCOMES, Walk, number_in
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
 
@@ -25,7 +25,7 @@ class Part:
     """A message under way, piece by piece."""
 
     client: SimClient
-    sender: Sender
+    sender: SimSender
     delivery: Any
     rest: bytes
 
@@ -108,7 +108,7 @@ class VanishingWalk(Walk):
     def priority_of(self, number: int) -> int:
         return min(_level(number), HIGHEST_PRIORITY)
 
-    def can_begin(self, client: SimClient, sender: Sender) -> bool:
+    def can_begin(self, client: SimClient, sender: SimSender) -> bool:
         return super().can_begin(client, sender) and all(part.sender is not sender for part in self.parts)
 
     # Messages piece by piece
@@ -178,7 +178,7 @@ class VanishingWalk(Walk):
             self.random.choice(links).detach()
 
     # Waiting for room
-    def _open_receivers(self) -> list[Receiver]:
+    def _open_receivers(self) -> list[SimReceiver]:
         return [each for _, client, each in self.receivers if each.link.is_open and not client.closed]
 
     def stop_reading(self) -> None:
@@ -190,7 +190,7 @@ class VanishingWalk(Walk):
             if not receiver.reads and self.random.random() < 0.7:
                 self._read_again(client, receiver)
 
-    def _read_again(self, client: SimClient, receiver: Receiver) -> None:
+    def _read_again(self, client: SimClient, receiver: SimReceiver) -> None:
         receiver.reads = True
         if not client.closed and receiver.link.is_open:
             client.resume(receiver)
@@ -223,7 +223,7 @@ class VanishingWalk(Walk):
             if not client.closed and not receiver.link.is_gone and receiver.link.has_left:
                 self._answer(client, receiver)
 
-    def _answer(self, client: SimClient, receiver: Receiver) -> None:
+    def _answer(self, client: SimClient, receiver: SimReceiver) -> None:
         receiver.settle(self.random.choice(OUTCOMES))
         client.endpoint.mark_dirty()
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.aftermath import Aftermath
 from mesh_tests.sim.invariants import CheckedMesh
 from mesh_tests.sim.leftovers import QUIET_S, leftovers
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, OutcomeCode, rejected
 from wire.link import Link
 
 TOPOLOGY: dict[str, Any] = {
@@ -73,7 +73,7 @@ def number_in(message: bytes) -> int:
     return int(message[message.index(b"no=") + 3 :][:12])
 
 
-def _top_up(receiver: Receiver) -> None:
+def _top_up(receiver: SimReceiver) -> None:
     # A grant would take back the drain that it has asked for.
     if receiver.link.is_open and receiver.link.credit < 5 and not receiver.link.is_drain_pending:
         receiver.link.grant(10)
@@ -107,13 +107,13 @@ class Walk:
         self.random = random.Random(seed)
         self.mesh: SimMesh = self.make_mesh(folder)
         self.mesh.converge()
-        self.senders: list[tuple[str, SimClient, Sender]] = []
-        self.receivers: list[tuple[str, SimClient, Receiver]] = []
+        self.senders: list[tuple[str, SimClient, SimSender]] = []
+        self.receivers: list[tuple[str, SimClient, SimReceiver]] = []
         self.sent: dict[int, Sent] = {}
         """By the number that the message says."""
-        self.resting: set[Receiver] = set()
+        self.resting: set[SimReceiver] = set()
         """Consumers that want nothing any more, but keep their links."""
-        self.numbers: dict[Sender, dict[int, int]] = {}
+        self.numbers: dict[SimSender, dict[int, int]] = {}
         """That number, by the sender's own count."""
         self.trace: list[str] = []
         self._count = 0
@@ -177,7 +177,7 @@ class Walk:
     def priority_of(self, number: int) -> int:
         return NO_PRIORITY_SAID
 
-    def can_begin(self, client: SimClient, sender: Sender) -> bool:
+    def can_begin(self, client: SimClient, sender: SimSender) -> bool:
         return not client.closed and sender.link.is_open and sender.link.credit > 0
 
     def send(self) -> None:
@@ -190,7 +190,7 @@ class Walk:
             padding = 200_000 if self.random.random() < 0.03 else self.random.randint(0, 300)
             self.send_one(address, sender, padding, settled=self.random.random() < 0.1)
 
-    def send_one(self, address: str, sender: Sender, padding: int, *, settled: bool = False) -> int:
+    def send_one(self, address: str, sender: SimSender, padding: int, *, settled: bool = False) -> int:
         """The number that the message says."""
         message = self.message(address, padding)
         count = sender.send(message, settled=settled)
@@ -313,7 +313,7 @@ class Walk:
         ledger = Ledger(defaultdict(set), defaultdict(set))
         for sender, numbers in self.numbers.items():
             for count, outcome in sender.outcomes.items():
-                if outcome.kind is Kind.ACCEPTED:
+                if outcome.kind is OutcomeCode.ACCEPTED:
                     ledger.accepted[self.sent[numbers[count]].address].add(numbers[count])
         for _, _, receiver in self.receivers:
             for number in map(number_in, receiver.taken):
@@ -329,10 +329,10 @@ class Walk:
             for number in sender.open.values()
         ]
 
-    def seen(self, receiver: Receiver) -> list[int]:
+    def seen(self, receiver: SimReceiver) -> list[int]:
         return list(map(number_in, receiver.messages))
 
-    def sharers(self, receiver: Receiver) -> int:
+    def sharers(self, receiver: SimReceiver) -> int:
         """The same number for all consumers of which one gets each message."""
         return id(receiver)
 
@@ -341,7 +341,7 @@ class Walk:
         number = number_in(message) if b"no=" in message else None
         return number if number in self.sent else None
 
-    def name_of(self, sender: Sender, count: int) -> int:
+    def name_of(self, sender: SimSender, count: int) -> int:
         return self.numbers[sender][count]
 
     def sent_as(self, name: int) -> Sent:

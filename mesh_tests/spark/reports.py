@@ -5,8 +5,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from linklogs.moments import Span
-from linklogs.reading import look
+from linklogs.input_logs import look
+from linklogs.moments import TimeSpan
 from linklogs.replay.run import Params, Tables, run
 from mesh_tests.link_logs import RUN, START_US, S, connection, link, node
 
@@ -20,7 +20,7 @@ def at(seconds: float, kind: str, **more: Any) -> dict[str, Any]:
 
 
 def report(spark: SparkSession, root: Path, **more: Any) -> Tables:
-    span = Span(more.pop("from_us", None), more.pop("to_us", None))
+    span = TimeSpan(more.pop("from_us", None), more.pop("to_us", None))
     return run(spark, Params(look(str(root), span), WINDOW_US, **more))
 
 

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from addressing.topology.loader import load_topology
-from linklogs.packing import pack
+from linklogs.job_archive import pack
 from mesh.commands.cli import cli
 from mesh.reports.cheapest_paths import cheapest_paths
 from mesh.terminal.exit_codes import ExitCode

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from linklogs.compacting import compact
-from linklogs.holding import held
-from linklogs.moments import Span
-from linklogs.reading import look
+from linklogs.compaction import compact
+from linklogs.file_holds import held
+from linklogs.input_logs import look
+from linklogs.moments import TimeSpan
 from linklogs.replay.run import Params, run
 from mesh_tests.installed import require
 from mesh_tests.link_logs import connection, delivery, link, node, write
@@ -42,12 +42,12 @@ def messages(spark: SparkSession, params: Params) -> int:
 def test_files_that_are_merged_after_they_were_found_count_once(spark: SparkSession, tmp_path: Path) -> None:
     many_files(tmp_path)
     with held(str(tmp_path)):
-        params = Params(look(str(tmp_path), Span()), WINDOW_US)
+        params = Params(look(str(tmp_path), TimeSpan()), WINDOW_US)
         report = compact(tmp_path, LATER)
         assert (report.files_after, report.put_off, report.findings) == (FILES + 1, FILES, ())
         assert messages(spark, params) == 10 * FILES
     assert compact(tmp_path, LATER).files_after == 1
-    assert messages(spark, Params(look(str(tmp_path), Span()), WINDOW_US)) == 10 * FILES
+    assert messages(spark, Params(look(str(tmp_path), TimeSpan()), WINDOW_US)) == 10 * FILES
 
 
 def test_no_file_goes_while_a_report_reads(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from linklogs.finding import NoLogs
+from linklogs.input_logs import files, look
 from linklogs.job import main
-from linklogs.moments import Span
-from linklogs.reading import files, look
+from linklogs.log_search import NoLogs
+from linklogs.moments import TimeSpan
 from linklogs.replay.run import Params, Tables, run
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.installed import require
@@ -32,7 +32,7 @@ def mounted(spark: SparkSession, directory: Path) -> str:
 
 
 def elsewhere(spark: SparkSession, path: str, **span: int) -> Tables:
-    return run(spark, Params(look(path, Span(**span)), WINDOW_US))
+    return run(spark, Params(look(path, TimeSpan(**span)), WINDOW_US))
 
 
 def test_a_path_that_only_spark_reads_has_the_same_files_and_the_same_totals(
@@ -41,7 +41,7 @@ def test_a_path_that_only_spark_reads_has_the_same_files_and_the_same_totals(
     line(tmp_path)
     path = mounted(spark, tmp_path)
     wanted, found = (
-        {(row.node, row.path.removeprefix(each)) for row in files(spark, look(each, Span())).collect()}
+        {(row.node, row.path.removeprefix(each)) for row in files(spark, look(each, TimeSpan())).collect()}
         for each in (str(tmp_path), path)
     )
     assert found == wanted

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from linklogs import on_cluster
-from linklogs.on_cluster import is_cluster, submitted_session
+from linklogs import cluster_settings
+from linklogs.cluster_settings import is_cluster, submitted_session
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 ZONE = "spark.sql.session.timeZone"
@@ -23,7 +23,7 @@ def test_what_a_session_was_given_stays_but_for_what_records_are_read_with(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = {ADAPTIVE: "true", "spark.sql.parquet.mergeSchema": "true", "spark.ui.port": "1"}
-    monkeypatch.setattr(on_cluster, "ALWAYS", {**on_cluster.ALWAYS, **new})
+    monkeypatch.setattr(cluster_settings, "ALWAYS", {**cluster_settings.ALWAYS, **new})
     spark.conf.set(ZONE, "Europe/Zurich")
     try:
         submitted_session()

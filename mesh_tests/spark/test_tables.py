@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from linklogs.replay import planned
-from linklogs.writing import ordered
+from linklogs.replay import report_tables
+from linklogs.table_files import ordered
 from mesh_tests.link_logs import RUN, START_US, S, connection, delivery, link, node, write
 from mesh_tests.spark.reports import PRODUCER, at, only, report, rows
 
@@ -182,7 +182,7 @@ def test_noteworthy_deliveries_say_where_they_came_from(spark: SparkSession, tmp
 def test_of_noteworthy_deliveries_the_latest_are_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planned, "MOST_NOTEWORTHY", 2)
+    monkeypatch.setattr(report_tables, "MOST_NOTEWORTHY", 2)
     odd = [delivery(second, 1, 2, outcome="rejected") for second in (1, 11, 11, 21)]
     write(tmp_path, "r1", [*PRODUCER, *odd])
     table = report(spark, tmp_path).by_name["noteworthy"]

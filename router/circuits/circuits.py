@@ -14,7 +14,7 @@ from router.circuits.neighbor import NeighborConnection
 from router.circuits.spec import BY_CONTROL, CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
-from router.timers import Patience
+from router.timers import RetryDelay
 from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
 from wire.terminus import DistributionMode, source, target
@@ -30,7 +30,7 @@ class Circuits:
         router_id: str,
         instance: int,
         neighbor: Callable[[str], NeighborConnection | None],
-        patience: Patience,
+        patience: RetryDelay,
         copies: Copies,
         recorder: Recorder,
     ) -> None:
@@ -126,7 +126,7 @@ class Transit:
         self._is_answered = False
         self._count = count
 
-    def tie(self, priority: int, patience: Patience | None, copies: Copies | None, recorder: Recorder) -> None:
+    def tie(self, priority: int, patience: RetryDelay | None, copies: Copies | None, recorder: Recorder) -> None:
         """Tie both links with a relay. ``copies``: None for a link route."""
         self._count(1)
         is_transit = copies is not None
@@ -168,7 +168,7 @@ class Transit:
             other.detach(error)
 
 
-def route_patience(near: Link, patience: Patience) -> Patience | None:
+def route_patience(near: Link, patience: RetryDelay) -> RetryDelay | None:
     """Return the patience of a link route for a consumer at ``near``: a queue's deliveries may go to another
     consumer.
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from router.circuits.announced_specs import ANNOUNCED, AnnouncedCircuits
 from router.circuits.spec import BY_CONTROL, CIRCUIT
 from router.connections.peers import ROLE, ROUTER_ROLE, RouterConnection, SessionPool
-from router.connections.unstitched import Unstitched
+from router.connections.unstitched import UnstitchedOwner
 from router.routing.fields import ControlMessageError
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint
@@ -125,7 +125,7 @@ class NeighborConnection(RouterConnection):
         return encoded
 
 
-class ControlSender(Unstitched):
+class ControlSender(UnstitchedOwner):
     """Owner of our control link: pre-settled messages, queued while the neighbor grants no credit."""
 
     def __init__(self, link: OutgoingLink, on_up: Callable[[], None]) -> None:
@@ -156,7 +156,7 @@ class ControlSender(Unstitched):
         self.is_up = False
 
 
-class ControlReceiver(Unstitched):
+class ControlReceiver(UnstitchedOwner):
     """Owner of the neighbor's control link."""
 
     def __init__(self, link: IncomingLink, on_control: Callable[[str, Mapping[str, Any]], None]) -> None:

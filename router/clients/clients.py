@@ -11,8 +11,8 @@ from addressing.book import AddressBook, AddressPolicy
 from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
 from recording.records import Recorder
-from router.addresses import Addresses
-from router.clients.connection_limits import Crowding
+from router.addresses import RouterAddresses
+from router.clients.connection_limits import ConnectionLimits
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
 from router.connections.peers import RouterConnection
 from router.events import AttachRefused, LinkEnded
@@ -20,9 +20,9 @@ from router.forwarding.address import AddressGroup
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
-from router.routes.link_routes import IngressRoute, RouteRequest, RouteWays
+from router.routes.link_routes import IngressRoute, RoutePaths, RouteRequest
 from router.settings import ListenerSettings
-from router.timers import Patience, Timers
+from router.timers import RetryDelay, Timers
 from wire import routed_name
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
@@ -42,13 +42,13 @@ class ClientServices:
     instance: int
     book: AddressBook
     permissions: Permissions
-    addresses: Addresses
-    ways: RouteWays
+    addresses: RouterAddresses
+    ways: RoutePaths
     timers: Timers
     subscription_broker: str | None
     """The broker that is searched for a durable subscription named without an address."""
     new_token: Callable[[], str]
-    crowding: Crowding
+    crowding: ConnectionLimits
     sole_connections: SoleConnections
     recorder: Recorder
     emit: Emit
@@ -62,7 +62,7 @@ class ClientConnection(RouterConnection):
         self._services = services
         self._link_capacity = listener.link_capacity
         self._max_message_bytes = listener.max_message_bytes
-        self._patience = Patience(services.timers, listener.sender_stall_timeout_s)
+        self._patience = RetryDelay(services.timers, listener.sender_stall_timeout_s)
         self._routes: set[IngressRoute] = set()
         self._dynamic: set[str] = set()
         self._is_counted = False

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from wire.errors import AmqpError
 
 
-class Crowding:
+class ConnectionLimits:
     """``most_of`` returns the limit of a user, 0 for no limit; user None stands for all clients without a user name.
 
     Always: ``_counts`` counts the connections that entered and have not left.

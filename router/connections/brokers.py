@@ -42,7 +42,7 @@ class BrokerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSnapshot:
+class BrokerConnectionSnapshot:
     broker: str
     is_up: bool
     container_id: str | None
@@ -50,7 +50,7 @@ class BrokerSnapshot:
     routes: int
 
 
-class Site:
+class BrokerSite:
     """One broker as seen from this router."""
 
     def __init__(self, settings: BrokerSettings, owner: Brokers, timers: Timers, commands: list[Command]) -> None:
@@ -104,7 +104,7 @@ class Brokers:
         self.commands: list[Command] = [
             OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
         ]
-        self._sites = {name: Site(each, self, timers, self.commands) for name, each in settings.items()}
+        self._sites = {name: BrokerSite(each, self, timers, self.commands) for name, each in settings.items()}
 
     def is_up(self, broker: str) -> bool:
         site = self._sites.get(broker)
@@ -187,17 +187,17 @@ class Brokers:
         broker, client = parse_connector(connector)
         self._sites[broker].on_connect_failed(client, reason)
 
-    def on_up(self, site: Site, container_id: str) -> None:
+    def on_up(self, site: BrokerSite, container_id: str) -> None:
         self._emit(BrokerUp(site.settings.name, container_id))
         self._on_change(site.settings.name)
 
-    def on_down(self, site: Site, reason: str) -> None:
+    def on_down(self, site: BrokerSite, reason: str) -> None:
         self._emit(BrokerDown(site.settings.name, reason))
         self._on_change(site.settings.name)
 
-    def snapshot(self) -> tuple[BrokerSnapshot, ...]:
+    def snapshot(self) -> tuple[BrokerConnectionSnapshot, ...]:
         return tuple(
-            BrokerSnapshot(
+            BrokerConnectionSnapshot(
                 broker=name,
                 is_up=self.is_up(name),
                 container_id=_container(site.base),

@@ -7,7 +7,7 @@ from wire.errors import AmqpError
 from wire.link import Link
 
 
-class Unstitched:
+class UnstitchedOwner:
     """Owner of a link that has no deliveries, or none yet."""
 
     def on_delivery(self, link: Link, delivery: Pointer) -> None: ...

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from router.circuits.circuits import Circuits
 from router.circuits.spec import CircuitKind, CircuitSpec
 from router.distribution.better_paths import BetterPaths
-from router.distribution.entries import Entry
-from router.distribution.reach import Reach
+from router.distribution.entries import AddressEntry
+from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
@@ -24,7 +24,7 @@ from wire.errors import AmqpError
 class AddressCircuits:
     def __init__(
         self,
-        reach: Reach,
+        reach: AddressReach,
         circuits: Circuits,
         upkeep: Upkeep,
         timers: Timers,
@@ -35,10 +35,10 @@ class AddressCircuits:
         self._upkeep = upkeep
         self.better = BetterPaths(reach.routing, timers, upkeep, look_again, self._open_shared)
 
-    def _open_shared(self, entry: Entry, path: Path) -> Taker | None:
+    def _open_shared(self, entry: AddressEntry, path: Path) -> Taker | None:
         return self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: AddressEntry) -> None:
         """Open the missing circuits; retire circuits whose egress no longer has takers."""
         has_producer = entry.has_producer
         wanted = self._reach.ways(entry) if has_producer else {}
@@ -66,7 +66,7 @@ class AddressCircuits:
             elif self._upkeep.may_try(entry, egress, path):
                 self._add(entry, egress, path)
 
-    def _look_at_left(self, entry: Entry, wanted: dict[str, Path]) -> None:
+    def _look_at_left(self, entry: AddressEntry, wanted: dict[str, Path]) -> None:
         """Give up order behind replaced circuits: an egress without takers may never grant credit for the barrier."""
         if not entry.ends.left:
             return
@@ -76,13 +76,13 @@ class AddressCircuits:
                 del entry.ends.left[taker]
                 entry.group.give_up_order_behind(taker)
 
-    def _idle(self, entry: Entry, wanted: dict[str, Path]) -> dict[str, Path]:
+    def _idle(self, entry: AddressEntry, wanted: dict[str, Path]) -> dict[str, Path]:
         """Return the egresses of idle circuits, and the paths to these egresses."""
         circuits = entry.ends.circuits.items()
         egresses = [egress for egress, taker in circuits if egress not in wanted and not taker.is_closing]
         return {egress: path for egress in egresses if (path := self._reach.path(egress)) is not None}
 
-    def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
+    def _add(self, entry: AddressEntry, egress: str, path: tuple[str, ...]) -> None:
         taker = self.better.take(entry, egress) or self._open_shared(entry, path)
         if taker is None:
             self._upkeep.on_refused(entry, egress, None, path)
@@ -90,7 +90,7 @@ class AddressCircuits:
         entry.ends.circuits[egress] = taker
         entry.group.add_taker(taker)
 
-    def open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
+    def open(self, entry: AddressEntry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
         """Return a circuit without inlets yet; None when its first hop is gone."""
         group = entry.group
         spec = CircuitSpec(
@@ -113,7 +113,7 @@ class AddressCircuits:
         link.open()
         return taker
 
-    def stream(self, entry: Entry, circuit: Taker, inlet: Inlet) -> Taker | None:
+    def stream(self, entry: AddressEntry, circuit: Taker, inlet: Inlet) -> Taker | None:
         """Return the streaming circuit of ``inlet`` towards the egress of ``circuit``, opened when first asked for."""
         egress = next((name for name, taker in entry.ends.circuits.items() if taker is circuit), None)
         if egress is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from router.distribution.entries import Better, Entry
+from router.distribution.entries import AddressEntry, BetterPath
 from router.distribution.upkeep import Upkeep
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Taker
@@ -29,7 +29,7 @@ class BetterPaths:
         timers: Timers,
         upkeep: Upkeep,
         look_again: Callable[[AddressGroup], None],
-        open_circuit: Callable[[Entry, Path], Taker | None],
+        open_circuit: Callable[[AddressEntry, Path], Taker | None],
     ) -> None:
         self._routing = routing
         self._timers = timers
@@ -37,7 +37,7 @@ class BetterPaths:
         self._look_again = look_again
         self._open = open_circuit
 
-    def look(self, entry: Entry, egress: str, circuit: Taker, path: Path) -> None:
+    def look(self, entry: AddressEntry, egress: str, circuit: Taker, path: Path) -> None:
         """``path`` is now the cheapest path to the egress of ``circuit``: start or stop a replacement."""
         assert circuit.path is not None
         circuit.cost = self._routing.cost_along(circuit.path) or circuit.cost
@@ -46,13 +46,13 @@ class BetterPaths:
             self._forget(entry, egress)
         elif better is None or better.path != path:
             self._forget(entry, egress)
-            entry.ends.better[egress] = Better(path, self._timers.now)
+            entry.ends.better[egress] = BetterPath(path, self._timers.now)
             group = entry.group
             self._timers.after(STABLE_S, lambda: self._look_again(group))
         elif better.circuit is None and self._is_due(better) and self._upkeep.may_try(entry, egress, path):
             better.circuit = self._open(entry, path)
 
-    def _is_due(self, better: Better) -> bool:
+    def _is_due(self, better: BetterPath) -> bool:
         return self._timers.now >= better.since_s + STABLE_S
 
     def _is_cheaper(self, path: Path, circuit: Taker) -> bool:
@@ -61,21 +61,21 @@ class BetterPaths:
         now, then = self._routing.cost_along(circuit.path), self._routing.cost_along(path)
         return now is not None and then is not None and then < now
 
-    def _forget(self, entry: Entry, egress: str) -> None:
+    def _forget(self, entry: AddressEntry, egress: str) -> None:
         better = entry.ends.better.pop(egress, None)
         if better is not None and better.circuit is not None:
             better.circuit.on_left(True, None)
 
-    def take(self, entry: Entry, egress: str) -> Taker | None:
+    def take(self, entry: AddressEntry, egress: str) -> Taker | None:
         """Return the replacement for a lost circuit, if ready; its deliveries need not wait for earlier ones."""
         better = entry.ends.better.pop(egress, None)
         return better.circuit if better is not None else None
 
-    def forget_all_but(self, entry: Entry, egresses: dict[str, Path]) -> None:
+    def forget_all_but(self, entry: AddressEntry, egresses: dict[str, Path]) -> None:
         for egress in [egress for egress in entry.ends.better if egress not in egresses]:
             self._forget(entry, egress)
 
-    def on_up(self, entry: Entry, taker: Taker) -> None:
+    def on_up(self, entry: AddressEntry, taker: Taker) -> None:
         """A replacement circuit is up: put it in place of the old circuit, if the replacement is still wanted."""
         egress = taker.egress
         better = entry.ends.better.get(egress) if egress is not None else None

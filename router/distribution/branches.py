@@ -11,8 +11,8 @@ from itertools import product
 
 from router.circuits.circuits import Circuits
 from router.circuits.spec import CircuitKind, CircuitSpec, Tree, path_lost, tree_of
-from router.distribution.entries import Entry
-from router.distribution.reach import Reach
+from router.distribution.entries import AddressEntry
+from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
@@ -25,7 +25,7 @@ NEWS_S = 0.5
 
 
 class Branches:
-    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep, timers: Timers) -> None:
+    def __init__(self, reach: AddressReach, circuits: Circuits, upkeep: Upkeep, timers: Timers) -> None:
         self._reach = reach
         self._circuits = circuits
         self._upkeep = upkeep
@@ -33,11 +33,11 @@ class Branches:
         self._upstreams: dict[Inlet, CircuitSpec] = {}
 
     # The tree of this ingress
-    def lacks_some(self, entry: Entry) -> bool:
+    def lacks_some(self, entry: AddressEntry) -> bool:
         """True if the entry has no branch of some kind yet."""
         return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: AddressEntry) -> None:
         """Make the branches match the present tree."""
         group = entry.group
         assert isinstance(group, Multicast)
@@ -46,7 +46,7 @@ class Branches:
         group.begin_change()
         group.end_change(is_complete=self._settle_own(entry))
 
-    def _settle_own(self, entry: Entry) -> bool:
+    def _settle_own(self, entry: AddressEntry) -> bool:
         """False when a branch was refused a moment ago, or when the takers elsewhere are not known yet."""
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
@@ -71,11 +71,11 @@ class Branches:
             self._upkeep.on_refused(entry, hop, None, wanted[hop])
         return self._reach.is_known(entry) and all(key in entry.ends.branches for key in keys)
 
-    def _is_spent(self, entry: Entry, hop: str, tree: Tree, taker: Taker) -> bool:
+    def _is_spent(self, entry: AddressEntry, hop: str, tree: Tree, taker: Taker) -> bool:
         """The branch leads nowhere although its tree is unchanged; deliveries wait as long as the branch stays."""
         return taker.is_spent and self._upkeep.may_try(entry, hop, tree)
 
-    def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> set[str]:
+    def _drop_others(self, entry: AddressEntry, wanted: dict[str, Tree]) -> set[str]:
         """Retire or leave outdated branches; return the hops that need a new branch with the same tree."""
         branches = entry.ends.branches
         spent = {key for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
@@ -89,20 +89,20 @@ class Branches:
                     entry.group.give_up_order_behind(taker)
         return {hop for hop, _ in spent} & wanted.keys()
 
-    def _leave(self, entry: Entry, taker: Taker, hop: str, tree: Tree) -> None:
+    def _leave(self, entry: AddressEntry, taker: Taker, hop: str, tree: Tree) -> None:
         """Leave the branch: deliveries over its replacements go behind the deliveries that the branch holds."""
         entry.ends.left[taker] = (hop, tree)
         entry.group.leave_taker(taker)
         self._upkeep.leave(entry, taker)
 
-    def _look_at_left(self, entry: Entry) -> None:
+    def _look_at_left(self, entry: AddressEntry) -> None:
         """A left branch without takers may never get credit for a barrier: give up order behind the branch."""
         for taker, (hop, tree) in list(entry.ends.left.items()):
             if not self._leads_to_some(entry, hop, tree):
                 del entry.ends.left[taker]
                 entry.group.give_up_order_behind(taker)
 
-    def _leads_to_some(self, entry: Entry, hop: str, tree: Tree) -> bool:
+    def _leads_to_some(self, entry: AddressEntry, hop: str, tree: Tree) -> bool:
         """True if the tree still reaches takers, which could get later deliveries over another branch first."""
         return not self._reach.takers(entry).isdisjoint(self._in_reach(self._reach.router_id, {hop: tree}))
 
@@ -113,7 +113,7 @@ class Branches:
                 yield onward
                 yield from self._in_reach(onward, branch)
 
-    def _add(self, entry: Entry, hop: str, kind: CircuitKind, tree: Tree) -> None:
+    def _add(self, entry: AddressEntry, hop: str, kind: CircuitKind, tree: Tree) -> None:
         branch = self._open(entry.group, kind, hop, tree, self._reach.router_id, None)
         if branch is None:
             self._upkeep.on_refused(entry, hop, None, tree)
@@ -150,7 +150,7 @@ class Branches:
         group.add_taker(taker)
         return taker
 
-    def streams(self, entry: Entry, inlet: Inlet) -> list[Taker]:
+    def streams(self, entry: AddressEntry, inlet: Inlet) -> list[Taker]:
         """Return branches for the large deliveries of ``inlet``: a stream beside each shared branch."""
         shared = [(hop, branch) for (hop, _), branch in entry.ends.branches.items()]
         trees = {hop: tree for hop, (tree, taker) in shared if not inlet.shuns or taker.edge != inlet.shuns}
@@ -173,7 +173,7 @@ class Branches:
             else:
                 self._on_cut(group, upstream)
 
-    def _settle_edges(self, entry: Entry) -> None:
+    def _settle_edges(self, entry: AddressEntry) -> None:
         """Feed deliveries from the trees of other ingresses to the edge routers here that take the address."""
         takers = [taker for taker in entry.group.takers if taker.edge and taker.upstream is not None]
         edges = self._edges_behind(entry)
@@ -189,10 +189,10 @@ class Branches:
                 if (inlet, number) not in have and self._upkeep.may_try(entry, edge, {}):
                     self._open(entry.group, spec.kind, edge, {}, spec.ingress, inlet)
 
-    def _edges_behind(self, entry: Entry) -> dict[int, str]:
+    def _edges_behind(self, entry: AddressEntry) -> dict[int, str]:
         return {self._reach.edge_number(edge): edge for edge in sorted(self._reach.behind(entry))}
 
-    def on_lost(self, entry: Entry, group: AddressGroup, branch: Taker, error: AmqpError) -> None:
+    def on_lost(self, entry: AddressEntry, group: AddressGroup, branch: Taker, error: AmqpError) -> None:
         """A branch that was passed on broke."""
         edge = self._edges_behind(entry).get(branch.edge)
         if edge is not None and branch.upstream is not None:
@@ -216,7 +216,7 @@ class Branches:
         else:
             self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, count))
 
-    def _look_behind(self, entry: Entry) -> None:
+    def _look_behind(self, entry: AddressEntry) -> None:
         """Mark passed-on branches without takers: their ingress closes them once their deliveries are done."""
         passed_on = [taker for taker in entry.group.takers if taker.behind is not None]
         takers = self._reach.takers(entry) if passed_on else frozenset()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from addressing.book import AddressPolicy
 from router.connections.brokers import Brokers
-from router.distribution.entries import Entry
-from router.distribution.reach import Reach
+from router.distribution.entries import AddressEntry
+from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
@@ -15,7 +15,7 @@ from wire.errors import AmqpError
 
 
 class BrokerLinks:
-    def __init__(self, reach: Reach, brokers: Brokers, upkeep: Upkeep, link_capacity: int) -> None:
+    def __init__(self, reach: AddressReach, brokers: Brokers, upkeep: Upkeep, link_capacity: int) -> None:
         self._reach = reach
         self._brokers = brokers
         self._upkeep = upkeep
@@ -24,17 +24,17 @@ class BrokerLinks:
     def is_up(self, broker: str) -> bool:
         return self._brokers.is_up(broker)
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: AddressEntry) -> None:
         """Phase 0 sends to the brokers; phase 1 receives the messages of a sharded queue."""
         if entry.group.phase == 0:
             self._settle_takers(entry)
         elif entry.policy.is_sharded:
             self._settle_inlets(entry)
 
-    def _may_attach(self, entry: Entry, broker: str) -> bool:
+    def _may_attach(self, entry: AddressEntry, broker: str) -> bool:
         return self.is_up(broker) and self._upkeep.may_try(entry, broker)
 
-    def _settle_takers(self, entry: Entry) -> None:
+    def _settle_takers(self, entry: AddressEntry) -> None:
         group = entry.group
         for broker in entry.policy.brokers:
             taker = entry.ends.broker_takers.get(broker)
@@ -43,7 +43,7 @@ class BrokerLinks:
             elif taker is not None:
                 self._upkeep.keep(entry, taker, is_needed=bool(group.inlets))
 
-    def _add_taker(self, entry: Entry, broker: str) -> None:
+    def _add_taker(self, entry: AddressEntry, broker: str) -> None:
         try:
             name, user = entry.policy.at_broker(broker), entry.group.maker
             link = self._brokers.sender(broker, name, entry.policy.kind, user=user)
@@ -54,7 +54,7 @@ class BrokerLinks:
         link.open()
         entry.group.add_taker(taker)
 
-    def _add_inlet(self, entry: Entry, broker: str) -> None:
+    def _add_inlet(self, entry: AddressEntry, broker: str) -> None:
         try:
             name, user = entry.policy.at_broker(broker), entry.group.maker
             link = self._brokers.receiver(broker, name, entry.policy.kind, user=user)
@@ -65,7 +65,7 @@ class BrokerLinks:
         link.open()
         entry.group.add_inlet(inlet)
 
-    def _settle_inlets(self, entry: Entry) -> None:
+    def _settle_inlets(self, entry: AddressEntry) -> None:
         group = entry.group
         is_needed = bool(group.takers) or self._reach.is_taken(entry)
         for broker in entry.policy.brokers:
@@ -76,7 +76,7 @@ class BrokerLinks:
                 del entry.ends.broker_inlets[broker]
                 inlet.on_left(True, None)
 
-    def are_open(self, entry: Entry) -> bool:
+    def are_open(self, entry: AddressEntry) -> bool:
         """True if the link from each shard at a connected broker is open, apart from brokers that refused the link."""
         inlets = entry.ends.broker_inlets
         return all(
@@ -87,7 +87,7 @@ class BrokerLinks:
     # Links for large deliveries
     def stream(
         self,
-        entry: Entry,
+        entry: AddressEntry,
         queue: AddressPolicy,
         shared: Taker,
         inlet: Inlet,
@@ -128,7 +128,7 @@ class BrokerLinks:
         taker.link.open()
         return taker
 
-    def open_feed(self, entry: Entry, queue: AddressPolicy, broker: str) -> Inlet | None:
+    def open_feed(self, entry: AddressEntry, queue: AddressPolicy, broker: str) -> Inlet | None:
         """Open a link from the queue; None while the queue cannot be reached."""
         if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
             return None
@@ -141,7 +141,7 @@ class BrokerLinks:
         link.open()
         return feed
 
-    def on_feed_lost(self, entry: Entry, broker: str, error: AmqpError) -> None:
+    def on_feed_lost(self, entry: AddressEntry, broker: str, error: AmqpError) -> None:
         self._upkeep.on_refused(entry, _feed(broker), error)
 
 

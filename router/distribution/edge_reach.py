@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from addressing.book import AddressPolicy
 from router.connections.brokers import Brokers
-from router.distribution.entries import Entry
-from router.distribution.reach import Reach
-from router.routing.messages import Level
+from router.distribution.entries import AddressEntry
+from router.distribution.reach import AddressReach
+from router.routing.messages import ReachLevel
 from router.routing.uplinks import Uplinks
 
 
-class EdgeReach(Reach):
+class EdgeReach(AddressReach):
     """``ask(key, is_wanted)`` starts or ends a question to the uplink."""
 
     is_edge = True
@@ -35,40 +35,40 @@ class EdgeReach(Reach):
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
         return 1 if policy.fallback else phase
 
-    def told_key(self, entry: Entry) -> str:
+    def told_key(self, entry: AddressEntry) -> str:
         return entry.policy.key(0).text if entry.policy.fallback else entry.key
 
-    def is_told(self, entry: Entry) -> bool:
+    def is_told(self, entry: AddressEntry) -> bool:
         return not entry.policy.kind.is_stored or entry.group.phase == 1
 
     def may_fall_back(self, policy: AddressPolicy) -> bool:
         return False
 
     # Asking
-    def follow(self, entry: Entry) -> None:
+    def follow(self, entry: AddressEntry) -> None:
         key = entry.key
         if key not in self._asked and entry.has_producer:
             self._asked.add(key)
             self._ask(key, True)
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: AddressEntry) -> None:
         key = entry.key
         if key in self._asked:
             self._asked.remove(key)
             self._ask(key, False)
 
     # Answers
-    def takers(self, entry: Entry) -> frozenset[str]:
+    def takers(self, entry: AddressEntry) -> frozenset[str]:
         return self.routing.routers_with(entry.key)
 
-    def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
+    def ways(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         return self.cheapest(self.takers(entry))
 
-    def is_known(self, entry: Entry) -> bool:
+    def is_known(self, entry: AddressEntry) -> bool:
         return self._uplinks.active is None or self._uplinks.level(entry.key) is not None
 
-    def is_announced(self, entry: Entry) -> bool:
-        return self._uplinks.level(entry.key) is not Level.NONE
+    def is_announced(self, entry: AddressEntry) -> bool:
+        return self._uplinks.level(entry.key) is not ReachLevel.NONE
 
     def keeper_of(self, broker: str) -> str | None:
         return None

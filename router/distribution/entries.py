@@ -26,7 +26,7 @@ class Refusal:
 
 
 @dataclass(slots=True, eq=False)
-class Better:
+class BetterPath:
     """A cheaper path than the circuit's; ``circuit`` is a circuit over that path, not yet in use."""
 
     path: Path
@@ -35,11 +35,11 @@ class Better:
 
 
 @dataclass(slots=True, eq=False)
-class Ends:
+class EntryEnds:
     """The ends made for an entry, by the names of the routers or brokers at the other side."""
 
     circuits: dict[str, Taker] = field(default_factory=dict)
-    better: dict[str, Better] = field(default_factory=dict)
+    better: dict[str, BetterPath] = field(default_factory=dict)
     """Egress -> the better path that may replace the circuit's."""
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
     left: dict[Taker, tuple[str, Tree]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Ends:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class AddressEntry:
     """A group with the ends made for it. The ends of clients are not listed.
 
     ``ends`` are created on first use: a router may know a hundred thousand addresses with consumers only here.
@@ -94,13 +94,13 @@ class Entry:
     group: AddressGroup
     key: str = field(init=False)
     """The routing key for takers of the group."""
-    _ends: Ends | None = None
+    _ends: EntryEnds | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None
     had_taker: bool = False
     is_producer_advertised: bool = False
     joiners: dict[Joiner, None] | None = None
-    """Consumers of a multicast whose attach is not answered yet (`router.distribution.joining`)."""
+    """Consumers of a multicast whose attach is not answered yet (`router.distribution.attach_waits`)."""
     withdrawn_s: float = -math.inf
     """Time at which this router last withdrew its consumers of the multicast."""
 
@@ -113,9 +113,9 @@ class Entry:
         return any(not inlet.is_circuit for inlet in self.group.inlets)
 
     @property
-    def ends(self) -> Ends:
+    def ends(self) -> EntryEnds:
         if self._ends is None:
-            self._ends = Ends()
+            self._ends = EntryEnds()
         return self._ends
 
     @property

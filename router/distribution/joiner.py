@@ -1,16 +1,16 @@
-"""A consumer of a multicast whose attach is not answered yet (`router.distribution.joining`)."""
+"""A consumer of a multicast whose attach is not answered yet (`router.distribution.attach_waits`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from router.connections.unstitched import Unstitched
+from router.connections.unstitched import UnstitchedOwner
 from router.timers import Timer
 from wire.errors import AmqpError
 from wire.link import OutgoingLink
 
 
-class Joiner(Unstitched):
+class Joiner(UnstitchedOwner):
     """Owner of a consumer's link until the attach is answered. ``leave(joiner)``: the client left before."""
 
     def __init__(self, link: OutgoingLink, leave: Callable[[Joiner], None]) -> None:

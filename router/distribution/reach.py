@@ -9,9 +9,9 @@ from addressing.address import is_open, router_of
 from addressing.book import AddressPolicy
 from addressing.keys import broker_key, edge_key
 from router.connections.brokers import Brokers
-from router.distribution.entries import Entry
-from router.routing.edges import Edges
-from router.routing.messages import Level
+from router.distribution.entries import AddressEntry
+from router.routing.edges import EdgeRouters
+from router.routing.messages import ReachLevel
 from router.routing.plane import Plane
 
 MAX_CIRCUITS = 8
@@ -23,7 +23,7 @@ def fallback_phase(queue: AddressPolicy, broker: str) -> int:
     return FALLBACK_PHASE + queue.brokers.index(broker)
 
 
-class Reach:
+class AddressReach:
     """Link state in terms of addresses. ``known_edges``: the edge routers of the mesh."""
 
     is_edge = False
@@ -33,7 +33,7 @@ class Reach:
         router_id: str,
         routing: Plane,
         brokers: Brokers,
-        edges: Edges | None = None,
+        edges: EdgeRouters | None = None,
         known_edges: frozenset[str] = frozenset(),
     ) -> None:
         self.router_id = router_id
@@ -51,11 +51,11 @@ class Reach:
         """Return the phase of the group for circuits that arrive with ``phase``."""
         return phase
 
-    def told_key(self, entry: Entry) -> str:
+    def told_key(self, entry: AddressEntry) -> str:
         """Return the key by which other routers know of takers here."""
         return entry.key
 
-    def is_told(self, entry: Entry) -> bool:
+    def is_told(self, entry: AddressEntry) -> bool:
         """True if other routers know of takers here only from an advertised key."""
         policy, phase = entry.policy, entry.group.phase
         ends_at_brokers = policy.ends_at_brokers(phase) or phase >= FALLBACK_PHASE
@@ -67,18 +67,18 @@ class Reach:
         """True if this router, as an ingress, decides on the fallback."""
         return bool(policy.fallback)
 
-    def follow(self, entry: Entry) -> None:
+    def follow(self, entry: AddressEntry) -> None:
         """The takers elsewhere may matter for this entry; an interior router knows them without asking."""
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: AddressEntry) -> None:
         """The takers elsewhere no longer matter for this entry."""
 
     # Edge routers whose active uplink is this router
-    def behind(self, entry: Entry) -> frozenset[str]:
+    def behind(self, entry: AddressEntry) -> frozenset[str]:
         """Return the edge routers that take the entry's address."""
         return self._edges.taking(entry.key) if self._edges is not None else frozenset()
 
-    def ways_behind(self, entry: Entry) -> dict[str, tuple[str, ...]]:
+    def ways_behind(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         return {edge: (self.router_id, edge) for edge in sorted(self.behind(entry))}
 
     def edge_number(self, router: str) -> int:
@@ -93,20 +93,20 @@ class Reach:
     def path(self, router: str) -> tuple[str, ...] | None:
         return (self.router_id, router) if self.edge_number(router) else self.routing.path(router)
 
-    def level(self, entry: Entry, edge: str) -> Level:
+    def level(self, entry: AddressEntry, edge: str) -> ReachLevel:
         """Return the answer for ``edge``, which asked: whether takers other than the edge itself exist."""
         # With a fallback, deliveries may return to the edge they came from: see `EdgeReach.consumer_phase`.
         others = self.behind(entry) - (frozenset() if entry.policy.fallback else {edge})
         is_kept = entry.group.phase == 0 and any(self._brokers.is_up(broker) for broker in entry.policy.brokers)
         if others or is_kept or self._has_local(entry) or self.cheapest(self.takers(entry)):
-            return Level.TAKEN
-        return Level.ANNOUNCED if self.is_announced(entry) else Level.NONE
+            return ReachLevel.TAKEN
+        return ReachLevel.ANNOUNCED if self.is_announced(entry) else ReachLevel.NONE
 
     @staticmethod
-    def _has_local(entry: Entry) -> bool:
+    def _has_local(entry: AddressEntry) -> bool:
         return any(taker.cost == 0 and not taker.is_closing for taker in entry.group.takers)
 
-    def takers(self, entry: Entry) -> frozenset[str]:
+    def takers(self, entry: AddressEntry) -> frozenset[str]:
         """Return the routers to which a circuit of this address could go, whether reachable or not."""
         policy, phase = entry.policy, entry.group.phase
         owner = router_of(policy.address)
@@ -126,7 +126,7 @@ class Reach:
         """True if another router advertises consumers of an open dynamic address."""
         return is_open(policy.address) and bool(self.routing.routers_with(policy.key(0).text) - {self.router_id})
 
-    def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
+    def ways(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         """Return the routers that circuits of this address should go to, with the paths.
 
         Only one path is used to each broker, or the deliveries of one producer would arrive in any order: directly if
@@ -141,16 +141,16 @@ class Reach:
                 ways |= self.cheapest(self.routing.routers_with(broker_key(broker)), most=1)
         return ways
 
-    def is_taken(self, entry: Entry) -> bool:
+    def is_taken(self, entry: AddressEntry) -> bool:
         """True if the address has takers here or at a router in reach."""
         is_local = any(taker.cost == 0 for taker in entry.group.takers)
         return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
-    def is_known(self, entry: Entry) -> bool:
+    def is_known(self, entry: AddressEntry) -> bool:
         """True once the takers elsewhere are known; at an edge router the answer takes a moment."""
         return True
 
-    def is_announced(self, entry: Entry) -> bool:
+    def is_announced(self, entry: AddressEntry) -> bool:
         takers = self.takers(entry)
         owner = router_of(entry.policy.address)
         if self.behind(entry):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from router.circuits.spec import NO_TAKER, PATH_LOST, Tree
-from router.distribution.entries import Entry, Refusal
+from router.distribution.entries import AddressEntry, Refusal
 from router.events import CircuitRefused
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Taker
@@ -30,11 +30,13 @@ class Upkeep:
         self._emit = emit
 
     # Retrying
-    def may_try(self, entry: Entry, name: str, path: Path | Tree | None = None) -> bool:
+    def may_try(self, entry: AddressEntry, name: str, path: Path | Tree | None = None) -> bool:
         refusal = entry.ends.refusals.get(name)
         return refusal is None or refusal.until_s <= self._timers.now or refusal.path != path
 
-    def on_refused(self, entry: Entry, name: str, error: AmqpError | None, path: Path | Tree | None = None) -> None:
+    def on_refused(
+        self, entry: AddressEntry, name: str, error: AmqpError | None, path: Path | Tree | None = None
+    ) -> None:
         """An end was refused or lost, or could not be made: no retry over ``path`` for a while."""
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
@@ -44,14 +46,14 @@ class Upkeep:
             self._emit(CircuitRefused(group.address, name, error.condition, error.description))
 
     # Closing
-    def retire(self, entry: Entry, taker: Taker, *, at_once: bool) -> None:
+    def retire(self, entry: AddressEntry, taker: Taker, *, at_once: bool) -> None:
         """Close an unneeded circuit: at once when its egress has no takers, else if still unneeded after IDLE_S."""
         if at_once or taker.is_closing:
             self.keep(entry, taker, is_needed=False)
         elif entry.idle_timer is None:
             entry.idle_timer = self._timers.after(IDLE_S, lambda: self._on_idle(entry))
 
-    def _on_idle(self, entry: Entry) -> None:
+    def _on_idle(self, entry: AddressEntry) -> None:
         entry.idle_timer = None
         if entry.has_producer:
             return
@@ -60,7 +62,7 @@ class Upkeep:
             if not (taker.edge and entry.group.inlets):
                 self.keep(entry, taker, is_needed=False)
 
-    def keep(self, entry: Entry, taker: Taker, *, is_needed: bool) -> None:
+    def keep(self, entry: AddressEntry, taker: Taker, *, is_needed: bool) -> None:
         """Close the taker as soon as nothing is outstanding on it; keep the taker if it is needed again before."""
         if taker.is_closing != is_needed:
             return
@@ -71,16 +73,16 @@ class Upkeep:
             taker.go_on()
             self._look_again(entry.group)
 
-    def leave(self, entry: Entry, taker: Taker) -> None:
+    def leave(self, entry: AddressEntry, taker: Taker) -> None:
         """Send nothing more to the taker; close it when all its deliveries were passed on."""
         self._timers.after(_MOST_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
 
     @staticmethod
-    def _has_passed_on(entry: Entry, taker: Taker) -> bool:
+    def _has_passed_on(entry: AddressEntry, taker: Taker) -> bool:
         """For a replaced taker pre-settled deliveries count too; for any other taker these are not waited for."""
         return not taker.is_left or entry.group.has_passed_on(taker)
 
-    def _close_if_idle(self, entry: Entry, taker: Taker, again_s: float = _LOOK_AGAIN_S) -> None:
+    def _close_if_idle(self, entry: AddressEntry, taker: Taker, again_s: float = _LOOK_AGAIN_S) -> None:
         if not taker.is_closing:
             return
         if taker.unsettled_count or not self._has_passed_on(entry, taker):

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from addressing.keys import fallback_keys
-from router.fallback.context import Backed, Ways
-from router.fallback.queue_share import Keeper
+from router.fallback.context import FallbackContext, FallbackServices
+from router.fallback.queue_share import QueueShare
 from router.forwarding.ends import Inlet, Taker
 from wire.errors import AmqpError
 
@@ -19,10 +19,12 @@ class Advertise(Protocol):
     def __call__(self, key: str, is_there: bool, *, at_once: bool = False) -> None: ...
 
 
-class Keeping:
+class ShareAnnouncements:
     """``on_change()`` is called when the announcements changed."""
 
-    def __init__(self, backed: Backed, ways: Ways, advertise: Advertise, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, backed: FallbackContext, ways: FallbackServices, advertise: Advertise, on_change: Callable[[], None]
+    ) -> None:
         self._backed = backed
         self._reach = ways.reach
         self._links = ways.links
@@ -30,7 +32,7 @@ class Keeping:
         self._path_wait_s = ways.path_wait_s
         self._advertise = advertise
         self._on_change = on_change
-        self._keepers: dict[str, Keeper] = {}
+        self._keepers: dict[str, QueueShare] = {}
         self._said = (False, False)
         self._doubt_until = 0.0
 
@@ -39,7 +41,7 @@ class Keeping:
         """True if this router is, or may become, a keeper."""
         return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
 
-    def keeper(self, broker: str) -> Keeper | None:
+    def keeper(self, broker: str) -> QueueShare | None:
         return self._keepers.get(broker)
 
     # State
@@ -98,13 +100,13 @@ class Keeping:
         else:
             keeper.is_leaving = True
 
-    def _make(self, broker: str) -> Keeper:
+    def _make(self, broker: str) -> QueueShare:
         def open_feed() -> Inlet | None:
             return self._links.open_feed(self._backed.entry, self._backed.queue, broker)
 
-        return Keeper(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
+        return QueueShare(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
 
-    def _forget(self, broker: str, keeper: Keeper) -> None:
+    def _forget(self, broker: str, keeper: QueueShare) -> None:
         """The broker is gone, and all links to the broker with it."""
         del self._keepers[broker]
         if keeper.holds:

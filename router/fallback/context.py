@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from addressing.book import AddressPolicy
 from router.distribution.address_circuits import AddressCircuits
 from router.distribution.broker_links import BrokerLinks
-from router.distribution.entries import Entry
-from router.distribution.reach import Reach
+from router.distribution.entries import AddressEntry
+from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
 from router.forwarding.fallback import AnycastWithFallback
 from router.timers import Timers
 
 
 @dataclass(frozen=True, slots=True)
-class Backed:
+class FallbackContext:
     """An address with a fallback queue. ``group`` is the group of ``entry``, here by its exact type."""
 
-    entry: Entry
+    entry: AddressEntry
     group: AnycastWithFallback
     queue: AddressPolicy
 
@@ -28,10 +28,10 @@ class Backed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class FallbackServices:
     """The paths from this router to takers and to queues."""
 
-    reach: Reach
+    reach: AddressReach
     circuits: AddressCircuits
     links: BrokerLinks
     upkeep: Upkeep

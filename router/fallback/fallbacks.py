@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from addressing.book import AddressBook, AddressPolicy
 from router.circuits.spec import path_lost
-from router.distribution.entries import Entry
+from router.distribution.entries import AddressEntry
 from router.distribution.reach import FALLBACK_PHASE
 from router.events import FallbackBegan, FallbackEnded
-from router.fallback.announcements import Advertise, Keeping
-from router.fallback.context import Backed, Ways
+from router.fallback.announcements import Advertise, ShareAnnouncements
+from router.fallback.context import FallbackContext, FallbackServices
 from router.fallback.producers import Fallback
-from router.fallback.queue_share import Keeper
+from router.fallback.queue_share import QueueShare
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from wire.errors import AmqpError
@@ -22,7 +22,7 @@ from wire.log import Emit
 class Fallbacks:
     """Always: ``_by_address`` has the fallback of every entry that was equipped with a fallback and not dropped."""
 
-    def __init__(self, book: AddressBook, ways: Ways, advertise: Advertise, emit: Emit) -> None:
+    def __init__(self, book: AddressBook, ways: FallbackServices, advertise: Advertise, emit: Emit) -> None:
         self._book = book
         self._ways = ways
         self._advertise = advertise
@@ -56,10 +56,10 @@ class Fallbacks:
         return queue
 
     # The fallback of an address
-    def equip(self, entry: Entry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
+    def equip(self, entry: AddressEntry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
         """Let the group of a new entry fall back."""
-        backed = Backed(entry, group, self._queue(entry.policy))
-        keeping = Keeping(backed, self._ways, self._advertise, look_again)
+        backed = FallbackContext(entry, group, self._queue(entry.policy))
+        keeping = ShareAnnouncements(backed, self._ways, self._advertise, look_again)
 
         def tell(has_begun: bool) -> None:
             self._tell(backed, has_begun)
@@ -71,13 +71,13 @@ class Fallbacks:
         fallback = self._by_address.get(group.address)
         return fallback is not None and fallback.on_despair(group)
 
-    def _tell(self, backed: Backed, has_begun: bool) -> None:
+    def _tell(self, backed: FallbackContext, has_begun: bool) -> None:
         if has_begun != (backed.address in self._begun):
             self._begun ^= {backed.address}
             kind = FallbackBegan if has_begun else FallbackEnded
             self._emit(kind(backed.address, backed.queue.address))
 
-    def stream(self, entry: Entry, taker: Taker, inlet: Inlet) -> Taker | None:
+    def stream(self, entry: AddressEntry, taker: Taker, inlet: Inlet) -> Taker | None:
         """Return the taker for large deliveries beside ``taker``, which leads to the fallback or the address."""
         fallback = self._of(entry)
         if fallback is not None and fallback.is_to_queue(taker):
@@ -91,32 +91,32 @@ class Fallbacks:
             return None
         return self._ways.links.stream(entry, self._queue(entry.policy), taker, inlet, found[1].add_sender)
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: AddressEntry) -> None:
         fallback = self._of(entry)
         if fallback is not None:
             fallback.settle()
         elif entry.group.phase >= FALLBACK_PHASE:
             self._settle_phase(entry)
 
-    def _of(self, entry: Entry) -> Fallback | None:
+    def _of(self, entry: AddressEntry) -> Fallback | None:
         return self._by_address.get(entry.policy.address) if entry.group.phase == 0 else None
 
-    def is_keeping(self, entry: Entry) -> bool:
+    def is_keeping(self, entry: AddressEntry) -> bool:
         """True if this router is, or may become, a keeper for the entry, or still announces messages as one."""
         fallback = self._of(entry)
         return fallback is not None and (fallback.keeping.is_hosting or fallback.keeping.holds)
 
-    def on_end_lost(self, entry: Entry, end: Inlet | Taker, error: AmqpError | None) -> None:
+    def on_end_lost(self, entry: AddressEntry, end: Inlet | Taker, error: AmqpError | None) -> None:
         fallback = self._by_address.get(entry.policy.address)
         if fallback is not None:
             fallback.on_lost(end, error)
 
-    def drop(self, entry: Entry) -> None:
+    def drop(self, entry: AddressEntry) -> None:
         if entry.group.phase == 0:
             self._by_address.pop(entry.policy.address, None)
 
     # Circuits that lead to a queue: the phases of a keeper
-    def _keeper(self, policy: AddressPolicy, phase: int) -> tuple[str, Keeper] | None:
+    def _keeper(self, policy: AddressPolicy, phase: int) -> tuple[str, QueueShare] | None:
         fallback = self._by_address.get(policy.address)
         share = phase - FALLBACK_PHASE
         if fallback is None or not 0 <= share < len(fallback.queue.brokers):
@@ -132,7 +132,7 @@ class Fallbacks:
                 f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address!r}"
             )
 
-    def _settle_phase(self, entry: Entry) -> None:
+    def _settle_phase(self, entry: AddressEntry) -> None:
         """Send the deliveries of arriving circuits on to the queue."""
         found = self._keeper(entry.policy, entry.group.phase)
         taker = next(iter(entry.ends.broker_takers.values()), None)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from addressing.keys import fallback_keys
-from router.fallback.announcements import Keeping
-from router.fallback.context import Backed, Ways
-from router.fallback.queue_path import FallbackWay
+from router.fallback.announcements import ShareAnnouncements
+from router.fallback.context import FallbackContext, FallbackServices
+from router.fallback.queue_path import QueuePath
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from wire.errors import AmqpError
@@ -23,15 +23,15 @@ class Fallback:
 
     def __init__(
         self,
-        backed: Backed,
-        ways: Ways,
-        keeping: Keeping,
+        backed: FallbackContext,
+        ways: FallbackServices,
+        keeping: ShareAnnouncements,
         look_again: Callable[[], None],
         tell: Callable[[bool], None],
     ) -> None:
         self.queue = backed.queue
         self.keeping = keeping
-        self.way = FallbackWay(backed, ways, keeping)
+        self.way = QueuePath(backed, ways, keeping)
         self._backed = backed
         self._group = backed.group
         self._reach = ways.reach

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from router.circuits.spec import CircuitKind
 from router.distribution.reach import fallback_phase
-from router.fallback.announcements import Keeping
-from router.fallback.context import Backed, Ways
+from router.fallback.announcements import ShareAnnouncements
+from router.fallback.context import FallbackContext, FallbackServices
 from router.fallback.queue_share import unsettled_to
 from router.forwarding.ends import Inlet, Taker
 from router.routing.spf import Path
@@ -21,7 +21,7 @@ _LOOK_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class QueueTarget:
     broker: str
     keeper: str
 
@@ -29,17 +29,17 @@ class Target:
         return f"{self.broker} over {self.keeper}"
 
 
-class FallbackWay:
+class QueuePath:
     """Always: ``group.fallback`` is None, or leads to ``_target``."""
 
-    def __init__(self, backed: Backed, ways: Ways, keeping: Keeping) -> None:
+    def __init__(self, backed: FallbackContext, ways: FallbackServices, keeping: ShareAnnouncements) -> None:
         self._entry = backed.entry
         self._group = backed.group
         self._queue = backed.queue
         self._ways = ways
         self._keeping = keeping
-        self._found: Target | None = None
-        self._target: Target | None = None
+        self._found: QueueTarget | None = None
+        self._target: QueueTarget | None = None
         self._taker: Taker | None = None
         self._streams: dict[Inlet, Taker] = {}
 
@@ -49,11 +49,11 @@ class FallbackWay:
         before, self._found = self._found, self._first_in_reach()
         return self._found != before
 
-    def _first_in_reach(self) -> Target | None:
+    def _first_in_reach(self) -> QueueTarget | None:
         for broker in self._queue.brokers:
             keeper = self._ways.reach.keeper_of(broker)
             if keeper is not None:
-                return Target(broker, keeper)
+                return QueueTarget(broker, keeper)
         return None
 
     @property
@@ -75,7 +75,7 @@ class FallbackWay:
             self._group.set_fallback(self._taker, self._target != wanted)
             self._close_if_idle(self._taker)
 
-    def _open(self, target: Target) -> None:
+    def _open(self, target: QueueTarget) -> None:
         taker = self._open_link(target) if target.keeper == self._ways.reach.router_id else self._open_circuit(target)
         if taker is None:
             self._ways.upkeep.on_refused(self._entry, str(target), None, self._path_to(target))
@@ -83,12 +83,12 @@ class FallbackWay:
         self._target, self._taker = target, taker
         self._group.set_fallback(taker, False)
 
-    def _path_to(self, target: Target) -> Path | None:
+    def _path_to(self, target: QueueTarget) -> Path | None:
         """Return the path of a circuit to ``target``; None where this router has a link of its own."""
         reach = self._ways.reach
         return None if target.keeper == reach.router_id else reach.routing.path(target.keeper)
 
-    def _open_link(self, target: Target) -> Taker | None:
+    def _open_link(self, target: QueueTarget) -> Taker | None:
         keeper = self._keeping.keeper(target.broker)
         if keeper is None:
             return None
@@ -97,7 +97,7 @@ class FallbackWay:
             keeper.add_sender(taker)
         return taker
 
-    def _open_circuit(self, target: Target, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
+    def _open_circuit(self, target: QueueTarget, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
         path = self._path_to(target)
         phase = fallback_phase(self._queue, target.broker)
         return self._ways.circuits.open(self._entry, kind, path, phase) if path is not None else None
@@ -112,7 +112,7 @@ class FallbackWay:
                 self._streams[inlet] = taker
         return taker if taker is not None and taker.can_take else None
 
-    def _open_stream(self, target: Target) -> Taker | None:
+    def _open_stream(self, target: QueueTarget) -> Taker | None:
         if target.keeper != self._ways.reach.router_id:
             taker = self._open_circuit(target, CircuitKind.STREAM)
             if taker is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from router.fallback.queue_survey import Finding, Survey, Traffic
+from router.fallback.queue_survey import QueueSurvey, QueueTraffic, SurveyResult
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from router.timers import Timer, Timers
@@ -28,7 +28,7 @@ HOLD_AGAIN_S = 5.0
 MOST_HOLD_AGAIN_S = 60.0
 
 
-class Keeper:
+class QueueShare:
     """``tell()`` is called when ``holds`` or ``asks_to_hold_on`` changed, and returns only when the announcement is
     on its way to the other routers. ``open_feed()`` returns a link from the queue, or None when a link cannot be made
     now.
@@ -52,7 +52,7 @@ class Keeper:
         self._tell = tell
         self._timers = timers
         self._path_wait_s = path_wait_s
-        self._survey = Survey()
+        self._survey = QueueSurvey()
         self._sent = 0
         self._look_timer: Timer | None = None
         self._hold_until = 0.0
@@ -186,19 +186,19 @@ class Keeper:
         self._group.top_up(feed)
         self._conclude(finding)
 
-    def _conclude(self, finding: Finding) -> None:
-        if finding is Finding.EMPTY:
+    def _conclude(self, finding: SurveyResult) -> None:
+        if finding is SurveyResult.EMPTY:
             self._let_go()
-        elif finding is Finding.QUIET:
+        elif finding is SurveyResult.QUIET:
             self._ask()
-        elif finding is Finding.BUSY and not self.asks_to_hold_on and self._timers.now >= self._hold_again_at:
+        elif finding is SurveyResult.BUSY and not self.asks_to_hold_on and self._timers.now >= self._hold_again_at:
             self._ask_to_hold_on(True)
 
-    def _traffic(self) -> Traffic:
+    def _traffic(self) -> QueueTraffic:
         feed = self.feed
         assert feed is not None
         under_way = feed.unsettled_count + sum(unsettled_to(taker) for taker in self.senders)
-        return Traffic(feed.deliveries_in, self._sent, under_way)
+        return QueueTraffic(feed.deliveries_in, self._sent, under_way)
 
 
 def unsettled_to(taker: Taker) -> int:

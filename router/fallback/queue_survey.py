@@ -14,7 +14,7 @@ from enum import Enum
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class QueueTraffic:
     """Totals of deliveries from the queue and to the queue, and the number of both that are not settled."""
 
     came: int
@@ -22,37 +22,37 @@ class Traffic:
     under_way: int
 
 
-class Finding(Enum):
+class SurveyResult(Enum):
     UNKNOWN = "there may be more"
     BUSY = "there is no more, but something is under way"
     QUIET = "nothing there and nothing under way, once"
     EMPTY = "twice: it is known"
 
 
-class Survey:
+class QueueSurvey:
     """Always: ``is_asking`` is True between ``ask`` and ``answer``."""
 
     def __init__(self) -> None:
-        self._begun = Traffic(0, 0, 0)
-        self._quiet: Traffic | None = None
+        self._begun = QueueTraffic(0, 0, 0)
+        self._quiet: QueueTraffic | None = None
         self.is_asking = False
 
-    def ask(self, traffic: Traffic) -> None:
+    def ask(self, traffic: QueueTraffic) -> None:
         """A drain was requested."""
         self._begun, self.is_asking = traffic, True
 
-    def answer(self, traffic: Traffic, *, is_dry: bool) -> Finding:
+    def answer(self, traffic: QueueTraffic, *, is_dry: bool) -> SurveyResult:
         """The drain was answered; ``is_dry``: the answer gave credit back."""
         self.is_asking = False
         before, self._quiet = self._quiet, None
         if not is_dry:
-            return Finding.UNKNOWN
+            return SurveyResult.UNKNOWN
         if traffic != self._begun or traffic.under_way:
-            return Finding.BUSY
+            return SurveyResult.BUSY
         if before == traffic:
-            return Finding.EMPTY
+            return SurveyResult.EMPTY
         self._quiet = traffic
-        return Finding.QUIET
+        return SurveyResult.QUIET
 
     def give_up(self) -> None:
         """The link is gone: the drain will not be answered."""

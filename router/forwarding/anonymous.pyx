@@ -15,8 +15,8 @@ from router.forwarding.address cimport AddressGroup
 from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
-from router.forwarding.head cimport Returned, insert_returned, release, returned_at
-from router.forwarding.stalls cimport Part, Stalls
+from router.forwarding.head cimport ReturnMark, insert_returned, release, returned_at
+from router.forwarding.stalls cimport SharedCreditInlet, Stalls
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
@@ -35,7 +35,7 @@ cdef enum:
     LONG_SPELLING_BYTES = 1024
 
 
-cdef class AnonymousInlet(Part):
+cdef class AnonymousInlet(SharedCreditInlet):
     """One anonymous sender's inlet for one address: messages already read, the last perhaps not to its end."""
 
     cdef AnonymousProducer producer
@@ -89,11 +89,11 @@ cdef class AnonymousInlet(Part):
         self.producer.outstanding += 1
         return 0
 
-    cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1:
+    cdef int take_back(self, pn_delivery_t *delivery, bytes message, ReturnMark mark, Copies budget) except -1:
         self.producer.outstanding += 1
         return insert_returned(self.held, delivery, message, mark)
 
-    cdef Returned returned_head(self):
+    cdef ReturnMark returned_head(self):
         return returned_at(self.held)
 
     cdef int head_level(self) except -1:

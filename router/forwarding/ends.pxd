@@ -1,4 +1,4 @@
-from router.forwarding.head cimport Head
+from router.forwarding.head cimport InletHead
 from wire.core cimport DeliveryOwner, OutgoingCore, Waiter
 from wire.drought cimport Drought
 from wire.proton cimport pn_delivery_t
@@ -75,7 +75,7 @@ cdef class Carrier(Waiter):
     cdef int on_taker_lost(self, bint is_unwritten) except -1
 
 
-cdef class Inlet(Head):
+cdef class Inlet(InletHead):
     cdef readonly Group group
     cdef readonly int limit
     # Average size of the last few deliveries.

@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from router.forwarding.guard cimport Guard
-from router.forwarding.head cimport Head, is_recalled
+from router.forwarding.head cimport InletHead, is_recalled
 from router.forwarding.tags cimport TAG_BYTES, producers_of, write_tag
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
@@ -218,7 +218,7 @@ cdef class Carrier(Waiter):
         return 0
 
 
-cdef class Inlet(Head):
+cdef class Inlet(InletHead):
     """An incoming link in a group.
 
     Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``.

@@ -1,6 +1,6 @@
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Inlet, Taker
-from router.forwarding.homing cimport Homing
+from router.forwarding.pending_returns cimport PendingReturns
 from router.forwarding.move cimport Move
 
 
@@ -13,7 +13,7 @@ cdef class AnycastWithFallback(Anycast):
     cdef dict behind
     cdef bint gives_back
     cdef object gathering
-    cdef Homing homing
+    cdef PendingReturns homing
 
     cdef bint has_direct(self) noexcept
     cdef bint has_taker(self) noexcept

@@ -2,7 +2,7 @@
 
 While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. To keep order,
 an inlet changes between takers and queue only when none of its deliveries is outstanding. Deliveries that the last
-taker did not get come home first (`router.forwarding.homing`). Decisions are made in `router.fallback.producers`.
+taker did not get come home first (`router.forwarding.pending_returns`). Decisions are made in `router.fallback.producers`.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.copies cimport Copies
-from router.forwarding.homing cimport Homing
+from router.forwarding.pending_returns cimport PendingReturns
 from router.forwarding.move cimport Move
 from recording.records cimport Recorder
 
@@ -91,13 +91,13 @@ cdef class AnycastWithFallback(Anycast):
         """The last taker left: recall deliveries on their way to it before any delivery goes another way."""
         cdef Inlet inlet
         if self.homing is None:
-            self.homing = Homing(self.timers, self.settings.path_wait_s, self._on_home)
+            self.homing = PendingReturns(self.timers, self.settings.path_wait_s, self._on_home)
         for inlet in list(self.inlets):
             if not inlet.is_circuit and inlet not in self.behind:
                 self.homing.call(inlet)
 
     cdef bint is_called_home(self, Inlet inlet) except -1:
-        cdef Homing homing = self.homing
+        cdef PendingReturns homing = self.homing
         return homing is not None and homing.has(inlet)
 
     def add_feed(self, Inlet inlet, feeder):

@@ -4,7 +4,7 @@ from wire.proton cimport pn_delivery_t
 from recording.records cimport Recorder
 
 
-cdef class Copy(Carrier):
+cdef class FanCopy(Carrier):
     cdef Fan fan
     cdef bint has_left
     cdef bint is_done
@@ -45,7 +45,7 @@ cdef class Fan(Carrier):
     cdef unsigned long long counted_us
     cdef size_t size_bytes
 
-    cdef Copy blocked(self)
+    cdef FanCopy blocked(self)
     cdef int _begin(self, list takers) except -1
     cdef int _send(self, char *chunk, size_t size) except -1
     cdef int _wait_for(self, Taker taker, Inlet inlet) except -1
@@ -58,10 +58,10 @@ cdef class Fan(Carrier):
     cdef int keep(self, Copies copies) except -1
     cdef int forget_kept(self) except -1
     cdef bytes give_kept(self)
-    cdef int on_copy_done(self, Copy copy, size_t state, object outcome, bint is_unwritten) except -1
+    cdef int on_copy_done(self, FanCopy copy, size_t state, object outcome, bint is_unwritten) except -1
     cdef bint _goes_again(self) except -1
     cdef int _record(self, size_t outcome) except -1
-    cdef int _record_copy(self, Copy copy, size_t outcome) except -1
+    cdef int _record_copy(self, FanCopy copy, size_t outcome) except -1
     cdef int _settle_if_done(self) except -1
     cdef int _settle_incoming(self) except -1
 

@@ -34,7 +34,7 @@ cdef int rank_of(size_t state) noexcept:
 
 @cython.final
 @cython.no_gc
-cdef class Copy(Carrier):
+cdef class FanCopy(Carrier):
     """The outgoing delivery of a fan at one taker."""
 
     cdef int send(self, const char *chunk, size_t size) except -1:
@@ -150,12 +150,12 @@ cdef class Fan(Carrier):
 
     cdef int _begin(self, list takers) except -1:
         cdef Taker taker
-        cdef Copy copy
+        cdef FanCopy copy
         self.copies = []
         # Thousands of lists may exist for a while, in no cycle that outlives its ties: keep them from the collector.
         PyObject_GC_UnTrack(<void *>self.copies)
         for taker in takers:
-            copy = Copy.__new__(Copy)
+            copy = FanCopy.__new__(FanCopy)
             copy.fan = self
             copy.taker_number = taker.number
             copy.outgoing = taker.start()
@@ -194,15 +194,15 @@ cdef class Fan(Carrier):
         return True
 
     cdef bint goes_to(self, Taker taker) noexcept:
-        cdef Copy copy
+        cdef FanCopy copy
         for copy in self.copies:
             if not copy.is_done and copy.taker is taker:
                 return True
         return False
 
-    cdef Copy blocked(self):
+    cdef FanCopy blocked(self):
         """Return a copy without room now, or None."""
-        cdef Copy copy
+        cdef FanCopy copy
         for copy in self.copies:
             if copy.is_done:
                 continue
@@ -212,7 +212,7 @@ cdef class Fan(Carrier):
 
     cdef int advance(self) except -1:
         cdef Inlet inlet = self.inlet
-        cdef Copy blocked
+        cdef FanCopy blocked
         cdef ssize_t size
         if inlet is None or self.is_done:
             return True
@@ -243,7 +243,7 @@ cdef class Fan(Carrier):
 
     cdef bint read_rest(self) except -1:
         cdef Inlet inlet = self.inlet
-        cdef Copy blocked = self.blocked()
+        cdef FanCopy blocked = self.blocked()
         cdef Taker taker
         if self.is_read or self.is_done or blocked is None or self.prefix is not None:
             return False
@@ -269,7 +269,7 @@ cdef class Fan(Carrier):
         )
 
     cdef int _send(self, char *chunk, size_t size) except -1:
-        cdef Copy copy
+        cdef FanCopy copy
         if not self.size_bytes and not has_time_left(self.recorder, chunk, size, &self.counted_us):
             # The message has expired: the rest is read and discarded.
             self.was_passed_on = True
@@ -281,7 +281,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int _complete(self) except -1:
-        cdef Copy copy
+        cdef FanCopy copy
         cdef Inlet inlet = self.inlet
         cdef Group group = inlet.group
         cdef bint is_settled = pn.delivery_settled(self.incoming)
@@ -297,7 +297,7 @@ cdef class Fan(Carrier):
 
     cdef int _note_unheard(self) except -1:
         cdef Inlet inlet = self.inlet
-        cdef Copy copy
+        cdef FanCopy copy
         for copy in self.copies:
             if not copy.is_done:
                 inlet.on_unheard(copy.taker)
@@ -310,7 +310,7 @@ cdef class Fan(Carrier):
         return self._settle_if_done()
 
     cdef int _abort_copies(self) except -1:
-        cdef Copy copy
+        cdef FanCopy copy
         for copy in self.copies:
             if not copy.is_done:
                 copy.is_done = True
@@ -327,7 +327,7 @@ cdef class Fan(Carrier):
         self.is_done = True
         return 0 if self.is_read else inlet.pop()
 
-    cdef int on_copy_done(self, Copy copy, size_t state, object outcome, bint is_unwritten) except -1:
+    cdef int on_copy_done(self, FanCopy copy, size_t state, object outcome, bint is_unwritten) except -1:
         cdef int rank = rank_of(state)
         cdef Inlet inlet = self.inlet
         if copy.is_done:
@@ -352,7 +352,7 @@ cdef class Fan(Carrier):
         self.recorder.write(self.record_level, self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
         return 0
 
-    cdef int _record_copy(self, Copy copy, size_t outcome) except -1:
+    cdef int _record_copy(self, FanCopy copy, size_t outcome) except -1:
         self.recorder.write(
             self.record_level, self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY
         )

@@ -12,7 +12,7 @@ from wire.proton cimport pn
 from wire.annotations import merged, with_encoded
 from wire.delivery import remote_outcome, set_outcome
 from wire.header import with_header
-from wire.outcome import Kind, Outcome
+from wire.outcome import OutcomeCode, Outcome
 from wire.sections import scan
 
 
@@ -66,7 +66,7 @@ def _joined(before, outcome):
     if before is None:
         return outcome
     return Outcome(
-        Kind.MODIFIED,
+        OutcomeCode.MODIFIED,
         delivery_failed=before.delivery_failed or outcome.delivery_failed,
         undeliverable_here=outcome.undeliverable_here,
         annotations={**(before.annotations or {}), **(outcome.annotations or {})} or None,

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from router.timers import Patience
+from router.timers import RetryDelay
 from wire.errors import LinkError
 from wire.link import IncomingLink
 
@@ -10,6 +10,6 @@ class Guard:
         link: IncomingLink,
         max_message_bytes: int,
         tell: Callable[[LinkError], None],
-        patience: Patience | None = None,
+        patience: RetryDelay | None = None,
     ) -> None: ...
     def offence(self) -> LinkError | None: ...

@@ -9,14 +9,14 @@ cdef enum:
     WHOLE_BYTES = 4 * CHUNK_BYTES
 
 
-cdef class Returned:
+cdef class ReturnMark:
     """The mark of a returned delivery: its place among the inlet's, and until when it may return again."""
 
     cdef unsigned long long place
     cdef double until_s
 
 
-cdef class Head(DeliveryOwner):
+cdef class InletHead(DeliveryOwner):
     cdef readonly Recorder recorder
     cdef readonly unsigned int number
     # How much is recorded of the deliveries here (`recording.records`).
@@ -28,7 +28,7 @@ cdef class Head(DeliveryOwner):
     # The message at the head, read early to learn its level, and still current on the link.
     cdef bytes held_head
     cdef int held_level
-    # Messages before those on the link, read out of the engine whole: a deque of (delivery, bytes), with a `Returned`
+    # Messages before those on the link, read out of the engine whole: a deque of (delivery, bytes), with a `ReturnMark`
     # for a message that came back; None when empty.
     cdef object backlog
     cdef Copies budget
@@ -47,8 +47,8 @@ cdef class Head(DeliveryOwner):
     cdef bint _release_current(self) except -1
     cdef bytes read_rest(self, pn_delivery_t *delivery)
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
-    cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1
-    cdef Returned returned_head(self)
+    cdef int take_back(self, pn_delivery_t *delivery, bytes message, ReturnMark mark, Copies budget) except -1
+    cdef ReturnMark returned_head(self)
     cdef int head_level(self) except -1
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
@@ -62,8 +62,8 @@ cdef class Head(DeliveryOwner):
     cdef bint has_queued(self) noexcept
 
 
-cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, Returned mark) except -1
-cdef Returned returned_at(object queue)
+cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, ReturnMark mark) except -1
+cdef ReturnMark returned_at(object queue)
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept
 cdef bint is_let_down(pn_delivery_t *delivery) noexcept
-cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1
+cdef int release(InletHead head, pn_delivery_t *delivery, size_t size) except -1

@@ -20,7 +20,7 @@ from router.forwarding.words import UNWRITTEN
 from wire.delivery import set_outcome
 
 
-cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
+cdef int release(InletHead head, pn_delivery_t *delivery, size_t size) except -1:
     """Release a delivery that was never written to a taker: the sender may try again."""
     cdef size_t outcome = ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE
     head.recorder.write_untaken(head.record_level, head.number, size, outcome)
@@ -47,25 +47,25 @@ cdef bint is_let_down(pn_delivery_t *delivery) noexcept:
     return pn.delivery_remote_state(delivery) == MODIFIED_STATE and pn.delivery_settled(delivery)
 
 
-cdef class Returned:
+cdef class ReturnMark:
     """The mark of a delivery that came back."""
 
 
-cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, Returned mark) except -1:
+cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, ReturnMark mark) except -1:
     """Insert before all deliveries that never left, and behind older deliveries that came back."""
     cdef int index = len(queue)
-    while index and (len(queue[index - 1]) == 2 or (<Returned>queue[index - 1][2]).place > mark.place):
+    while index and (len(queue[index - 1]) == 2 or (<ReturnMark>queue[index - 1][2]).place > mark.place):
         index -= 1
     queue.insert(index, (<size_t>delivery, message, mark))
     return 0
 
 
-cdef Returned returned_at(object queue):
+cdef ReturnMark returned_at(object queue):
     """Return the mark of the first delivery; None if it never left."""
-    return <Returned>queue[0][2] if len(queue[0]) > 2 else None
+    return <ReturnMark>queue[0][2] if len(queue[0]) > 2 else None
 
 
-cdef class Head(DeliveryOwner):
+cdef class InletHead(DeliveryOwner):
     """The head of an inlet; the inlet knows whether its head is under way, and counts its deliveries."""
 
     cdef bint has_moving(self) noexcept:
@@ -183,14 +183,14 @@ cdef class Head(DeliveryOwner):
         """Put back the bytes of a head that were read and went nowhere."""
         raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
 
-    cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1:
+    cdef int take_back(self, pn_delivery_t *delivery, bytes message, ReturnMark mark, Copies budget) except -1:
         """Take back a delivery that left, and that no consumer has; the budget already counts ``message``."""
         if self.backlog is None:
             self.backlog = deque()
         self.budget = budget
         return insert_returned(self.backlog, delivery, message, mark)
 
-    cdef Returned returned_head(self):
+    cdef ReturnMark returned_head(self):
         """Return the mark of the head if it came back, else None."""
         return returned_at(self.backlog) if self.backlog is not None else None
 

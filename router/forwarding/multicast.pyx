@@ -6,11 +6,11 @@ grants.
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SETTLED_WAY, SHARED_WAY, Carrier, Inlet, Taker
-from router.forwarding.head cimport WHOLE_BYTES, Returned
-from router.forwarding.fan cimport Copy, Fan, start_fan
+from router.forwarding.head cimport WHOLE_BYTES, ReturnMark
+from router.forwarding.fan cimport FanCopy, Fan, start_fan
 from router.forwarding.move cimport too_large
 from router.forwarding.order cimport are_all_passed_on, has_only_barriers, may_take, note_under_way, start_barriers
-from router.forwarding.watch cimport Watch, end_watch, watch
+from router.forwarding.watch cimport TakerWatch, end_watch, watch
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn
 
@@ -182,7 +182,7 @@ cdef class Multicast(AddressGroup):
         return fan
 
     cdef Fan _start(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, bint may_go_again):
-        cdef Returned mark
+        cdef ReturnMark mark
         cdef bytes message
         cdef Fan fan
         if inlet.is_circuit or not may_go_again:
@@ -202,11 +202,11 @@ cdef class Multicast(AddressGroup):
     cdef bint take_back(self, Carrier carrier) except -1:
         cdef Fan fan = <Fan>carrier
         cdef Inlet inlet = fan.inlet
-        cdef Returned mark
+        cdef ReturnMark mark
         cdef pn_delivery_t *delivery = fan.incoming
         if self.is_dead or inlet.link.has_left or (fan.until_s and self.timers.now > fan.until_s):
             return False
-        mark = Returned.__new__(Returned)
+        mark = ReturnMark.__new__(ReturnMark)
         mark.place, mark.until_s = fan.place, fan.until_s or self.timers.now + self.hold_s
         budget = fan.budget
         inlet.drop(fan)
@@ -270,7 +270,7 @@ cdef class Multicast(AddressGroup):
         return 0
 
     def _on_skip_watch_end(self, Taker taker):
-        cdef Watch ended = taker.skip_watch
+        cdef TakerWatch ended = taker.skip_watch
         taker.skip_watch = None
         if taker not in self.takers or taker.can_take_now():
             return
@@ -282,10 +282,10 @@ cdef class Multicast(AddressGroup):
 
     cdef bint _waits_for_others(self, Taker taker) except -1:
         """True if the producer or another taker holds up the copy, so this taker is not to blame."""
-        cdef Copy copy
-        if not isinstance(taker.moving, Copy):
+        cdef FanCopy copy
+        if not isinstance(taker.moving, FanCopy):
             return False
-        copy = <Copy>taker.moving
+        copy = <FanCopy>taker.moving
         # A taker that took its credit back is to blame.
         return (copy.sent_bytes or taker.link.credit_now() > 0) and taker.link.is_writable_now()
 
@@ -299,7 +299,7 @@ cdef class Multicast(AddressGroup):
         """A started copy, and so all other copies, waits for room at this taker; or a barrier waits for its credit."""
         cdef double patience_s = self._patience_s(taker)
         cdef bint is_settled = taker.way == LEFT_WAY and has_only_barriers(taker)
-        if is_settled or (isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled()):
+        if is_settled or (isinstance(taker.moving, FanCopy) and (<FanCopy>taker.moving).is_settled()):
             patience_s = min(patience_s, _PRESETTLED_BLOCKED_S * (1 + taker.cost))
         return self._watch(taker, patience_s)
 
@@ -308,17 +308,17 @@ cdef class Multicast(AddressGroup):
         return 0
 
     def _on_stall_watch_end(self, Taker taker):
-        cdef Watch ended = taker.stall_watch
-        cdef Copy copy
+        cdef TakerWatch ended = taker.stall_watch
+        cdef FanCopy copy
         cdef bint was_settled = False
         taker.stall_watch = None
         if (taker not in self.takers and taker.way != LEFT_WAY) or taker.can_take_now():
             return
-        if isinstance(taker.moving, Copy):
+        if isinstance(taker.moving, FanCopy):
             if ended.has_moved() or self._waits_for_others(taker):
                 self.on_blocked(taker)
                 return
-            copy = <Copy>taker.moving
+            copy = <FanCopy>taker.moving
             was_settled = copy.is_settled()
             copy.give_up()
             taker.miss()

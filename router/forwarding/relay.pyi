@@ -4,7 +4,7 @@ from recording.records import Recorder
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.guard import Guard
-from router.timers import Patience
+from router.timers import RetryDelay
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 
@@ -16,7 +16,7 @@ class Relay(Group):
         on_left: Callable[[Link, bool, AmqpError | None], None],
         established: Callable[[Link], None],
         recorder: Recorder,
-        patience: Patience | None = None,
+        patience: RetryDelay | None = None,
         *,
         is_transit: bool = False,
         is_of_queue: bool = False,

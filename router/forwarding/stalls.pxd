@@ -1,7 +1,7 @@
 from router.forwarding.ends cimport Inlet
 
 
-cdef class Part(Inlet):
+cdef class SharedCreditInlet(Inlet):
     """One sender's inlet for one of its addresses."""
 
     cdef int give_back(self, int most) except -1
@@ -14,7 +14,7 @@ cdef class Stalls:
     cdef dict stalled
     cdef object timer
 
-    cdef int on_waiting(self, Part inlet) except -1
-    cdef bint has_enough(self, Part inlet) except -1
+    cdef int on_waiting(self, SharedCreditInlet inlet) except -1
+    cdef bint has_enough(self, SharedCreditInlet inlet) except -1
     cdef int stop(self) except -1
     cdef int _share(self) except -1

@@ -14,7 +14,7 @@ cdef enum:
     LOOKS = 4
 
 
-cdef class Part(Inlet):
+cdef class SharedCreditInlet(Inlet):
     cdef int give_back(self, int most) except -1:
         """Release waiting deliveries, but for ``most`` and the pre-settled ones; return their number."""
         raise NotImplementedError
@@ -31,13 +31,13 @@ cdef class Stalls:
         self.capacity, self.inlets = capacity, inlets
         self.seen, self.stalled = {}, {}
 
-    cdef int on_waiting(self, Part inlet) except -1:
+    cdef int on_waiting(self, SharedCreditInlet inlet) except -1:
         """A delivery waits because no taker has room for it."""
         if self.timer is None:
             self._look_again(inlet.group)
         return 0
 
-    cdef bint has_enough(self, Part inlet) except -1:
+    cdef bint has_enough(self, SharedCreditInlet inlet) except -1:
         """True if no more deliveries are to wait for this address."""
         if not self.stalled or self.stalled.get(inlet) != inlet.deliveries_in:
             return False
@@ -53,7 +53,7 @@ cdef class Stalls:
         self.timer = group.timers.after(group.settings.stall_timeout_s / LOOKS, lambda: self._look(group))
 
     def _look(self, AddressGroup group):
-        cdef Part inlet
+        cdef SharedCreditInlet inlet
         cdef double now = group.timers.now
         cdef double patience_s = group.settings.stall_timeout_s
         self.timer = None

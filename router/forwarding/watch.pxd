@@ -1,7 +1,7 @@
 from router.forwarding.ends cimport Taker
 
 
-cdef class Watch:
+cdef class TakerWatch:
     cdef Taker taker
     cdef object timer
     # Deliveries and bytes that had gone out to the taker when the watch began.
@@ -11,5 +11,5 @@ cdef class Watch:
     cdef bint has_moved(self) noexcept
 
 
-cdef Watch watch(Watch now, Taker taker, object timers, double patience_s, object on_end)
-cdef int end_watch(Watch now) except -1
+cdef TakerWatch watch(TakerWatch now, Taker taker, object timers, double patience_s, object on_end)
+cdef int end_watch(TakerWatch now) except -1

@@ -1,10 +1,10 @@
 """Timers for a multicast's takers: how much longer others wait for a taker, and whether it has moved meanwhile."""
 
 from router.forwarding.ends cimport Taker
-from router.forwarding.fan cimport Copy
+from router.forwarding.fan cimport FanCopy
 
 
-cdef class Watch:
+cdef class TakerWatch:
     """A watch runs out once; its callback decides whether to begin another."""
 
     cdef bint has_moved(self) noexcept:
@@ -13,17 +13,17 @@ cdef class Watch:
 
 
 cdef size_t _bytes_under_way(Taker taker) noexcept:
-    return (<Copy>taker.moving).sent_bytes if isinstance(taker.moving, Copy) else 0
+    return (<FanCopy>taker.moving).sent_bytes if isinstance(taker.moving, FanCopy) else 0
 
 
-cdef Watch watch(Watch now, Taker taker, object timers, double patience_s, object on_end):
+cdef TakerWatch watch(TakerWatch now, Taker taker, object timers, double patience_s, object on_end):
     """Return ``now`` if it ends soon enough, else a new watch that calls ``on_end(taker)`` after ``patience_s``."""
-    cdef Watch begun
+    cdef TakerWatch begun
     if now is not None:
         if now.timer.deadline <= timers.now + patience_s:
             return now
         now.timer.cancel()
-    begun = Watch.__new__(Watch)
+    begun = TakerWatch.__new__(TakerWatch)
     begun.taker = taker
     begun.deliveries_out = taker.deliveries_out
     begun.sent_bytes = _bytes_under_way(taker)
@@ -31,7 +31,7 @@ cdef Watch watch(Watch now, Taker taker, object timers, double patience_s, objec
     return begun
 
 
-cdef int end_watch(Watch now) except -1:
+cdef int end_watch(TakerWatch now) except -1:
     if now is not None:
         now.timer.cancel()
     return 0

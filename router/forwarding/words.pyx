@@ -5,18 +5,18 @@ These outcomes go as far as the ingress, which tells the producer in outcomes th
 
 from wire.annotations import OWN_PREFIX
 from wire.delivery import remote_outcome
-from wire.outcome import Kind, Outcome
+from wire.outcome import OutcomeCode, Outcome
 
 _UNWRITTEN = f"{OWN_PREFIX}unwritten"
 _LOST = f"{OWN_PREFIX}lost"
 _TOO_LARGE = f"{OWN_PREFIX}too-large"
 
-UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
+UNWRITTEN = Outcome(OutcomeCode.MODIFIED, annotations={_UNWRITTEN: True})
 """The delivery was written to no consumer. A consumer would say RELEASED."""
-LOST = Outcome(Kind.MODIFIED, delivery_failed=True, annotations={_LOST: True})
+LOST = Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={_LOST: True})
 """The taker was lost, a consumer or a path. A consumer that failed would say the same without the annotation."""
 
-TOO_LARGE = Outcome(Kind.MODIFIED, undeliverable_here=True, annotations={_TOO_LARGE: True})
+TOO_LARGE = Outcome(OutcomeCode.MODIFIED, undeliverable_here=True, annotations={_TOO_LARGE: True})
 """No consumer here takes a message of this size, and none was given it. A consumer elsewhere may."""
 
 

@@ -16,10 +16,10 @@ from router.circuits.spec import PATH_LOST, CircuitSpec, path_lost
 from router.connections.broker_connection import BrokerConnection
 from router.connections.brokers import Brokers
 from router.connections.route_connections import RouteClaim
-from router.connections.unstitched import Unstitched
+from router.connections.unstitched import UnstitchedOwner
 from router.events import BrokerLinkRefused
 from router.forwarding.relay import Relay
-from router.timers import Patience
+from router.timers import RetryDelay
 from wire.errors import AmqpError, ConnectionFault, FrameTooSmall, LinkError
 from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
@@ -54,7 +54,7 @@ class BrokerTerminus:
 class BrokerSide:
     """Attaches link routes at the brokers connected to this router."""
 
-    def __init__(self, brokers: Brokers, patience: Patience, emit: Emit, recorder: Recorder) -> None:
+    def __init__(self, brokers: Brokers, patience: RetryDelay, emit: Emit, recorder: Recorder) -> None:
         self.patience = patience
         self.recorder = recorder
         self._brokers = brokers
@@ -121,7 +121,7 @@ class BrokerSide:
             self._emit(BrokerLinkRefused(broker, client, address, error.condition, error.description))
 
 
-class EgressRoute(Unstitched):
+class EgressRoute(UnstitchedOwner):
     """The end of a link route whose client is at another router: a relay between the circuit and the broker."""
 
     def __init__(self, near: Link, spec: CircuitSpec, address: str | None, side: BrokerSide) -> None:

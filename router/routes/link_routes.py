@@ -17,7 +17,7 @@ from router.circuits.circuits import Circuits, in_and_out, route_patience
 from router.circuits.spec import PATH_LOST, CircuitKind, CircuitSpec
 from router.connections.brokers import Brokers
 from router.connections.route_connections import RouteClaim
-from router.connections.unstitched import Unstitched
+from router.connections.unstitched import UnstitchedOwner
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
@@ -62,14 +62,14 @@ class RouteRequest:
     """Set for a client that sends."""
 
 
-class IngressRoute(Unstitched):
+class IngressRoute(UnstitchedOwner):
     """A client's link, kept over changes of path. ``done(route)`` is called when the link has ended."""
 
     def __init__(
         self,
         near: IncomingLink | OutgoingLink,
         request: RouteRequest,
-        ways: RouteWays,
+        ways: RoutePaths,
         timers: Timers,
         done: Callable[[IngressRoute], None],
     ) -> None:
@@ -263,7 +263,7 @@ class IngressRoute(Unstitched):
         self._done(self)
 
 
-class RouteWays:
+class RoutePaths:
     """Finds the path to a broker: attached here, or behind the cheapest router that is connected to the broker."""
 
     def __init__(self, router_id: str, routing: Plane, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:

@@ -4,7 +4,7 @@ Sans-IO. Feed the core inputs and carry out the returned actions in order. ``now
 back.
 
 How state spreads: a router passes a changed LSU or MAU on to its other neighbors, at once if the change is a loss,
-else together with other changes (`flooding.py`, `advertising.py`). When a neighbor comes up, or its connection was
+else together with other changes (`flooding.py`, `advertisements.py`). When a neighbor comes up, or its connection was
 replaced (messages in flight are lost), this router sends an LSR and asks the neighbor for all newer state. Nothing is
 flooded to a neighbor before the neighbor's own LSR, because the answer to the LSR holds everything. The safety net is
 an RA with a checksum every ``ra_interval_s``.
@@ -25,7 +25,7 @@ from router.routing.actions import (
     RouterForgotten,
     SendControl,
 )
-from router.routing.advertising import Advertising
+from router.routing.advertisements import Advertisements
 from router.routing.database import Database
 from router.routing.events import ControlMessageRefused, DuplicateRouterId, RouterRestarted
 from router.routing.fields import ControlMessageError
@@ -69,7 +69,7 @@ class Routing:
         self._mobile = MobileAddresses()
         self._mobile.replace(MauAll(router_id, instance, 0, ()))
         self._database = Database(router_id, self._link_state, self._mobile)
-        self._advertising = Advertising(self._settings.mau_interval_s)
+        self._advertising = Advertisements(self._settings.mau_interval_s)
         self._flooding = Flooding(self._settings.lsu_interval_s)
         self._used: Mapping[str, int] = {}  # the connection on which each neighbor was last asked by LSR
         self._told: set[str] = set()  # neighbors whose LSR was answered; floods go to these neighbors only

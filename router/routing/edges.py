@@ -20,26 +20,26 @@ from router.routing.actions import (
 )
 from router.routing.events import ControlMessageRefused
 from router.routing.fields import ControlMessageError
-from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach, UnknownMessage, parse
+from router.routing.messages import Ask, Hello, MauAll, MauChanges, Reach, ReachLevel, UnknownMessage, parse
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 
 
 @dataclass(slots=True)
-class Edge:
+class EdgeRouter:
     """An active edge router. ``asks``: key -> the level last reported to the edge, None before the first report."""
 
     connection: int
     takes: frozenset[str] = frozenset()
-    asks: dict[str, Level | None] = field(default_factory=dict)
-    news: dict[str, Level] = field(default_factory=dict)
+    asks: dict[str, ReachLevel | None] = field(default_factory=dict)
+    news: dict[str, ReachLevel] = field(default_factory=dict)
 
 
-class Edges:
+class EdgeRouters:
     def __init__(self, router_id: str, instance: int, settings: RoutingSettings) -> None:
         self._router_id = router_id
         self._neighbors = Neighbors(router_id, instance, settings)
-        self._active: dict[str, Edge] = {}
+        self._active: dict[str, EdgeRouter] = {}
         self._taking: dict[str, set[str]] = {}
         self._asking: dict[str, set[str]] = {}
         self._ignoring: set[int] = set()
@@ -100,7 +100,7 @@ class Edges:
             case _:
                 return self._ignore(connection, f"unexpected {opcode} from an edge router")
 
-    def _known(self, edge: str, connection: int, opcode: str) -> Edge:
+    def _known(self, edge: str, connection: int, opcode: str) -> EdgeRouter:
         known = self._active.get(edge)
         if known is None or known.connection != connection:
             raise ControlMessageError(f"unexpected {opcode} before the MAU that makes this the active uplink")
@@ -123,7 +123,7 @@ class Edges:
             said = f"edge router {edge} has chosen another connection"
             actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
             actions += self._lose(known.connection, said)
-        self._active[edge] = Edge(connection)
+        self._active[edge] = EdgeRouter(connection)
         return [*actions, EdgeChanged(edge, True, frozenset())]
 
     def _lose(self, connection: int, reason: str) -> list[Action]:
@@ -152,7 +152,7 @@ class Edges:
                 _leave(self._taking, key, edge)
         return [EdgeChanged(edge, None, changed)] if changed else []
 
-    def _ask(self, edge: str, known: Edge, ask: Ask) -> list[Action]:
+    def _ask(self, edge: str, known: EdgeRouter, ask: Ask) -> list[Action]:
         removed = set(known.asks).difference(ask.added) if ask.is_all else set(ask.removed)
         for key in removed:
             known.asks.pop(key, None)
@@ -162,7 +162,7 @@ class Edges:
             self._asking.setdefault(key, set()).add(edge)
         return [EdgeChanged(edge, None, frozenset(removed.union(ask.added)))]
 
-    def note(self, edge: str, key: str, level: Level) -> Level | None:
+    def note(self, edge: str, key: str, level: ReachLevel) -> ReachLevel | None:
         """The level of ``key``, which ``edge`` asked for, is ``level`` now. Return the level reported before."""
         known = self._active[edge]
         before = known.asks.get(key)

@@ -192,7 +192,7 @@ class Mar:
         return Mar(text(body, "id"), text(body, "router"), number(body, "instance"), number(body, "have_seq"))
 
 
-class Level(StrEnum):
+class ReachLevel(StrEnum):
     """An interior router's answer about an address that an edge router asks for."""
 
     TAKEN = "taken"
@@ -226,15 +226,15 @@ class Ask:
 class Reach:
     opcode: ClassVar[str] = "REACH"
     id: str
-    levels: Mapping[str, Level]
+    levels: Mapping[str, ReachLevel]
 
     def to_map(self) -> Body:
-        by_level = {level: [key for key, each in self.levels.items() if each is level] for level in Level}
+        by_level = {level: [key for key, each in self.levels.items() if each is level] for level in ReachLevel}
         return {**_head(self.id), **{level.value: packed(keys) for level, keys in by_level.items() if keys}}
 
     @staticmethod
     def from_map(body: Body) -> Reach:
-        return Reach(text(body, "id"), {key: level for level in Level for key in texts(body, level.value)})
+        return Reach(text(body, "id"), {key: level for level in ReachLevel for key in texts(body, level.value)})
 
 
 Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar | Ask | Reach

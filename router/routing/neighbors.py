@@ -26,7 +26,7 @@ from router.routing.settings import RoutingSettings
 
 
 @dataclass(slots=True)
-class Connection:
+class Adjacency:
     own_cost: int
     heard_at: float
     remote_cost: int = 1
@@ -45,7 +45,7 @@ class Neighbors:
         self._instance = instance
         self._settings = settings
         self._meeting_s = max(settings.hello_max_age_s, settings.meeting_max_age_s)
-        self._connections: dict[int, Connection] = {}  # oldest first
+        self._connections: dict[int, Adjacency] = {}  # oldest first
         self._next_hello: float | None = None
         # No connection can expire earlier. Connections heard meanwhile expire later: `_expire` then computes the next
         # time.
@@ -64,7 +64,7 @@ class Neighbors:
     def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
         if cost < 1:
             raise ValueError(f"expected a cost of at least 1, got {cost}")
-        self._connections[connection] = Connection(cost, now)
+        self._connections[connection] = Adjacency(cost, now)
         if self._next_hello is None:
             self._next_hello = now + self._settings.hello_interval_s
         self._expect(now + self._meeting_s)
@@ -105,7 +105,7 @@ class Neighbors:
             self._choose()
         return actions
 
-    def _come_up(self, connection: int, known: Connection) -> list[Action]:
+    def _come_up(self, connection: int, known: Adjacency) -> list[Action]:
         assert known.router is not None
         known.is_up = True
         self._expect(known.heard_at + self._settings.hello_max_age_s)
@@ -153,10 +153,10 @@ class Neighbors:
         self._next_expiry = min(expiries, default=None)
         return actions
 
-    def _max_age_s(self, known: Connection) -> float:
+    def _max_age_s(self, known: Adjacency) -> float:
         return self._settings.hello_max_age_s if known.is_up else self._meeting_s
 
-    def _close_silent(self, connection: int, known: Connection, silent_s: float) -> list[Action]:
+    def _close_silent(self, connection: int, known: Adjacency, silent_s: float) -> list[Action]:
         said = f"silent for {silent_s:.2g} s (hello_max_age {self._max_age_s(known):g} s)"
         return [
             NeighborExpired(known.router, round(silent_s, 3)),

@@ -26,10 +26,10 @@ from router.routing.actions import (
     SendControl,
     TopologyChanged,
 )
-from router.routing.advertising import Advertising
+from router.routing.advertisements import Advertisements
 from router.routing.events import ControlMessageRefused, UplinkChosen
 from router.routing.fields import ControlMessageError
-from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach, UnknownMessage, parse
+from router.routing.messages import Ask, Hello, MauAll, MauChanges, Reach, ReachLevel, UnknownMessage, parse
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
@@ -49,10 +49,10 @@ class Uplinks:
         self._choose_at: float | None = None
         self._has_chosen = False
         self._takes: set[str] = set()
-        self._taking = Advertising(settings.mau_interval_s)
+        self._taking = Advertisements(settings.mau_interval_s)
         self._asked: set[str] = set()
-        self._asking = Advertising(settings.mau_interval_s)
-        self._levels: dict[str, Level] = {}
+        self._asking = Advertisements(settings.mau_interval_s)
+        self._levels: dict[str, ReachLevel] = {}
         self._seq = 0
         self._ignoring: set[int] = set()
 
@@ -204,7 +204,7 @@ class Uplinks:
         """Active uplink -> its connection. Links are made over the active uplink only."""
         return dict([self._active]) if self._active is not None else {}
 
-    def level(self, key: str) -> Level | None:
+    def level(self, key: str) -> ReachLevel | None:
         """Return the level the uplink reported for ``key``; None until a REACH names the key."""
         return self._levels.get(key)
 
@@ -222,7 +222,7 @@ class Uplinks:
 
         The uplink counts as knowing every broker: each link towards a broker asks the uplink anew.
         """
-        if self._active is None or not (self._levels.get(key) is Level.TAKEN or names_broker(key)):
+        if self._active is None or not (self._levels.get(key) is ReachLevel.TAKEN or names_broker(key)):
             return frozenset()
         return frozenset((self._active[0],))
 

@@ -31,7 +31,7 @@ _INTEGERS: dict[FieldType, type[int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CompositeValue:
     """A value of a composite type: the values of its fields by name, without null fields."""
 
     type: Composite
@@ -43,16 +43,16 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class AmqpFrame:
     """A frame. Without a ``performative`` the frame is a heartbeat. [2.4.5]"""
 
     channel: int
-    performative: Record | None = None
+    performative: CompositeValue | None = None
     payload: bytes = b""
     type: int = AMQP
 
 
-def encode_frame(frame: Frame) -> bytes:
+def encode_frame(frame: AmqpFrame) -> bytes:
     """Encode a frame. Raises CodecFault for a field that is unknown, missing or of the wrong type."""
     body = b"" if frame.performative is None else encode_record(frame.performative)
     if body:
@@ -61,11 +61,11 @@ def encode_frame(frame: Frame) -> bytes:
     return struct.pack(">IBBH", HEADER_BYTES + len(body), 2, frame.type, frame.channel) + body
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: CompositeValue) -> bytes:
     return encode(_described(record))
 
 
-def _described(record: Record) -> Described:
+def _described(record: CompositeValue) -> Described:
     rules = record.type.fields
     unknown = record.fields.keys() - {rule.name for rule in rules}
     if unknown:
@@ -77,7 +77,7 @@ def _described(record: Record) -> Described:
 
 
 def _plain(kind: FieldType, value: Any) -> Any:
-    if isinstance(value, Record):
+    if isinstance(value, CompositeValue):
         return _described(value)
     if kind in _INTEGERS and isinstance(value, int) and not isinstance(value, bool):
         return _INTEGERS[kind](value)
@@ -86,7 +86,7 @@ def _plain(kind: FieldType, value: Any) -> Any:
     return value
 
 
-def decode_frame(encoded: bytes) -> Frame:
+def decode_frame(encoded: bytes) -> AmqpFrame:
     """Decode one whole frame. Raises CodecFault."""
     if len(encoded) < HEADER_BYTES:
         raise CodecFault("", f"expected a frame of at least {HEADER_BYTES} bytes, got {len(encoded)}")
@@ -95,16 +95,18 @@ def decode_frame(encoded: bytes) -> Frame:
         raise CodecFault("", f"a frame of {len(encoded)} bytes with size {size} and data offset {offset}")
     body = encoded[4 * offset :]
     if not body:
-        return Frame(channel, type=kind)
+        return AmqpFrame(channel, type=kind)
     _, end = check(body)
     described, _ = take(body, 0)
-    return Frame(channel, _record(described), body[end:], kind)
+    return AmqpFrame(channel, _record(described), body[end:], kind)
 
 
-def _record(described: Described) -> Record:
+def _record(described: Described) -> CompositeValue:
     composite = BY_CODE[described.descriptor]  # type: ignore[index]  # checked: a number
     pairs = zip(composite.fields, described.value, strict=False)
-    return Record(composite, {rule.name: _nested(rule.type, value) for rule, value in pairs if value is not None})
+    return CompositeValue(
+        composite, {rule.name: _nested(rule.type, value) for rule, value in pairs if value is not None}
+    )
 
 
 def _nested(kind: FieldType, value: Any) -> Any:
@@ -112,8 +114,8 @@ def _nested(kind: FieldType, value: Any) -> Any:
 
 
 # Values of fields
-def error(condition: str, description: str) -> Record:
-    return Record(table.ERROR, {"condition": condition, "description": description})
+def error(condition: str, description: str) -> CompositeValue:
+    return CompositeValue(table.ERROR, {"condition": condition, "description": description})
 
 
 def symbols_of(value: Any) -> tuple[str, ...]:

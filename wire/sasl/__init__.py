@@ -3,15 +3,15 @@
 from wire.sasl.authenticator import Authenticator, PasswordCheck
 from wire.sasl.client import SaslClient, SaslClientSettings
 from wire.sasl.server import SaslServer, SaslServerSettings
-from wire.sasl.verdict import Accepted, Refused, Verdict
+from wire.sasl.verdict import SaslAccepted, SaslRefused, Verdict
 
 __all__ = [
-    "Accepted",
     "Authenticator",
     "PasswordCheck",
-    "Refused",
+    "SaslAccepted",
     "SaslClient",
     "SaslClientSettings",
+    "SaslRefused",
     "SaslServer",
     "SaslServerSettings",
     "Verdict",

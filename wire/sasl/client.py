@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from wire.sasl import headers, scram
 from wire.sasl.client_mechanisms import ClientMechanism, make_mechanism
 from wire.sasl.frames import (
-    Challenge,
     Frame,
     FrameFault,
-    Init,
-    Mechanisms,
-    Outcome,
-    Response,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
     encode_frame,
+    frame_name,
     take_frame,
 )
-from wire.sasl.verdict import Accepted, Refused, Verdict
+from wire.sasl.verdict import SaslAccepted, SaslRefused, Verdict
 
 _MAX_ROUNDS = 8
 _OUTCOME_NAMES = {
@@ -89,7 +90,7 @@ class SaslClient:
                     return
                 self._on_frame(frame)
             except (FrameFault, scram.ScramFault) as fault:
-                self.verdict = Refused(str(fault))
+                self.verdict = SaslRefused(str(fault))
 
     def describe_state(self) -> str:
         """Return the name of the awaited input, for a log line about a peer that went silent or away."""
@@ -105,41 +106,41 @@ class SaslClient:
             del self._input[: headers.HEADER_BYTES]
             self._is_header_read = True
         else:
-            self.verdict = Refused(f"the server has no AMQP SASL layer: the server sent {headers.name_of(seen)}")
+            self.verdict = SaslRefused(f"the server has no AMQP SASL layer: the server sent {headers.name_of(seen)}")
 
     def _on_frame(self, frame: Frame) -> None:
         match (self._mechanism, frame):
-            case (None, Mechanisms(offered)):
+            case (None, SaslMechanisms(offered)):
                 self._choose(offered)
-            case (ClientMechanism() as mechanism, Challenge(challenge)):
+            case (ClientMechanism() as mechanism, SaslChallenge(challenge)):
                 self._answer(mechanism, challenge)
-            case (ClientMechanism() as mechanism, Outcome(0, additional_data)):
+            case (ClientMechanism() as mechanism, SaslOutcome(0, additional_data)):
                 mechanism.on_success(additional_data)
                 user = None if mechanism.name == "ANONYMOUS" else self._settings.user
-                self.verdict = Accepted(user, mechanism.name)
-            case (ClientMechanism() as mechanism, Outcome(code, _)):
+                self.verdict = SaslAccepted(user, mechanism.name)
+            case (ClientMechanism() as mechanism, SaslOutcome(code, _)):
                 what = _OUTCOME_NAMES.get(code, f"outcome {code}")
-                self.verdict = Refused(
+                self.verdict = SaslRefused(
                     f"{what} ({mechanism.name} as {self._settings.user!r})", is_credentials=code == 1
                 )
             case _:
-                raise FrameFault(f"{type(frame).__name__.lower()} frame while waiting for {self.describe_state()}")
+                raise FrameFault(f"{frame_name(frame)} frame while waiting for {self.describe_state()}")
 
     def _choose(self, offered: tuple[str, ...]) -> None:
         usable = self._settings.usable_mechanisms
         chosen = next((name for name in usable if name in offered), None)
         if chosen is None:
             ours, theirs = " ".join(usable) or "nothing", " ".join(offered) or "nothing"
-            self.verdict = Refused(
+            self.verdict = SaslRefused(
                 f"no common SASL mechanism: the server offers {theirs}, our credentials allow {ours}"
             )
             return
         self._mechanism = make_mechanism(chosen, self._settings.user or "", self._settings.password or "")
-        init = Init(chosen, self._mechanism.initial_response(), self._settings.hostname)
+        init = SaslInit(chosen, self._mechanism.initial_response(), self._settings.hostname)
         self._output += encode_frame(init)
 
     def _answer(self, mechanism: ClientMechanism, challenge: bytes) -> None:
         self._rounds += 1
         if self._rounds > _MAX_ROUNDS:
             raise FrameFault(f"more than {_MAX_ROUNDS} SASL challenges")
-        self._output += encode_frame(Response(mechanism.on_challenge(challenge)))
+        self._output += encode_frame(SaslResponse(mechanism.on_challenge(challenge)))

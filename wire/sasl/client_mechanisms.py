@@ -22,14 +22,14 @@ class ClientMechanism(ABC):
         """Raise ScramFault if the server owed a proof and gave none."""
 
 
-class Anonymous(ClientMechanism):
+class AnonymousClient(ClientMechanism):
     name = "ANONYMOUS"
 
     def initial_response(self) -> bytes:
         return b"anonymous"
 
 
-class External(ClientMechanism):
+class ExternalClient(ClientMechanism):
     """The response is empty, since the certificate names the user."""
 
     name = "EXTERNAL"
@@ -38,7 +38,7 @@ class External(ClientMechanism):
         return b""
 
 
-class Plain(ClientMechanism):
+class PlainClient(ClientMechanism):
     name = "PLAIN"
 
     def __init__(self, user: str, password: str) -> None:
@@ -48,7 +48,7 @@ class Plain(ClientMechanism):
         return self._message
 
 
-class Scram(ClientMechanism):
+class ScramClient(ClientMechanism):
     """The server's proof comes as additional data of the outcome, or as one more challenge: both are in use."""
 
     name = scram.NAME
@@ -85,11 +85,11 @@ class Scram(ClientMechanism):
 def make_mechanism(name: str, user: str, password: str) -> ClientMechanism:
     match name:
         case "ANONYMOUS":
-            return Anonymous()
+            return AnonymousClient()
         case "EXTERNAL":
-            return External()
+            return ExternalClient()
         case "PLAIN":
-            return Plain(user, password)
+            return PlainClient(user, password)
         case scram.NAME:
-            return Scram(user, password)
+            return ScramClient(user, password)
     raise LocalStateError(f"unknown SASL mechanism {name}")

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from wire.sasl.values import Reader, Value, ValueFault, encode_list
+from wire.sasl.values import SaslReader, Value, ValueFault, encode_list
 
 MAX_FRAME_BYTES = 16384
 _MIN_FRAME_BYTES = 8
@@ -27,36 +27,42 @@ class FrameFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanisms:
+class SaslMechanisms:
     mechanisms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Init:
+class SaslInit:
     mechanism: str
     initial_response: bytes | None = field(default=None, repr=False)
     hostname: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Challenge:
+class SaslChallenge:
     challenge: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class SaslResponse:
     response: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SaslOutcome:
     """``code``: 0 ok, 1 auth, 2 sys, 3 sys-perm, 4 sys-temp. [5.3.3.6]"""
 
     code: int
     additional_data: bytes | None = field(default=None, repr=False)
 
 
-Frame = Mechanisms | Init | Challenge | Response | Outcome
+Frame = SaslMechanisms | SaslInit | SaslChallenge | SaslResponse | SaslOutcome
+
+
+def frame_name(frame: Frame) -> str:
+    """The name of a frame in error texts, such as `challenge`."""
+    return type(frame).__name__.removeprefix("Sasl").lower()
+
 
 MECHANISMS, INIT, CHALLENGE, RESPONSE, OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _DESCRIPTOR_SYMBOLS = {
@@ -70,15 +76,15 @@ _DESCRIPTOR_SYMBOLS = {
 
 def encode_frame(frame: Frame) -> bytes:
     match frame:
-        case Mechanisms(mechanisms):
+        case SaslMechanisms(mechanisms):
             body = encode_list(MECHANISMS, [mechanisms])
-        case Init(mechanism, initial_response, hostname):
+        case SaslInit(mechanism, initial_response, hostname):
             body = encode_list(INIT, [(mechanism,), initial_response, hostname])
-        case Challenge(challenge):
+        case SaslChallenge(challenge):
             body = encode_list(CHALLENGE, [challenge])
-        case Response(response):
+        case SaslResponse(response):
             body = encode_list(RESPONSE, [response])
-        case Outcome(code, additional_data):
+        case SaslOutcome(code, additional_data):
             body = encode_list(OUTCOME, [code, additional_data])
     return struct.pack(">IBBH", _MIN_FRAME_BYTES + len(body), 2, _SASL_TYPE, 0) + body
 
@@ -103,12 +109,12 @@ def take_frame(buffer: bytearray) -> Frame | None:
 
 def _decode_body(body: bytes) -> Frame:
     try:
-        return _decode(Reader(body))
+        return _decode(SaslReader(body))
     except ValueFault as fault:
         raise FrameFault(f"malformed SASL frame: {fault}") from None
 
 
-def _decode(reader: Reader) -> Frame:
+def _decode(reader: SaslReader) -> Frame:
     descriptor, values = reader.described_list()
     reader.expect_end()
     code = _DESCRIPTOR_SYMBOLS.get(descriptor) if isinstance(descriptor, str) else descriptor
@@ -123,7 +129,7 @@ def _decode(reader: Reader) -> Frame:
 def _mechanisms(values: list[Value]) -> Frame:
     (names,) = values
     if isinstance(names, tuple):
-        return Mechanisms(names)
+        return SaslMechanisms(names)
     raise ValueFault("sasl-server-mechanisms is not a symbol or an array of symbols")
 
 
@@ -133,22 +139,22 @@ def _init(values: list[Value]) -> Frame:
         raise ValueFault("mechanism is not a symbol")
     if not isinstance(hostname, str | None):
         raise ValueFault("hostname is not a string")
-    return Init(mechanism[0], _optional_binary("initial-response", initial_response), hostname)
+    return SaslInit(mechanism[0], _optional_binary("initial-response", initial_response), hostname)
 
 
 def _challenge(values: list[Value]) -> Frame:
-    return Challenge(_binary("challenge", values[0]))
+    return SaslChallenge(_binary("challenge", values[0]))
 
 
 def _response(values: list[Value]) -> Frame:
-    return Response(_binary("response", values[0]))
+    return SaslResponse(_binary("response", values[0]))
 
 
 def _outcome(values: list[Value]) -> Frame:
     code, additional_data = values
     if not isinstance(code, int):
         raise ValueFault("code is not a ubyte")
-    return Outcome(code, _optional_binary("additional-data", additional_data))
+    return SaslOutcome(code, _optional_binary("additional-data", additional_data))
 
 
 def _binary(name: str, value: Value) -> bytes:

@@ -20,27 +20,28 @@ from wire.errors import LocalStateError
 from wire.sasl import headers, scram
 from wire.sasl.authenticator import Authenticator, PasswordCheck
 from wire.sasl.frames import (
-    Challenge,
     Frame,
     FrameFault,
-    Init,
-    Mechanisms,
-    Outcome,
-    Response,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
     encode_frame,
+    frame_name,
     take_frame,
 )
 from wire.sasl.server_mechanisms import (
-    Anonymous,
-    Ask,
-    External,
-    Plain,
-    Proven,
-    Scram,
+    AcceptedWithProof,
+    AnonymousServer,
+    ExternalServer,
+    NextChallenge,
+    PlainServer,
+    ScramServer,
     ServerMechanism,
     Step,
 )
-from wire.sasl.verdict import Accepted, Refused, Verdict
+from wire.sasl.verdict import SaslAccepted, SaslRefused, Verdict
 
 _MAX_ROUNDS = 8
 _OK, _AUTH = 0, 1
@@ -120,9 +121,9 @@ class SaslServer:
         self.password_check = None
         self._state = _State.EXCHANGE
         if is_right:
-            self._take(Accepted(check.user, "PLAIN"))
+            self._take(SaslAccepted(check.user, "PLAIN"))
         else:
-            self._take(Refused(f"user {check.user!r}: wrong user or password", is_credentials=True))
+            self._take(SaslRefused(f"user {check.user!r}: wrong user or password", is_credentials=True))
         self._proceed()
 
     def describe_state(self) -> str:
@@ -159,14 +160,14 @@ class SaslServer:
         header = seen[: headers.HEADER_BYTES]
         if header == headers.SASL and self.mechanisms:
             del self._input[: headers.HEADER_BYTES]
-            self._output += headers.SASL + encode_frame(Mechanisms(self.mechanisms))
+            self._output += headers.SASL + encode_frame(SaslMechanisms(self.mechanisms))
             self._state = _State.INIT
         elif header == headers.AMQP and self.can_skip_sasl:
             # The header stays, as the first input of the AMQP layer.
-            self._end(Accepted(self._certificate_user, None))
+            self._end(SaslAccepted(self._certificate_user, None))
         else:
             self._output += headers.AMQP if self.can_skip_sasl else headers.SASL
-            self._end(Refused(self._why_not(header, seen)))
+            self._end(SaslRefused(self._why_not(header, seen)))
 
     def _why_not(self, header: bytes, seen: bytes) -> str:
         if header == headers.AMQP:
@@ -177,16 +178,16 @@ class SaslServer:
 
     def _on_frame(self, frame: Frame) -> None:
         match (self._state, frame):
-            case (_State.INIT, Init(mechanism, initial_response, _)):
+            case (_State.INIT, SaslInit(mechanism, initial_response, _)):
                 self._on_init(mechanism, initial_response)
-            case (_State.EXCHANGE, Response(response)):
+            case (_State.EXCHANGE, SaslResponse(response)):
                 self._step(response)
             case _:
-                self._refuse(f"{type(frame).__name__.lower()} frame while waiting for {self.describe_state()}")
+                self._refuse(f"{frame_name(frame)} frame while waiting for {self.describe_state()}")
 
     def _on_init(self, name: str, initial_response: bytes | None) -> None:
         if name not in self.mechanisms:
-            self._fail(Refused(f"mechanism {name[:40]!r} was not offered ({' '.join(self.mechanisms)})"))
+            self._fail(SaslRefused(f"mechanism {name[:40]!r} was not offered ({' '.join(self.mechanisms)})"))
             return
         self._mechanism = self._make(name)
         self._state = _State.EXCHANGE
@@ -195,13 +196,13 @@ class SaslServer:
     def _make(self, name: str) -> ServerMechanism:
         match name:
             case "EXTERNAL" if self._certificate_user is not None:
-                return External(self._certificate_user)
+                return ExternalServer(self._certificate_user)
             case "PLAIN":
-                return Plain(self._settings.authenticator)
+                return PlainServer(self._settings.authenticator)
             case "ANONYMOUS":
-                return Anonymous()
+                return AnonymousServer()
             case scram.NAME:
-                return Scram(self._settings.authenticator)
+                return ScramServer(self._settings.authenticator)
         raise LocalStateError(f"SASL mechanism {name} is offered but unknown")
 
     def _step(self, response: bytes | None) -> None:
@@ -215,27 +216,27 @@ class SaslServer:
 
     def _take(self, step: Step) -> None:
         match step:
-            case Ask(challenge):
-                self._output += encode_frame(Challenge(challenge))
+            case NextChallenge(challenge):
+                self._output += encode_frame(SaslChallenge(challenge))
             case PasswordCheck():
                 self.password_check = step
                 self._state = _State.CHECK
-            case Proven(accepted, additional_data):
-                self._output += encode_frame(Outcome(_OK, additional_data))
+            case AcceptedWithProof(accepted, additional_data):
+                self._output += encode_frame(SaslOutcome(_OK, additional_data))
                 self._end(accepted)
-            case Accepted():
-                self._output += encode_frame(Outcome(_OK))
+            case SaslAccepted():
+                self._output += encode_frame(SaslOutcome(_OK))
                 self._end(step)
-            case Refused():
+            case SaslRefused():
                 self._fail(step)
 
-    def _fail(self, refused: Refused) -> None:
-        self._output += encode_frame(Outcome(_AUTH))
+    def _fail(self, refused: SaslRefused) -> None:
+        self._output += encode_frame(SaslOutcome(_AUTH))
         self._end(refused)
 
     def _refuse(self, reason: str) -> None:
         """End without an outcome, which a peer that does not speak SASL would not understand."""
-        self._end(Refused(reason))
+        self._end(SaslRefused(reason))
 
     def _end(self, verdict: Verdict) -> None:
         self._state = _State.DONE

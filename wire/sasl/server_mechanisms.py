@@ -11,23 +11,23 @@ from typing import Protocol
 from wire.sasl import scram
 from wire.sasl.authenticator import Authenticator, PasswordCheck
 from wire.sasl.prepare import prepare
-from wire.sasl.verdict import Accepted, Refused
+from wire.sasl.verdict import SaslAccepted, SaslRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class NextChallenge:
     challenge: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
+class AcceptedWithProof:
     """Accepted, with the server's own proof as ``additional_data`` of the outcome."""
 
-    accepted: Accepted
+    accepted: SaslAccepted
     additional_data: bytes = field(repr=False)
 
 
-Step = Ask | PasswordCheck | Proven | Accepted | Refused
+Step = NextChallenge | PasswordCheck | AcceptedWithProof | SaslAccepted | SaslRefused
 
 
 class ServerMechanism(Protocol):
@@ -36,14 +36,14 @@ class ServerMechanism(Protocol):
         ...
 
 
-class Anonymous:
+class AnonymousServer:
     """Accepts every client: a trace left by the client is not an identity. [RFC 4505]"""
 
     def on_response(self, response: bytes | None) -> Step:
-        return Accepted(None, "ANONYMOUS")
+        return SaslAccepted(None, "ANONYMOUS")
 
 
-class External:
+class ExternalServer:
     """Accepts no identity but the user of the client's certificate. [RFC 4422 appendix A]"""
 
     def __init__(self, user: str) -> None:
@@ -52,11 +52,11 @@ class External:
     def on_response(self, response: bytes | None) -> Step:
         wanted = (response or b"").decode(errors="replace")
         if wanted in ("", self._user):
-            return Accepted(self._user, "EXTERNAL")
-        return Refused(f"certificate of {self._user!r} cannot act as {wanted!r}", is_credentials=True)
+            return SaslAccepted(self._user, "EXTERNAL")
+        return SaslRefused(f"certificate of {self._user!r} cannot act as {wanted!r}", is_credentials=True)
 
 
-class Plain:
+class PlainServer:
     """[RFC 4616]"""
 
     def __init__(self, authenticator: Authenticator) -> None:
@@ -64,30 +64,30 @@ class Plain:
 
     def on_response(self, response: bytes | None) -> Step:
         if response is None:
-            return Ask(b"")
+            return NextChallenge(b"")
         try:
             acting_as, user, password = (part.decode() for part in response.split(b"\0"))
         except ValueError:
-            return Refused("PLAIN response is not three UTF-8 strings separated by NUL")
+            return SaslRefused("PLAIN response is not three UTF-8 strings separated by NUL")
         user = prepare(user)
         if acting_as not in ("", user):
-            return Refused(f"user {user!r} cannot act as {acting_as!r}", is_credentials=True)
+            return SaslRefused(f"user {user!r} cannot act as {acting_as!r}", is_credentials=True)
         return PasswordCheck(user, self._authenticator.knows(user), self._authenticator.secret_of(user), password)
 
 
-class Scram:
+class ScramServer:
     def __init__(self, authenticator: Authenticator) -> None:
         self._exchange = scram.ServerExchange(authenticator)
         self._is_first = True
 
     def on_response(self, response: bytes | None) -> Step:
         if response is None:
-            return Ask(b"")
+            return NextChallenge(b"")
         try:
             if self._is_first:
                 self._is_first = False
-                return Ask(self._exchange.on_client_first(response))
+                return NextChallenge(self._exchange.on_client_first(response))
             proof = self._exchange.on_client_final(response)
         except scram.ScramFault as fault:
-            return Refused(f"user {self._exchange.user!r}: {fault}", is_credentials=True)
-        return Proven(Accepted(self._exchange.user, scram.NAME), proof)
+            return SaslRefused(f"user {self._exchange.user!r}: {fault}", is_credentials=True)
+        return AcceptedWithProof(SaslAccepted(self._exchange.user, scram.NAME), proof)

@@ -18,7 +18,7 @@ class ValueFault(Exception):
     """The bytes are not a value of SASL frames."""
 
 
-class Reader:
+class SaslReader:
     """Always: ``0 <= at <= len(data)``; nothing is read past the end."""
 
     def __init__(self, data: bytes) -> None:
@@ -57,7 +57,7 @@ class Reader:
                 width = 4
             case constructor:
                 raise ValueFault(f"type 0x{constructor:02x}, expected a list")
-        inner = Reader(self._take(self._uint(width)))
+        inner = SaslReader(self._take(self._uint(width)))
         values = [inner._value() for _ in range(inner._count(width))]
         inner.expect_end()
         return values
@@ -88,7 +88,7 @@ class Reader:
                 raise ValueFault(f"unexpected type 0x{constructor:02x}")
 
     def _symbols(self, width: int) -> tuple[str, ...]:
-        inner = Reader(self._take(self._uint(width)))
+        inner = SaslReader(self._take(self._uint(width)))
         count = inner._count(width)
         constructor = inner._uint(1)
         if constructor not in (0xA3, 0xB3):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class SaslAccepted:
     """The peer is accepted. ``mechanism`` is None without a SASL layer; ``user`` is None for an anonymous peer."""
 
     user: str | None
@@ -14,7 +14,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class SaslRefused:
     """The peer is refused. Send the rest of ``output``, then close. ``reason`` is for our log, never for the peer.
 
     ``is_credentials``: an identity was tried and not believed (as opposed to: the peer does not speak our protocol).
@@ -24,4 +24,4 @@ class Refused:
     is_credentials: bool = False
 
 
-Verdict = Accepted | Refused
+Verdict = SaslAccepted | SaslRefused

@@ -9,11 +9,11 @@ from mesh.drills.faults.injection import Injection
 from mesh.drills.faults.links import LINK_INJECTIONS
 from mesh.drills.faults.processes import PROCESS_INJECTIONS
 from mesh.drills.leases import Leases
+from mesh.drills.mesh_copy import MeshCopy
 from mesh.drills.model import Command, DiskFull, ExpireCertificate, Fault, LinkFault, NodeFault
-from mesh.drills.stage import Stage
 
 
-def injection_of(fault: Fault, stage: Stage | None, leases: Leases) -> Injection:
+def injection_of(fault: Fault, stage: MeshCopy | None, leases: Leases) -> Injection:
     """Return the injection of ``fault``. ``stage`` is None where the mesh is not ours: only commands work there."""
     if isinstance(fault, Command):
         return CommandInjection(fault, leases)

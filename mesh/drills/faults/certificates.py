@@ -11,7 +11,7 @@ from pathlib import Path
 from mesh.certs import renew
 from mesh.deploy import log_tail
 from mesh.deploy.node_kinds import node_names
-from mesh.deploy.running import node_pid
+from mesh.deploy.running_processes import node_pid
 from mesh.drills.faults.processes import NodeInjection, holds_soon
 
 LONG_AGO = timedelta(days=400)

@@ -7,14 +7,14 @@ The kernel's limit on file sizes stops one process without filling the disk of a
 from __future__ import annotations
 
 from mesh.deploy.log_tail import first_cause, size_bytes
-from mesh.deploy.running import living, node_pid, supervisor_pid
+from mesh.deploy.running_processes import living, node_pid, supervisor_pid
 from mesh.deploy.workdir import SUPERVISOR
 from mesh.drills.faults.injection import Injection
 from mesh.drills.faults.processes import BACK_S, answers_soon
 from mesh.drills.leases import apply as remedy
 from mesh.drills.leases import lift_file_limit, limit_files
+from mesh.drills.mesh_copy import MeshCopy
 from mesh.drills.model import DiskFull
-from mesh.drills.stage import Stage
 from mesh.terminal.failure import CommandFailed
 
 SPARE_BYTES = 64 * 1024
@@ -22,7 +22,7 @@ SPARE_BYTES = 64 * 1024
 
 
 class FullDisk(Injection):
-    def __init__(self, fault: DiskFull, stage: Stage) -> None:
+    def __init__(self, fault: DiskFull, stage: MeshCopy) -> None:
         super().__init__()
         self._broker = fault.broker
         self._lasts_s = fault.for_ or 0.0

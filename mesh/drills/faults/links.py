@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 
 from mesh.drills.faults.injection import Injection
+from mesh.drills.mesh_copy import MeshCopy
 from mesh.drills.model import Direction, Flap, Latency, LinkFault, Loss, Slow
-from mesh.drills.proxy import Lane
-from mesh.drills.stage import Stage
+from mesh.drills.proxy import ProxyDirection
 
 
 class LinkInjection(Injection):
-    def __init__(self, fault: LinkFault, stage: Stage) -> None:
+    def __init__(self, fault: LinkFault, stage: MeshCopy) -> None:
         super().__init__()
         self.fault = fault
         link = frozenset(fault.link)
@@ -20,7 +20,7 @@ class LinkInjection(Injection):
         self._is_turned = stage.dialers[link] != fault.link[0]
 
     @property
-    def lanes(self) -> Sequence[Lane]:
+    def lanes(self) -> Sequence[ProxyDirection]:
         """The lanes that the fault's direction selects.
 
         `forth` runs from the dialing router in the proxy, and from the router named first in the fault.

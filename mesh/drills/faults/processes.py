@@ -13,12 +13,12 @@ from mesh.deploy.control import ask_async
 from mesh.deploy.node_process import describe_exit
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.polling import wait_until
-from mesh.deploy.running import node_pid
+from mesh.deploy.running_processes import node_pid
 from mesh.deploy.workdir import WorkDir
 from mesh.drills.faults.injection import Injection
 from mesh.drills.leases import let_go_on
+from mesh.drills.mesh_copy import MeshCopy
 from mesh.drills.model import NodeFault
-from mesh.drills.stage import Stage
 from mesh.terminal.failure import CommandFailed
 
 BACK_S = 60.0
@@ -27,7 +27,7 @@ LEASE_MARGIN_S = 30.0
 
 
 class NodeInjection(Injection):
-    def __init__(self, fault: NodeFault, stage: Stage) -> None:
+    def __init__(self, fault: NodeFault, stage: MeshCopy) -> None:
         super().__init__()
         self.fault = fault
         self.stage = stage
@@ -51,12 +51,12 @@ class NodeInjection(Injection):
         self.say(f"process {node_pid(self.stage.workdir, self.node)} runs {self.node} again")
 
 
-class Ended(NodeInjection):
+class EndedProcess(NodeInjection):
     """A process ended by a signal. If the fault lasts, a lock keeps the node away until the fault is healed."""
 
     number: signal.Signals
 
-    def __init__(self, fault: NodeFault, stage: Stage) -> None:
+    def __init__(self, fault: NodeFault, stage: MeshCopy) -> None:
         super().__init__(fault, stage)
         self._hold = PidFile(stage.workdir.hold_file(self.node))
 
@@ -78,7 +78,7 @@ class Ended(NodeInjection):
         await self.wait_back()
 
 
-class Killed(Ended):
+class KilledProcess(EndedProcess):
     number = signal.SIGKILL
 
     @property
@@ -86,17 +86,17 @@ class Killed(Ended):
         return self.fault.for_ is not None
 
 
-class Stopped(Ended):
+class StoppedProcess(EndedProcess):
     number = signal.SIGTERM
     stays_away = True
 
 
-class Restarted(Ended):
+class RestartedProcess(EndedProcess):
     number = signal.SIGTERM
     stays_away = False
 
 
-class Paused(NodeInjection):
+class PausedProcess(NodeInjection):
     _lease = 0
 
     async def apply(self) -> None:
@@ -155,8 +155,8 @@ async def holds_soon(holds: Callable[[], bool], within_s: float) -> bool:
 
 
 PROCESS_INJECTIONS: dict[str, type[NodeInjection]] = {
-    "kill": Killed,
-    "stop": Stopped,
-    "restart": Restarted,
-    "pause": Paused,
+    "kill": KilledProcess,
+    "stop": StoppedProcess,
+    "restart": RestartedProcess,
+    "pause": PausedProcess,
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker.store.batch import BodyRange
-from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.crash.storage.plan import Plan, Shown, priority_of
 from mesh_tests.inventories import held_by
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from addressing.topology.model import Topology
-from broker.node import BrokerNode, BrokerSnapshot
+from broker.node import BrokerNode, BrokerNodeSnapshot
 from broker.queueing.commit import PATIENCE_S
 from broker.queueing.held_queue import QueueSummary
-from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from recording.records import Recorder
 from wire import delivery as deliveries
 from wire import terminus
@@ -134,7 +134,7 @@ class Rig:
         self.run()
         self.crash()
 
-    def snapshot(self) -> BrokerSnapshot:
+    def snapshot(self) -> BrokerNodeSnapshot:
         return self.node.snapshot()
 
     def queue(self, address: str) -> QueueSummary:

@@ -6,11 +6,11 @@ from broker.links.incoming import LINK_CREDIT
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Rig
 from wire import delivery as deliveries
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeCode, rejected
 from wire.link import SEND_MIXED, SEND_SETTLED
 from wire.terminus import DistributionMode
 
-MODIFIED_HERE = Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True)
+MODIFIED_HERE = Outcome(OutcomeCode.MODIFIED, delivery_failed=True, undeliverable_here=True)
 
 
 def test_consumers_compete(rig: Rig) -> None:
@@ -23,7 +23,7 @@ def test_consumers_compete(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "count"), [(RELEASED, 0), (MODIFIED_FAILED, 1), (Outcome(Kind.MODIFIED), 0), (None, 1)]
+    ("outcome", "count"), [(RELEASED, 0), (MODIFIED_FAILED, 1), (Outcome(OutcomeCode.MODIFIED), 0), (None, 1)]
 )
 def test_what_a_consumer_gives_back_comes_again(rig: Rig, outcome: Outcome | None, count: int) -> None:
     client = rig.client()

@@ -15,7 +15,7 @@ from broker.operating import administration
 from mesh_tests.crash.ledger import Ledger
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Received, Rig
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, OutcomeCode, rejected
 from wire.link import RECEIVE_SECOND, SEND_UNSETTLED
 from wire.terminus import Durability, Expiry
 
@@ -134,7 +134,7 @@ class BrokerWalk(RuleBasedStateMachine):
 
     def _settle(self, lane: Lane, received: Received, outcome: Outcome) -> None:
         number = received.message.message_id
-        is_final = outcome.kind in (Kind.ACCEPTED, Kind.REJECTED)
+        is_final = outcome.kind in (OutcomeCode.ACCEPTED, OutcomeCode.REJECTED)
         if is_final:
             lane.ledger.settled.add(number)
             lane.unconfirmed.append(received)

@@ -8,7 +8,7 @@ import pytest
 
 from mesh_tests.outcomes import set_transactional
 from mesh_tests.unit.broker.rig import Producer, Rig
-from wire.delivery import ACCEPTED, Kind, Outcome
+from wire.delivery import ACCEPTED, Outcome, OutcomeCode
 from wire.message import Message, encode
 from wire.terminus import Terminus, TerminusType
 
@@ -36,7 +36,10 @@ def test_a_delivery_of_a_transaction_is_rejected_and_stored_nowhere(
     fields = {} if to is None else {"to": to}
     outcome = send_in_transaction(producer, size, **fields)
     assert outcome is not None
-    assert (outcome.kind, outcome.error.condition if outcome.error else None) == (Kind.REJECTED, "amqp:not-implemented")
+    assert (outcome.kind, outcome.error.condition if outcome.error else None) == (
+        OutcomeCode.REJECTED,
+        "amqp:not-implemented",
+    )
     assert subscriber.bodies + consumer.bodies == []
     assert list((rig.data / "large").iterdir()) == []
     number = producer.send("next", **fields)

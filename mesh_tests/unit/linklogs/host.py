@@ -9,11 +9,11 @@ from typing import Any
 
 from pyarrow import parquet
 
+from linklogs.file_names import HOUR_US
 from linklogs.live_files import live_files
-from linklogs.naming import HOUR_US
 from linklogs.writer.events import WriterEvent
-from linklogs.writer.failpoints import Failpoint
-from linklogs.writer.intake import Now
+from linklogs.writer.failpoints import WriterFailpoint
+from linklogs.writer.intake import IntakeTime
 from linklogs.writer.settings import Settings
 from linklogs.writer.writer import SPOOLS, Writer
 from mesh_tests.unit.linklogs.rings import RUN, RingWriter
@@ -34,7 +34,7 @@ class Host:
         self.rings.mkdir()
         self.told: list[WriterEvent] = []
         self.writer: Writer | None = None
-        self.crash_at: Failpoint | None = None
+        self.crash_at: WriterFailpoint | None = None
         self.options: dict[str, Any] = {}
         self.utc_us = RUN + 60_000_000
         self.s = 50.0
@@ -58,7 +58,7 @@ class Host:
             self.writer = None
 
     @contextmanager
-    def crashing_at(self, failpoint: Failpoint) -> Iterator[None]:
+    def crashing_at(self, failpoint: WriterFailpoint) -> Iterator[None]:
         """Within it, the writer dies there; AssertionError if it does not come there."""
         self.crash_at = failpoint
         try:
@@ -98,10 +98,10 @@ class Host:
     def settings(self) -> Settings:
         return Settings(self.rings, self.out, **self.options)
 
-    def _now(self) -> Now:
-        return Now(self.utc_us, self.s)
+    def _now(self) -> IntakeTime:
+        return IntakeTime(self.utc_us, self.s)
 
-    def _pass(self, failpoint: Failpoint) -> None:
+    def _pass(self, failpoint: WriterFailpoint) -> None:
         if failpoint is self.crash_at:
             raise Crash(failpoint)
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from linklogs.replay import files
-from linklogs.replay.ahead import Clock
-from linklogs.replay.pieces import pieces
-from linklogs.replay.telling import FILE, Telling
+from linklogs.replay.clock_offsets import RunClock
+from linklogs.replay.file_slices import pieces
+from linklogs.replay.state_rows import FILE, StateRows
 from mesh_tests.link_logs import RUN, START_US, S, delivery, for_workers, node, write
 from recording.columns import REPLACES_KEY, RUN_KEY, VERSION_KEY
 
@@ -22,7 +22,7 @@ ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
 
 def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Of the files themselves."""
-    return [row for told in Telling(Span())(iter([batch])) for row in told.to_pylist() if row["kind"] == FILE]
+    return [row for told in StateRows(TimeSpan())(iter([batch])) for row in told.to_pylist() if row["kind"] == FILE]
 
 
 def told(*paths: Path) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def test_numbers_may_be_kept_as_times(tmp_path: Path) -> None:
     columns = {"kind": ["credit"], "at_us": [1], "starved_us": pa.array([7], pa.duration("us"))}
     parquet.write_table(pa.table(columns).replace_schema_metadata({VERSION_KEY: "1"}), path)
     assert [row["notice"] for row in told(ours, path)] == [None, None]
-    said = [row for batch in Telling(Span())(iter([for_workers(ours, path)])) for row in batch.to_pylist()]
+    said = [row for batch in StateRows(TimeSpan())(iter([for_workers(ours, path)])) for row in batch.to_pylist()]
     assert 7 in [row["starved_us"] for row in said]
 
 
@@ -187,10 +187,10 @@ def test_rows_of_another_time_are_not_read(tmp_path: Path) -> None:
         for begin in range(0, 100, 10):
             writer.write_table(table.slice(begin, 10))
     [file] = files.files([for_workers(path)])
-    assert isinstance(file, files.File)
+    assert isinstance(file, files.ReplayFile)
 
-    def read(*span_s: int | None, clocks: dict[int, Clock] | None = None) -> list[int]:
-        span = Span(*(each if each is None else START_US + each * S for each in span_s))
+    def read(*span_s: int | None, clocks: dict[int, RunClock] | None = None) -> list[int]:
+        span = TimeSpan(*(each if each is None else START_US + each * S for each in span_s))
         return [len(each.table) for each in pieces(file, clocks or {}, span)]
 
     assert sum(read(None, None)) == 100
@@ -199,4 +199,4 @@ def test_rows_of_another_time_are_not_read(tmp_path: Path) -> None:
     assert read(None, 5) == [10]
     assert read(200, None) == []
     # Of a clock that is off nobody knows of which time they are before they are read.
-    assert sum(read(15, 35, clocks={RUN: Clock(60 * S)})) == 100
+    assert sum(read(15, 35, clocks={RUN: RunClock(60 * S)})) == 100

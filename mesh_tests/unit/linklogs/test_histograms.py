@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from linklogs.replay.codes import Numbers
-from linklogs.replay.grouping import Groups
+from linklogs.replay.groups import Groups
 from linklogs.replay.histograms import bucket_of_each, least_of_each, pairs_of, percentile, wide_of_each
 from recording.columns import BUCKET_ERROR, bounds_of, bucket_of
 

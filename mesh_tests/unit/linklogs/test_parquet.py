@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from linklogs.parquet import RISING, VARIED, batch, batch_of_rows, metadata, open_writer, same, words
-from recording.columns import COLUMNS, Kind
+from recording.columns import COLUMNS, RecordKind
 
 NODE_ROW = {"kind": "node", "event": "live", "at_us": 5, "run": 7, "role": "router", "clock_us": 3}
 
@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> parquet.ParquetFile:
 
 def deliveries(count: int) -> pyarrow.RecordBatch:
     given = {
-        "kind": same(Kind.DELIVERY, count),
+        "kind": same(RecordKind.DELIVERY, count),
         "at_us": numpy.arange(count, dtype=numpy.int64),
         "outcome": words(numpy.arange(count) % 2, ["accepted", "released"]),
         "count": numpy.ones(count, numpy.int64),

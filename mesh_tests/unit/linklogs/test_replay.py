@@ -12,21 +12,21 @@ import numpy
 import pyarrow
 import pytest
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from linklogs.parquet import batch_of_rows, metadata, open_writer
-from linklogs.replay import adding, pieces, telling
-from linklogs.replay.adding import Adding
-from linklogs.replay.ahead import Clock
+from linklogs.replay import aggregation, file_slices, state_rows
+from linklogs.replay.aggregation import Aggregation
+from linklogs.replay.clock_offsets import RunClock
 from linklogs.replay.codes import CAME
 from linklogs.replay.facts import UNKNOWN, Facts
-from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
+from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, TotalLevels, WindowLevels
+from linklogs.replay.state_rows import CARRIED, FILE, StateRows
 from linklogs.replay.sums import Sums
-from linklogs.replay.telling import CARRIED, FILE, Telling
 from linklogs.replay.windows import MOST_ROWS, widened
 from mesh_tests.link_logs import RUN, START_US, Row, S, delivery, for_workers, write
 
 WINDOW_US = 10 * S
-NO_CLOCKS: Mapping[str, Mapping[int, Clock]] = {}
+NO_CLOCKS: Mapping[str, Mapping[int, RunClock]] = {}
 NODES = ("r1", "r2")
 LINKS = range(1, 6)
 UNTOLD = 3
@@ -59,12 +59,12 @@ def facts(*, wanted: tuple[int, ...] = tuple(LINKS), is_cut: bool = False) -> Fa
     return Facts.of(table, [(node, RUN) for node in NODES], NODES, is_cut=is_cut)
 
 
-def told(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> list[pyarrow.RecordBatch]:
+def told(root: Path, clocks: Mapping[str, Mapping[int, RunClock]] = NO_CLOCKS) -> list[pyarrow.RecordBatch]:
     paths = sorted(root.rglob("*.parquet"))
-    return list(Telling(Span(), clocks)(for_workers(path) for path in paths))
+    return list(StateRows(TimeSpan(), clocks)(for_workers(path) for path in paths))
 
 
-def moved(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> Iterator[pyarrow.RecordBatch]:
+def moved(root: Path, clocks: Mapping[str, Mapping[int, RunClock]] = NO_CLOCKS) -> Iterator[pyarrow.RecordBatch]:
     """What was carried of small files, and the names of others."""
     for batch in told(root, clocks):
         carried = batch.filter(pyarrow.compute.equal(batch["kind"], CARRIED))
@@ -72,7 +72,7 @@ def moved(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> 
         nothing = {field.name: pyarrow.nulls(len(carried), field.type) for field in named}
         yield pyarrow.record_batch({**nothing, "node": carried["node"], "moved": carried["moved"]})
     for path in sorted(root.rglob("*.parquet")):
-        if path.stat().st_size > pieces.SMALL_BYTES:
+        if path.stat().st_size > file_slices.SMALL_BYTES:
             yield for_workers(path).append_column("moved", pyarrow.nulls(1, pyarrow.binary()))
 
 
@@ -80,8 +80,8 @@ def moved(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> 
 def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are small, and opened once; or they are large, and opened twice."""
     if request.param == "large":
-        monkeypatch.setattr(pieces, "SMALL_BYTES", 0)
-        monkeypatch.setattr(telling, "SMALL_BYTES", 0)
+        monkeypatch.setattr(file_slices, "SMALL_BYTES", 0)
+        monkeypatch.setattr(state_rows, "SMALL_BYTES", 0)
 
 
 def random_logs(root: Path, seed: int, count: int) -> dict[str, list[Row]]:
@@ -115,18 +115,18 @@ def replayed(
     known: Facts,
     windows_us: dict[str, int],
     parts: int,
-    span: Span,
+    span: TimeSpan,
     asked: frozenset[str] | None = None,
 ) -> list[dict[str, Any]]:
     """All rows, by window and in all, as the workers of Spark make them. ``asked``: nodes."""
-    add = Adding(WINDOW_US, max(windows_us.values()), parts, span, known.by_node(), {}, asked)
+    add = Aggregation(WINDOW_US, max(windows_us.values()), parts, span, known.by_node(), {}, asked)
     sums = list(add(moved(root)))
     rows: list[dict[str, Any]] = []
     for part in range(parts):
         mine = [batch.filter(pyarrow.compute.equal(batch["part"], part)) for batch in sums]
-        rows += [row for batch in OverTime(known, windows_us)(iter(mine)) for row in batch.to_pylist()]
+        rows += [row for batch in WindowLevels(known, windows_us)(iter(mine)) for row in batch.to_pylist()]
     whole = pyarrow.RecordBatch.from_pydict({"sums": [row["sums"] for row in rows if row["level"] == WHOLE]})
-    in_all = InAll(known, 50.0)(iter([whole]))
+    in_all = TotalLevels(known, 50.0)(iter([whole]))
     return rows + [{**row, "in_all": True} for batch in in_all for row in batch.to_pylist()]
 
 
@@ -162,10 +162,10 @@ def of_links(rows: list[dict[str, Any]], *, in_all: bool) -> Counter[tuple[Any, 
 def test_links_have_all_that_came_and_went_whatever_the_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, at_once: int, parts: int
 ) -> None:
-    monkeypatch.setattr(adding, "AT_ONCE", at_once)
+    monkeypatch.setattr(aggregation, "AT_ONCE", at_once)
     logs = random_logs(tmp_path, seed, 200)
     windows_us = {level.name: WINDOW_US for level in LEVELS}
-    rows = replayed(tmp_path, facts(), windows_us, parts, Span())
+    rows = replayed(tmp_path, facts(), windows_us, parts, TimeSpan())
     assert +of_links(rows, in_all=False) == +expected(logs, WINDOW_US)
     assert +of_links(rows, in_all=True) == +expected(logs, None)
 
@@ -173,13 +173,13 @@ def test_links_have_all_that_came_and_went_whatever_the_pieces(
 def test_levels_of_wider_windows_add_up_to_the_same(tmp_path: Path) -> None:
     logs = random_logs(tmp_path, 1, 300)
     windows_us = {level.name: WINDOW_US * (2 if level.name == "links" else 1) for level in LEVELS}
-    rows = replayed(tmp_path, facts(), windows_us, 2, Span())
+    rows = replayed(tmp_path, facts(), windows_us, 2, TimeSpan())
     assert +of_links(rows, in_all=False) == +expected(logs, 2 * WINDOW_US)
 
 
 def test_every_level_counts_what_its_links_count(tmp_path: Path) -> None:
     random_logs(tmp_path, 2, 300)
-    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 2, Span())
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 2, TimeSpan())
     for is_whole in (False, True):
         mine = [row for row in rows if bool(row.get("in_all")) == is_whole]
         total = {name: sum(row["messages"] for row in mine if row["level"] == name) for name in names()}
@@ -195,7 +195,7 @@ def test_every_level_counts_what_its_links_count(tmp_path: Path) -> None:
 
 def test_a_connection_counts_its_links_and_no_row_comes_twice(tmp_path: Path) -> None:
     logs = random_logs(tmp_path, 4, 300)
-    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 3, Span())
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 3, TimeSpan())
     for level in LEVELS:
         mine = [row for row in rows if row["level"] == level.name]
         assert len({tuple(row[name] for name in ("window", *level.names)) for row in mine}) == len(mine)
@@ -214,7 +214,7 @@ def test_records_of_several_kinds_may_lie_together(tmp_path: Path) -> None:
         writer.write_batch(batch_of_rows(rows))
     kinds = [row["kind"] for batch in told(tmp_path) for row in batch.to_pylist() if row["kind"] != CARRIED]
     assert kinds == ["link", FILE]
-    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, TimeSpan())
     assert {row["link"] for row in made if row["level"] == "links"} == {1, 2}
     assert [row["messages"] for row in made if row["level"] == FLOWS and row["side"] == "all"] == [1]
 
@@ -223,7 +223,7 @@ def test_records_of_a_run_that_no_file_tells_of_are_counted_by_node_and_in_nothi
     path = write(tmp_path, "r1", [delivery(1, 1, 2), *(delivery(1, 1, 2, run=9) for _ in range(3))])
     write(tmp_path, "r2", [delivery(1, 1, 2, run=None), delivery(1, 1, 2, run=9, outcome="released")])
     assert path.exists()
-    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, TimeSpan())
     whole = [row for row in made if row.get("in_all")]
     counted = {(row["node"], row["run"]): row["messages"] for row in whole if row["side"] == "all"}
     assert counted == {("r1", RUN): 1, ("r1", None): 3, ("r2", None): 2}
@@ -239,7 +239,7 @@ def names() -> list[str]:
 def test_a_cut_report_has_wanted_links_only(tmp_path: Path) -> None:
     random_logs(tmp_path, 3, 100)
     known = facts(wanted=(2,), is_cut=True)
-    rows = replayed(tmp_path, known, {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    rows = replayed(tmp_path, known, {level.name: WINDOW_US for level in LEVELS}, 1, TimeSpan())
     assert {row["link"] for row in rows if row["level"] == "links"} == {2}
     assert {row["address"] for row in rows if row["level"] == "addresses"} == {"a2"}
 
@@ -249,7 +249,7 @@ def test_of_nodes_that_have_nothing_to_do_with_what_is_asked_for_records_are_cou
 ) -> None:
     random_logs(tmp_path, 4, 200)
     known, windows_us = facts(wanted=(2,), is_cut=True), {level.name: WINDOW_US for level in LEVELS}
-    whole, cut = (replayed(tmp_path, known, windows_us, 1, Span(), asked) for asked in (None, frozenset(NODES[:1])))
+    whole, cut = (replayed(tmp_path, known, windows_us, 1, TimeSpan(), asked) for asked in (None, frozenset(NODES[:1])))
     for level in ("flows", TIME):
         wanted, found = (
             sorted(
@@ -265,12 +265,12 @@ def test_of_nodes_that_have_nothing_to_do_with_what_is_asked_for_records_are_cou
         [row for row in of_all if row["node"] == NODES[0]] == [row for row in of_asked if row["node"] == NODES[0]] != []
     )
     # What was carried of a small file has all of it.
-    assert {row["node"] for row in of_asked} == set(NODES if pieces.SMALL_BYTES else NODES[:1])
+    assert {row["node"] for row in of_asked} == set(NODES if file_slices.SMALL_BYTES else NODES[:1])
 
 
 def test_only_records_of_the_time_are_added(tmp_path: Path) -> None:
     write(tmp_path, "r1", [delivery(second, 1, 0) for second in range(40)])
-    span = Span(START_US + 10 * S, START_US + 30 * S)
+    span = TimeSpan(START_US + 10 * S, START_US + 30 * S)
     rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, span)
     assert [row["messages"] for row in rows if row["level"] == "mesh"] == [10, 10, 20]
     times = [(row["window"] - START_US, row["other"] - START_US) for row in rows if row["level"] == TIME]
@@ -280,7 +280,7 @@ def test_only_records_of_the_time_are_added(tmp_path: Path) -> None:
 def test_failures_are_told_by_both_links_and_window(tmp_path: Path) -> None:
     odd = [delivery(1, 1, 2, outcome="released"), delivery(2, 1, 2, outcome="released"), delivery(1, 1, 3)]
     write(tmp_path, "r1", odd)
-    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, TimeSpan())
     failed = [row for row in rows if row["level"] == FLOWS and row["side"] == "pair"]
     assert [(row["link"], row["other"], row["what"], row["messages"]) for row in failed] == [(1, 2, "released", 2)]
 
@@ -299,7 +299,7 @@ def test_a_file_that_went_after_it_was_told_of_is_a_sentence(tmp_path: Path) -> 
     path = write(tmp_path, "r1", [delivery(1, 1, 2)])
     named = for_workers(path).append_column("moved", pyarrow.nulls(1, pyarrow.binary()))
     path.unlink()
-    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {})
+    add = Aggregation(WINDOW_US, WINDOW_US, 1, TimeSpan(), facts().by_node(), {})
     notices = [notice for batch in add(iter([named])) for notice in batch["notice"].to_pylist()]
     assert notices == [f"{path} cannot be read: No such file or directory"]
 
@@ -308,7 +308,7 @@ def test_what_clocks_of_runs_of_a_node_were_ahead_is_taken_off_of_each(tmp_path:
     """Small files are added up together, those of several runs, too."""
     for place, run in enumerate((RUN, RUN, 9, RUN)):
         write(tmp_path, "r1", [delivery(10 * place, 1, 2, run=run)], name=f"1-{place}")
-    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {"r1": {9: Clock(20 * S)}})
+    add = Aggregation(WINDOW_US, WINDOW_US, 1, TimeSpan(), facts().by_node(), {"r1": {9: RunClock(20 * S)}})
     assert windows_of(add(moved(tmp_path))) == [0, 0, 10, 30]
 
 
@@ -318,8 +318,8 @@ def test_of_a_clock_that_was_set_what_it_was_ahead_before_is_taken_off_once(tmp_
                 for at_s, clock_us in ((0, 7), (80, -20 * S + 7))]  # fmt: skip
     write(tmp_path, "r1", [*readings, *(delivery(at_s, 1, 2) for at_s in (30, 90, 85, 110))])
     was_us = {7: 20 * S, -20 * S + 7: 0}
-    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {"r1": {RUN: Clock(10 * S, was_us)}})
-    assert windows_of(add(moved(tmp_path, {"r1": {RUN: Clock(0, was_us)}}))) == [0, 60, 70, 100]
+    add = Aggregation(WINDOW_US, WINDOW_US, 1, TimeSpan(), facts().by_node(), {"r1": {RUN: RunClock(10 * S, was_us)}})
+    assert windows_of(add(moved(tmp_path, {"r1": {RUN: RunClock(0, was_us)}}))) == [0, 60, 70, 100]
 
 
 def windows_of(batches: Iterator[pyarrow.RecordBatch]) -> list[int]:
@@ -390,7 +390,7 @@ def test_sums_that_cannot_be_are_cut_to_what_can(
 ) -> None:
     count = 3
     write(tmp_path, "r1", [delivery(0, 1, 2, **said) for _ in range(count)])
-    found = replayed(tmp_path, facts(), dict.fromkeys([level.name for level in LEVELS], WINDOW_US), 1, Span())
+    found = replayed(tmp_path, facts(), dict.fromkeys([level.name for level in LEVELS], WINDOW_US), 1, TimeSpan())
     for row in found:
         if row["level"] == "links":
             sums = row["messages"], row["size_bytes"], row["max_us"], row["accepted"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from linklogs.naming import HOUR_US, directory_of
+from linklogs.file_names import HOUR_US, directory_of
 from linklogs.writer.events import FilesExpired
-from linklogs.writer.retention import Expired, expire
+from linklogs.writer.retention import ExpiredFiles, expire
 from mesh_tests.unit.linklogs.host import Host
 from mesh_tests.unit.linklogs.rings import RUN
 
@@ -31,20 +31,20 @@ def left(out: Path) -> list[str]:
 
 
 def test_nothing_goes_without_a_limit(out: Path) -> None:
-    assert expire(out, RUN + 1000 * HOUR_US, None, None) == Expired(0, 0)
+    assert expire(out, RUN + 1000 * HOUR_US, None, None) == ExpiredFiles(0, 0)
     assert len(left(out)) == 6
 
 
 def test_files_go_when_their_hour_ended_long_enough_ago(out: Path) -> None:
     now_us = RUN + 3 * HOUR_US
-    assert expire(out, now_us - 1, 2 * HOUR_S, None) == Expired(0, 0)
-    assert expire(out, now_us, 2 * HOUR_S, None) == Expired(2, 200)
+    assert expire(out, now_us - 1, 2 * HOUR_S, None) == ExpiredFiles(0, 0)
+    assert expire(out, now_us, 2 * HOUR_S, None) == ExpiredFiles(2, 200)
     assert left(out) == ["r1 01", "r1 02", "r2 01", "r2 02"]
     assert not list(out.glob("*/hour=2026-11-24T00"))
 
 
 def test_what_is_beyond_the_size_goes_the_oldest_hour_first(out: Path) -> None:
-    assert expire(out, RUN, None, 350) == Expired(3, 300)
+    assert expire(out, RUN, None, 350) == ExpiredFiles(3, 300)
     assert left(out) == ["r1 02", "r2 01", "r2 02"]
 
 

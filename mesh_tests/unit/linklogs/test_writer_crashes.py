@@ -9,7 +9,7 @@ import pytest
 
 from linklogs.writer import spool
 from linklogs.writer.events import RecordsRefused, RingEnded, SpoolPutAside
-from linklogs.writer.failpoints import Failpoint
+from linklogs.writer.failpoints import WriterFailpoint
 from linklogs.writer.writer import SPOOLS, Writer, WriterInUse
 from mesh_tests.unit.linklogs.host import Crash, Host, rows_of
 from mesh_tests.unit.linklogs.rings import RUN, START
@@ -18,8 +18,8 @@ from recording import ring_format as ring
 LINK = {"kind": "link", "event": "opened", "link": 7}
 
 
-@pytest.mark.parametrize("failpoint", Failpoint)
-def test_a_crash_between_two_steps_loses_and_doubles_nothing(host: Host, failpoint: Failpoint) -> None:
+@pytest.mark.parametrize("failpoint", WriterFailpoint)
+def test_a_crash_between_two_steps_loses_and_doubles_nothing(host: Host, failpoint: WriterFailpoint) -> None:
     host.options = {"spool_bytes": 10 * ring.SLOT_BYTES}
     node = host.node()
     for number in range(25):
@@ -32,8 +32,8 @@ def test_a_crash_between_two_steps_loses_and_doubles_nothing(host: Host, failpoi
     assert host.numbers() == list(range(40))
 
 
-@pytest.mark.parametrize("failpoint", sorted(set(Failpoint) - {Failpoint.SPOOL_BEGUN}))
-def test_a_crash_while_a_ring_ends_loses_and_doubles_nothing(host: Host, failpoint: Failpoint) -> None:
+@pytest.mark.parametrize("failpoint", sorted(set(WriterFailpoint) - {WriterFailpoint.SPOOL_BEGUN}))
+def test_a_crash_while_a_ring_ends_loses_and_doubles_nothing(host: Host, failpoint: WriterFailpoint) -> None:
     node = host.node()
     node.delivery(1)
     node.close()
@@ -57,7 +57,7 @@ def test_a_life_of_crashes_loses_and_doubles_nothing(host: Host, seed: int) -> N
         if chance.random() < 0.1:
             links += node.text(**LINK, name="n" * chance.randint(1, 200))
         if chance.random() < 0.2:
-            host.crash_at = chance.choice([None, *Failpoint])
+            host.crash_at = chance.choice([None, *WriterFailpoint])
             try:
                 host.step(after_s=chance.choice([0, 1, 61]))
             except Crash:
@@ -79,7 +79,7 @@ def test_a_torn_chunk_is_cut_off_and_taken_again(host: Host, cut_bytes: int) -> 
     node.delivery(1)
     host.step()
     node.delivery(2)
-    with host.crashing_at(Failpoint.SPOOLED):
+    with host.crashing_at(WriterFailpoint.SPOOLED):
         host.step()
     (left,) = host.spools()
     left.write_bytes(left.read_bytes()[:-cut_bytes])
@@ -94,7 +94,7 @@ def test_a_chunk_with_a_wrong_byte_is_cut_off_and_taken_again(host: Host) -> Non
     node.delivery(1)
     host.step()
     node.delivery(2)
-    with host.crashing_at(Failpoint.SPOOLED):
+    with host.crashing_at(WriterFailpoint.SPOOLED):
         host.step()
     (left,) = host.spools()
     data = bytearray(left.read_bytes())
@@ -186,7 +186,7 @@ def test_spools_of_a_ring_that_nobody_can_see_now_are_left_alone(host: Host) -> 
 
 def test_a_file_that_is_there_is_not_written_again(host: Host) -> None:
     host.node().delivery(1)
-    with host.crashing_at(Failpoint.FILE_NAMED):
+    with host.crashing_at(WriterFailpoint.FILE_NAMED):
         host.finish()
     (file,) = host.files()
     before = file.stat().st_ino
@@ -234,7 +234,7 @@ def test_two_writers_do_not_write_to_one_directory(host: Host) -> None:
 def test_what_was_spooled_before_a_crash_is_given_back_to_the_node_afterwards(host: Host) -> None:
     node = host.node(capacity=2)
     node.delivery(1)
-    with host.crashing_at(Failpoint.SPOOLED):
+    with host.crashing_at(WriterFailpoint.SPOOLED):
         host.step()
     assert node.taken == 0
     host.step()

@@ -13,13 +13,13 @@ import pytest
 from linklogs import private_files
 from linklogs.writer import spool
 from linklogs.writer.events import LookingFailed, RingPutAside, SpoolPutAside, WritingFailed, WritingRecovered
-from linklogs.writer.failpoints import Failpoint
+from linklogs.writer.failpoints import WriterFailpoint
 from mesh_tests.unit.linklogs.host import Host
 from mesh_tests.unit.linklogs.rings import CLOCK, RUN, START, RingWriter
 from recording import ring_format as ring
-from recording.columns import Event, Kind
+from recording.columns import RecordEvent, RecordKind
 from recording.records import Recorder
-from recording.state_records import Teller
+from recording.state_records import StateRecorder
 
 
 def assert_put_aside(host: Host, node: RingWriter, said: str) -> None:
@@ -204,7 +204,7 @@ def test_a_spool_that_cannot_be_read_now_is_not_left_over(host: Host, monkeypatc
 
     node = host.node()
     node.delivery(1)
-    with host.crashing_at(Failpoint.SPOOLED):
+    with host.crashing_at(WriterFailpoint.SPOOLED):
         host.step()
     with monkeypatch.context() as patched:
         patched.setattr(spool, "read", fail)
@@ -318,7 +318,7 @@ def test_what_a_full_disk_kept_a_node_from_telling_is_in_the_files_of_when_there
 ) -> None:
     node = host.node(capacity=64)
     recorder = Recorder(node.map, "full")
-    teller = Teller(recorder)
+    teller = StateRecorder(recorder)
 
     def pass_second() -> None:
         host.step(after_s=1)
@@ -327,13 +327,13 @@ def test_what_a_full_disk_kept_a_node_from_telling_is_in_the_files_of_when_there
 
     pass_second()
     for link in (1, 2, 3):
-        teller.tell(Kind.LINK, Event.OPENED, link=link, address="a")
+        teller.tell(RecordKind.LINK, RecordEvent.OPENED, link=link, address="a")
     pass_second()
     disk.is_full = True
     for link in range(4, 41):
-        teller.tell(Kind.LINK, Event.OPENED, link=link, address="a")
+        teller.tell(RecordKind.LINK, RecordEvent.OPENED, link=link, address="a")
     for link in (2, 40):
-        teller.tell(Kind.LINK, Event.CLOSED, link=link)
+        teller.tell(RecordKind.LINK, RecordEvent.CLOSED, link=link)
     for _ in range(5):
         pass_second()
     assert node.dropped > 0

@@ -13,7 +13,17 @@ from addressing.topology.descriptions import meanings_of
 from mesh_tests.unit.addressing.topology.test_generated_files import ROOT, assert_current
 from recording import columns as link_log
 from recording import ring_format as ring
-from recording.columns import BUCKET_ERROR, COLUMNS, SCHEMA_VERSION, Event, Kind, Outcome, Part, bounds_of, bucket_of
+from recording.columns import (
+    BUCKET_ERROR,
+    COLUMNS,
+    SCHEMA_VERSION,
+    DeliveryPart,
+    RecordEvent,
+    RecordKind,
+    RecordOutcome,
+    bounds_of,
+    bucket_of,
+)
 
 REFERENCE = ROOT / "docs" / "reference" / "linklog.md"
 
@@ -44,8 +54,8 @@ def test_columns_have_names_of_their_own_and_types_that_all_readers_know():
     assert {column.type for column in COLUMNS} == {"string", "int64"}
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_of_record_has_columns_of_its_own(kind: Kind):
+@pytest.mark.parametrize("kind", RecordKind)
+def test_every_kind_of_record_has_columns_of_its_own(kind: RecordKind):
     assert any(kind in column.kinds for column in COLUMNS)
 
 
@@ -53,8 +63,8 @@ def test_a_slot_is_as_long_as_the_ring_says_and_codes_are_of_one_byte():
     assert struct.calcsize(ring.SLOT) == ring.SLOT_BYTES
     assert ring.HEADER_BYTES % ring.SLOT_BYTES == 0
     assert all(0 <= code <= 255 for code in (*ring.KINDS, *ring.OUTCOMES, *ring.PARTS, ring.TEXT))
-    assert set(ring.OUTCOMES.values()) == set(Outcome)
-    assert set(ring.PARTS.values()) == set(Part)
+    assert set(ring.OUTCOMES.values()) == set(RecordOutcome)
+    assert set(ring.PARTS.values()) == set(DeliveryPart)
 
 
 def test_the_reference_shows_every_column_and_every_word():
@@ -68,7 +78,12 @@ def reference() -> Iterator[str]:
     for column in COLUMNS:
         kinds = ", ".join(f"`{kind}`" for kind in column.kinds) or "all"
         yield f"| `{column.name}` | {column.type} | {kinds} | {column.meaning} |"
-    for title, words in (("Kinds", Kind), ("Events", Event), ("Outcomes", Outcome), ("Parts", Part)):
+    for title, words in (
+        ("Kinds", RecordKind),
+        ("Events", RecordEvent),
+        ("Outcomes", RecordOutcome),
+        ("Parts", DeliveryPart),
+    ):
         meanings = meanings_of(words)
         yield from ("", f"## {title}", "", "| value | meaning |", "|---|---|")
         yield from (f"| `{word}` | {meanings.get(word.name, '')} |".replace("|  |", "| |") for word in words)

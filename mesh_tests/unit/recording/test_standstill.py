@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from recording.standstill import STILL_S, Has, Standstill
+from recording.standstill import STILL_S, LinkCounts, Standstill
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Host:
 
     now: float = 100.0
     most: int = 1000
-    told: list[tuple[int, Has]] = field(default_factory=list)
+    told: list[tuple[int, LinkCounts]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.standstill = Standstill(lambda link, has: self.told.append((link, has)))
@@ -47,7 +47,7 @@ class Host:
             self.now += 1.0
             self.standstill.look(self.now, self.most)
 
-    def news(self) -> list[tuple[int, Has]]:
+    def news(self) -> list[tuple[int, LinkCounts]]:
         found, self.told = self.told, []
         return found
 
@@ -56,7 +56,7 @@ def test_a_new_link_is_told_of_within_a_second_and_not_again():
     host = Host()
     host.link(7, credit=3)
     host.pass_s(1)
-    assert host.news() == [(7, Has(3, 0))]
+    assert host.news() == [(7, LinkCounts(3, 0))]
     host.pass_s(60)
     assert host.news() == []
 
@@ -71,7 +71,7 @@ def test_what_stands_still_with_other_numbers_is_told_once():
     host.pass_s(STILL_S)
     assert host.news() == []
     host.pass_s(STILL_S)
-    assert host.news() == [(1, Has(1, 2))]
+    assert host.news() == [(1, LinkCounts(1, 2))]
     host.pass_s(60)
     assert host.news() == []
 
@@ -95,14 +95,14 @@ def test_it_is_told_that_what_was_held_up_moves_again():
     end = host.link(credit=2)
     end.take(2)
     host.pass_s(30)
-    assert host.news() == [(1, Has(0, 0)), (1, Has(0, 2))]
+    assert host.news() == [(1, LinkCounts(0, 0)), (1, LinkCounts(0, 2))]
     end.settle()
     end.credit += 1
     host.standstill.on_move(1, end)
     host.pass_s(1)
-    assert host.news() == [(1, Has(1, 0))]
+    assert host.news() == [(1, LinkCounts(1, 0))]
     host.pass_s(30)
-    assert host.news() == [(1, Has(1, 1))]
+    assert host.news() == [(1, LinkCounts(1, 1))]
 
 
 def test_it_is_told_that_what_kept_deliveries_beside_credit_moves_again():
@@ -110,11 +110,11 @@ def test_it_is_told_that_what_kept_deliveries_beside_credit_moves_again():
     end = host.link(credit=9)
     end.take(2)
     host.pass_s(30)
-    assert host.news()[-1] == (1, Has(7, 2))
+    assert host.news()[-1] == (1, LinkCounts(7, 2))
     end.settle()
     host.standstill.on_move(1, end)
     host.pass_s(1)
-    assert host.news() == [(1, Has(7, 0))]
+    assert host.news() == [(1, LinkCounts(7, 0))]
 
 
 def test_one_delivery_for_each_that_is_settled_is_no_standstill():
@@ -132,24 +132,24 @@ def test_it_is_told_that_what_had_no_credit_moves_again():
     host = Host()
     end = host.link(credit=0)
     host.pass_s(1)
-    assert host.news() == [(1, Has(0, 0))]
+    assert host.news() == [(1, LinkCounts(0, 0))]
     end.credit = 7
     host.standstill.on_move(1, end)
     host.pass_s(1)
-    assert host.news() == [(1, Has(7, 0))]
+    assert host.news() == [(1, LinkCounts(7, 0))]
 
 
 def test_an_incoming_link_is_told_of_with_its_credit_alone_when_it_stands_still():
     host = Host()
     end = host.link(credit=10, kept_count=None)
     host.pass_s(1)
-    assert host.news() == [(1, Has(10, None))]
+    assert host.news() == [(1, LinkCounts(10, None))]
     end.credit = 3
     host.standstill.on_move(1, end)
     host.pass_s(STILL_S)
     assert host.news() == []
     host.pass_s(STILL_S)
-    assert host.news() == [(1, Has(3, None))]
+    assert host.news() == [(1, LinkCounts(3, None))]
 
 
 def test_what_another_record_said_of_an_incoming_link_is_not_said_again():
@@ -170,7 +170,7 @@ def test_nobody_has_less_than_no_credit():
     host = Host()
     host.link(credit=-3)
     host.pass_s(1)
-    assert host.news() == [(1, Has(0, 0))]
+    assert host.news() == [(1, LinkCounts(0, 0))]
 
 
 def test_of_a_link_that_is_forgotten_nothing_is_told():

@@ -7,28 +7,28 @@ from typing import Any
 
 import pytest
 
-from linklogs.writer.live import Live
+from linklogs.writer.live_state import LiveState
 from mesh_tests.rings import Ring
 from mesh_tests.seeds import seeds
 from recording import ring_format as layout
-from recording.columns import Event, Kind
-from recording.pending_records import Untold
+from recording.columns import RecordEvent, RecordKind
+from recording.pending_records import PendingRecords
 from recording.records import Recorder
-from recording.state_records import AT_ONCE, Teller
+from recording.state_records import AT_ONCE, StateRecorder
 
 Row = dict[str, Any]
 
 
-def teller_on(ring: Ring) -> Teller:
-    return Teller(Recorder(ring.memory, "full"))
+def teller_on(ring: Ring) -> StateRecorder:
+    return StateRecorder(Recorder(ring.memory, "full"))
 
 
-def row(kind: Kind, event: Event | None, **columns: Any) -> Row:
+def row(kind: RecordKind, event: RecordEvent | None, **columns: Any) -> Row:
     return {"kind": kind, **({"event": event} if event is not None else {}), **columns}
 
 
 def late(*rows: Row) -> list[Row]:
-    untold = Untold()
+    untold = PendingRecords()
     for each in rows:
         untold.add(each)
     found = []
@@ -38,12 +38,12 @@ def late(*rows: Row) -> list[Row]:
     return found
 
 
-OPENED = row(Kind.LINK, Event.OPENED, link=5, connection=1, address="orders")
-CLOSED = row(Kind.LINK, Event.CLOSED, link=5, connection=1)
-NO_CREDIT = row(Kind.CREDIT, Event.CHANGED, link=5, credit=0, starved_us=2000, cause="takers")
-SOME_CREDIT = row(Kind.CREDIT, Event.CHANGED, link=5, credit=7, starved_us=3000, cause="no_taker")
-UP = row(Kind.NEIGHBOR, Event.OPENED, neighbor="r2", cost=1)
-DOWN = row(Kind.NEIGHBOR, Event.CLOSED, neighbor="r2", cost=1, cause="silent")
+OPENED = row(RecordKind.LINK, RecordEvent.OPENED, link=5, connection=1, address="orders")
+CLOSED = row(RecordKind.LINK, RecordEvent.CLOSED, link=5, connection=1)
+NO_CREDIT = row(RecordKind.CREDIT, RecordEvent.CHANGED, link=5, credit=0, starved_us=2000, cause="takers")
+SOME_CREDIT = row(RecordKind.CREDIT, RecordEvent.CHANGED, link=5, credit=7, starved_us=3000, cause="no_taker")
+UP = row(RecordKind.NEIGHBOR, RecordEvent.OPENED, neighbor="r2", cost=1)
+DOWN = row(RecordKind.NEIGHBOR, RecordEvent.CLOSED, neighbor="r2", cost=1, cause="silent")
 
 
 def test_what_is_there_is_told_as_what_was_there_already():
@@ -51,7 +51,7 @@ def test_what_is_there_is_told_as_what_was_there_already():
 
 
 def test_what_came_and_went_is_not_told_nor_is_its_credit():
-    assert late(OPENED, NO_CREDIT, row(Kind.DROP, None, link=5, count=3), CLOSED) == []
+    assert late(OPENED, NO_CREDIT, row(RecordKind.DROP, None, link=5, count=3), CLOSED) == []
 
 
 def test_the_end_of_what_was_told_of_is_told_behind_its_credit():
@@ -62,8 +62,8 @@ def test_time_without_credit_adds_up_and_the_last_that_was_said_of_it_counts():
     assert late(NO_CREDIT, SOME_CREDIT) == [SOME_CREDIT | {"starved_us": 5000}]
 
 
-HAS = row(Kind.CREDIT, Event.CHANGED, link=5, credit=3, unsettled_count=7)
-DRAINED = row(Kind.CREDIT, Event.DRAIN, link=5, count=2, credit=0)
+HAS = row(RecordKind.CREDIT, RecordEvent.CHANGED, link=5, credit=3, unsettled_count=7)
+DRAINED = row(RecordKind.CREDIT, RecordEvent.DRAIN, link=5, count=2, credit=0)
 
 
 def test_drains_and_what_a_link_has_are_told_apart():
@@ -88,7 +88,7 @@ def test_of_links_that_are_gone_nothing_is_kept():
 
 
 def test_copies_that_were_missed_add_up():
-    missed = row(Kind.DROP, None, link=5, count=3, cause="stalled")
+    missed = row(RecordKind.DROP, None, link=5, count=3, cause="stalled")
     assert late(missed, missed) == [missed | {"count": 6}]
 
 
@@ -98,15 +98,15 @@ def test_a_neighbor_that_was_lost_and_is_back_is_there_and_one_that_is_lost_agai
 
 
 def test_a_change_of_what_is_still_to_be_told_goes_with_it():
-    queue = row(Kind.QUEUE, Event.OPENED, queue=3, address="orders")
-    depth = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=9)
+    queue = row(RecordKind.QUEUE, RecordEvent.OPENED, queue=3, address="orders")
+    depth = row(RecordKind.QUEUE, RecordEvent.CHANGED, queue=3, depth_count=9)
     assert late(queue, depth) == [queue | {"event": "live", "depth_count": 9}]
     assert late(depth, depth | {"depth_count": 2}) == [depth | {"depth_count": 2}]
 
 
 def test_a_queue_that_is_empty_by_then_has_no_age():
-    full = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=9, oldest_us=5000)
-    empty = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=0)
+    full = row(RecordKind.QUEUE, RecordEvent.CHANGED, queue=3, depth_count=9, oldest_us=5000)
+    empty = row(RecordKind.QUEUE, RecordEvent.CHANGED, queue=3, depth_count=0)
     assert late(full, empty) == [empty]
 
 
@@ -114,7 +114,7 @@ def test_what_has_no_room_is_told_once_there_is_some_and_only_once():
     ring = Ring(10)
     teller = teller_on(ring)
     for number in range(1, 6):
-        teller.tell(Kind.LINK, Event.OPENED, link=number, address="orders")
+        teller.tell(RecordKind.LINK, RecordEvent.OPENED, link=number, address="orders")
     told = ring.take()[1]
     assert len(told) == 3
     while len(told) < 5:
@@ -132,7 +132,7 @@ def test_only_what_could_not_be_told_when_it_happened_counts_as_dropped():
     ring = Ring(16)
     teller = teller_on(ring)
     for number in range(20):
-        teller.tell(Kind.LINK, Event.OPENED, link=number, address="orders")
+        teller.tell(RecordKind.LINK, RecordEvent.OPENED, link=number, address="orders")
     dropped = ring.number(layout.DROPPED_AT)
     assert dropped > 0
     for _ in range(20):
@@ -143,8 +143,8 @@ def test_only_what_could_not_be_told_when_it_happened_counts_as_dropped():
 def test_what_is_longer_than_the_ring_keeps_nobody_from_telling_more():
     ring = Ring(16)
     teller = teller_on(ring)
-    teller.tell(Kind.LINK, Event.OPENED, link=1, address="x" * 1000)
-    teller.tell(Kind.LINK, Event.OPENED, link=2)
+    teller.tell(RecordKind.LINK, RecordEvent.OPENED, link=1, address="x" * 1000)
+    teller.tell(RecordKind.LINK, RecordEvent.OPENED, link=2)
     assert [each["link"] for each in ring.take()[1]] == [2]
     assert ring.number(layout.DROPPED_AT) == 1
 
@@ -155,9 +155,9 @@ def test_in_one_second_no_more_is_told_late_than_a_loop_can_do_beside_its_work()
     number = 0
     while ring.number(layout.DROPPED_AT) == 0:
         number += 1
-        teller.tell(Kind.QUEUE, Event.OPENED, queue=number, address="x" * 200)
+        teller.tell(RecordKind.QUEUE, RecordEvent.OPENED, queue=number, address="x" * 200)
     for each in range(2 * AT_ONCE + 500):
-        teller.tell(Kind.QUEUE, Event.OPENED, queue=number + each, address="x" * 200)
+        teller.tell(RecordKind.QUEUE, RecordEvent.OPENED, queue=number + each, address="x" * 200)
     ring.take()
     counts = []
     for _ in range(4):
@@ -169,11 +169,11 @@ def test_in_one_second_no_more_is_told_late_than_a_loop_can_do_beside_its_work()
 class Node:
     """A life that is told of; ``live`` is what is there, as a file would list it."""
 
-    def __init__(self, random: random.Random, teller: Teller) -> None:
+    def __init__(self, random: random.Random, teller: StateRecorder) -> None:
         self._random = random
         self._teller = teller
         self._last = 0
-        self.live: dict[tuple[Kind, Any], Row] = {}
+        self.live: dict[tuple[RecordKind, Any], Row] = {}
         self.starved_us: dict[int, int] = {}
 
     def step(self) -> None:
@@ -181,61 +181,74 @@ class Node:
 
     def connect(self) -> None:
         self._last += 1
-        self._tell(Kind.CONNECTION, Event.OPENED, self._last, connection=self._last, container="c")
+        self._tell(RecordKind.CONNECTION, RecordEvent.OPENED, self._last, connection=self._last, container="c")
 
     def attach(self) -> None:
-        connections = self._all(Kind.CONNECTION)
+        connections = self._all(RecordKind.CONNECTION)
         if connections:
             self._last += 1
             connection = self._random.choice(connections)
-            self._tell(Kind.LINK, Event.OPENED, self._last, link=self._last, connection=connection, address="a" * 40)
+            self._tell(
+                RecordKind.LINK,
+                RecordEvent.OPENED,
+                self._last,
+                link=self._last,
+                connection=connection,
+                address="a" * 40,
+            )
 
     def detach(self) -> None:
-        links = self._all(Kind.LINK)
+        links = self._all(RecordKind.LINK)
         if links:
-            self._close(Kind.LINK, self._random.choice(links), "link")
+            self._close(RecordKind.LINK, self._random.choice(links), "link")
 
     def starve(self) -> None:
-        links = self._all(Kind.LINK)
+        links = self._all(RecordKind.LINK)
         if links:
             link, starved_us = self._random.choice(links), self._random.randint(1, 1000)
-            self._teller.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=self._last, starved_us=starved_us)
-            self.live[Kind.CREDIT, link] = row(Kind.CREDIT, Event.LIVE, link=link, credit=self._last)
+            self._teller.tell(
+                RecordKind.CREDIT, RecordEvent.CHANGED, link=link, credit=self._last, starved_us=starved_us
+            )
+            self.live[RecordKind.CREDIT, link] = row(RecordKind.CREDIT, RecordEvent.LIVE, link=link, credit=self._last)
             self.starved_us[link] = self.starved_us.get(link, 0) + starved_us
 
     def route(self) -> None:
         router, cost = f"r{self._random.randint(1, 3)}", self._random.randint(1, 5)
-        is_known = (Kind.NEIGHBOR, router) in self.live
-        event = Event.CHANGED if is_known else Event.OPENED
-        self._tell(Kind.NEIGHBOR, event, router, neighbor=router, cost=cost)
+        is_known = (RecordKind.NEIGHBOR, router) in self.live
+        event = RecordEvent.CHANGED if is_known else RecordEvent.OPENED
+        self._tell(RecordKind.NEIGHBOR, event, router, neighbor=router, cost=cost)
 
     def lose(self) -> None:
-        connections = self._all(Kind.CONNECTION)
+        connections = self._all(RecordKind.CONNECTION)
         if self._random.random() < 0.3 and connections:
             connection = self._random.choice(connections)
-            links = [link for link in self._all(Kind.LINK) if self.live[Kind.LINK, link]["connection"] == connection]
+            links = [
+                link
+                for link in self._all(RecordKind.LINK)
+                if self.live[RecordKind.LINK, link]["connection"] == connection
+            ]
             self._teller.tell_lost(connection, links, "lost")
             for link in links:
-                self._forget(Kind.LINK, link)
-            self._forget(Kind.CONNECTION, connection)
-        for router in self._all(Kind.NEIGHBOR)[:1]:
-            self._close(Kind.NEIGHBOR, router, "neighbor")
+                self._forget(RecordKind.LINK, link)
+            self._forget(RecordKind.CONNECTION, connection)
+        for router in self._all(RecordKind.NEIGHBOR)[:1]:
+            self._close(RecordKind.NEIGHBOR, router, "neighbor")
 
-    def _all(self, kind: Kind) -> list[Any]:
+    def _all(self, kind: RecordKind) -> list[Any]:
         return [key for each, key in self.live if each is kind]
 
-    def _tell(self, kind: Kind, event: Event, key: Any, **columns: Any) -> None:
+    def _tell(self, kind: RecordKind, event: RecordEvent, key: Any, **columns: Any) -> None:
         self._teller.tell(kind, event, **columns)
-        self.live[kind, key] = row(kind, Event.LIVE, **columns)
+        self.live[kind, key] = row(kind, RecordEvent.LIVE, **columns)
 
-    def _close(self, kind: Kind, key: Any, column: str) -> None:
-        self._teller.tell(kind, Event.CLOSED, **{column: key})
+    def _close(self, kind: RecordKind, key: Any, column: str) -> None:
+        self._teller.tell(kind, RecordEvent.CLOSED, **{column: key})
         self._forget(kind, key)
 
-    def _forget(self, kind: Kind, key: Any) -> None:
+    def _forget(self, kind: RecordKind, key: Any) -> None:
         del self.live[kind, key]
-        if kind is Kind.LINK:
-            self.live.pop((Kind.CREDIT, key), None)
+        if kind is RecordKind.LINK:
+            self.live.pop((RecordKind.CREDIT, key), None)
 
 
 @pytest.mark.parametrize("seed", seeds(60))
@@ -243,7 +256,7 @@ def test_however_often_there_is_no_room_its_reader_knows_in_the_end_what_is_ther
     chance = random.Random(seed)
     ring = Ring(chance.randint(24, 120))
     teller = teller_on(ring)
-    node, reader = Node(chance, teller), Live({})
+    node, reader = Node(chance, teller), LiveState({})
     told: list[Row] = []
 
     def listen() -> None:
@@ -266,8 +279,8 @@ def test_however_often_there_is_no_room_its_reader_knows_in_the_end_what_is_ther
             break
     found = {(each["kind"], each[column_of(each)]): each for each in reader.rows(0, 0)[1:]}
     assert found == node.live
-    for link in node._all(Kind.LINK):
-        said = sum(each["starved_us"] for each in told if each["kind"] == Kind.CREDIT and each["link"] == link)
+    for link in node._all(RecordKind.LINK):
+        said = sum(each["starved_us"] for each in told if each["kind"] == RecordKind.CREDIT and each["link"] == link)
         assert said == node.starved_us.get(link, 0)
     assert ring.number(layout.DROPPED_AT) > 0
 

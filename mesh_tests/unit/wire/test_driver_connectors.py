@@ -10,7 +10,7 @@ import pytest
 
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, reset_on_close, site
-from wire.connection import Connection
+from wire.connection import SocketConnection
 from wire.log_events import (
     ConnectionBug,
     ConnectionClosed,
@@ -50,9 +50,9 @@ def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> Non
 def test_a_connection_that_is_given_up_in_the_moment_it_is_made_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
-    make = Connection.connection_made
+    make = SocketConnection.connection_made
 
-    def make_and_give_up(connection: Connection, transport: asyncio.BaseTransport) -> None:
+    def make_and_give_up(connection: SocketConnection, transport: asyncio.BaseTransport) -> None:
         make(connection, transport)
         if connection.origin.connector is None:
             return
@@ -65,7 +65,7 @@ def test_a_connection_that_is_given_up_in_the_moment_it_is_made_leaves_nothing(
             closing.append(asyncio.ensure_future(client.driver.close(grace_s=1.0)))
 
     closing: list[asyncio.Future[None]] = []
-    monkeypatch.setattr(Connection, "connection_made", make_and_give_up)
+    monkeypatch.setattr(SocketConnection, "connection_made", make_and_give_up)
 
     async def scenario() -> None:
         nonlocal client

@@ -8,7 +8,7 @@ import pytest
 
 from mesh_tests.unit.wire.pipes import Pipe, send
 from wire import delivery as deliveries
-from wire.codec.frames import Frame, Record, encode_frame
+from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 from wire.codec.table import OPEN
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.engine import lib
@@ -82,7 +82,7 @@ def test_delivery_outcome_and_settlement_cross():
     deliveries.settle(incoming)
     pipe.run()
     outcome = deliveries.remote_outcome(delivery)
-    assert outcome.kind is deliveries.Kind.REJECTED
+    assert outcome.kind is deliveries.OutcomeCode.REJECTED
     assert (outcome.error.condition, outcome.error.description) == ("amqp:not-allowed", "no thanks")
     assert deliveries.is_settled(delivery)
     deliveries.settle(delivery)
@@ -336,7 +336,7 @@ def test_the_idle_timeout_counts_from_the_last_byte(silent_from_s, began):
 
 def test_an_idle_timeout_that_would_be_a_flood_of_heartbeats_is_refused():
     endpoint = Endpoint(EndpointSettings("a"))
-    opening = encode_frame(Frame(0, Record(OPEN, {"container-id": "x", "idle-time-out": 1})))
+    opening = encode_frame(AmqpFrame(0, CompositeValue(OPEN, {"container-id": "x", "idle-time-out": 1})))
     endpoint.receive(b"AMQP\x00\x01\x00\x00" + opening)
     (closed,) = endpoint.drain(None)
     assert closed.error.description == "open.idle-time-out: expected at least 100, got 1"

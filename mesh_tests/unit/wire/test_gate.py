@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mesh_tests.unit.wire.codec.strategies import symbols as symbols_
 from mesh_tests.unit.wire.codec.strategies import values
 from mesh_tests.unit.wire.pipes import Pipe
-from wire.codec.frames import Frame, Record, decode_frame, encode_frame
+from wire.codec.frames import AmqpFrame, CompositeValue, decode_frame, encode_frame
 from wire.codec.table import ATTACH, BEGIN, BY_CODE, CLOSE, OPEN, FieldType
 from wire.codec.values import Described, Symbol, UInt, ULong, encode, symbols
 from wire.endpoint import Endpoint, EndpointSettings
@@ -51,7 +51,7 @@ def raw_frame(code: int, fields: list[bytes], channel: int = 0) -> bytes:
 def said(code: int, **fields: object) -> bytes:
     named = {name.replace("_", "-"): value for name, value in fields.items()}
     channel = int(named.pop("channel", 0))  # type: ignore[call-overload]
-    return encode_frame(Frame(channel, Record(BY_CODE[code], named)))
+    return encode_frame(AmqpFrame(channel, CompositeValue(BY_CODE[code], named)))
 
 
 OPENING = said(0x10, container_id="x")
@@ -85,7 +85,7 @@ class Stranger:
             elif isinstance(event, LinkDetached):
                 event.link.detach()
 
-    def answers(self) -> list[Record]:
+    def answers(self) -> list[CompositeValue]:
         out = b""
         while part := self.endpoint.output():
             out += part
@@ -236,7 +236,7 @@ def test_a_fault_before_the_open_is_told_behind_an_open_of_ours():
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 7, 8, 9, 100])
 def test_frames_may_come_in_pieces_of_any_size(pieces):
-    target_ = Record(BY_CODE[0x29], {"address": "a"})
+    target_ = CompositeValue(BY_CODE[0x29], {"address": "a"})
     frames = (OPENING, BEGINNING, attach(target=target_, properties={Symbol("key"): [UInt(1), symbols(["a", "b"])]}))
     stranger = Stranger(*frames, pieces=pieces)
     assert [answer.type for answer in stranger.answers()] == [OPEN, BEGIN, ATTACH]
@@ -315,8 +315,8 @@ names = st.dictionaries(symbols_, values, max_size=2)
 @given(names, names, names, names, st.lists(symbols_, max_size=3), st.lists(symbols_, max_size=3))
 def test_what_a_peer_says_of_a_link_is_passed_on_as_it_came(filters, node, more, told, capabilities, outcomes):
     ends = {"address": "a", "dynamic-node-properties": node, "capabilities": symbols(capabilities)}
-    source_ = Record(BY_CODE[0x28], ends | {"filter": filters, "outcomes": symbols(outcomes)})
-    target_ = Record(BY_CODE[0x29], ends | {"dynamic-node-properties": more})
+    source_ = CompositeValue(BY_CODE[0x28], ends | {"filter": filters, "outcomes": symbols(outcomes)})
+    target_ = CompositeValue(BY_CODE[0x29], ends | {"dynamic-node-properties": more})
     stranger = Stranger(OPENING, BEGINNING, attach(source=source_, target=target_, properties=told))
     (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
     assert set(link.remote_source.capabilities) == set(map(str, capabilities))
@@ -335,7 +335,7 @@ def test_what_a_peer_says_of_a_link_is_passed_on_as_it_came(filters, node, more,
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(names)
 def test_what_a_peer_says_of_an_error_can_be_read(info):
-    wrong = Record(BY_CODE[0x1D], {"condition": "x:y", "description": "why", "info": info})
+    wrong = CompositeValue(BY_CODE[0x1D], {"condition": "x:y", "description": "why", "info": info})
     stranger = Stranger(OPENING, said(0x18, error=wrong))
     (closed,) = (event for event in stranger.events if isinstance(event, Closed))
     assert (closed.error.condition, closed.error.description) == ("x:y", "why")
@@ -372,7 +372,7 @@ def test_an_echo_counts_the_deliveries_that_came():
     stranger.answers()
     transfers = [said(0x14, handle=0, delivery_id=at, delivery_tag=b"t", settled=True) + b"" for at in range(2)]
     long_transfer = encode_frame(
-        Frame(0, Record(BY_CODE[0x14], {"handle": 0, "delivery-id": 2, "delivery-tag": b"t"}), bytes(500))
+        AmqpFrame(0, CompositeValue(BY_CODE[0x14], {"handle": 0, "delivery-id": 2, "delivery-tag": b"t"}), bytes(500))
     )
     stranger.say(*transfers, long_transfer, flow(handle=0, delivery_count=3, echo=True))
     answer = stranger.answers()[-1]
@@ -413,10 +413,10 @@ def test_a_drain_with_credit_is_answered_once():
     [
         ({"message_format": 1}, "transfer.message-format: expected 0, got 1"),
         (
-            {"state": Record(BY_CODE[0x23], {"section-number": 0, "section-offset": 0})},
+            {"state": CompositeValue(BY_CODE[0x23], {"section-number": 0, "section-offset": 0})},
             "expected an outcome or none, got received",
         ),
-        ({"state": Record(BY_CODE[0x33], {"txn-id": b"x"})}, "expected an outcome or none, got declared"),
+        ({"state": CompositeValue(BY_CODE[0x33], {"txn-id": b"x"})}, "expected an outcome or none, got declared"),
     ],
 )
 def test_what_cannot_be_kept_of_a_delivery_ends_its_link_and_no_other(fields, sentence):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from wire.log import BURST, HOST_BURST, Level, Log, LogEvent
+from wire.log import BURST, HOST_BURST, EventLog, Level, LogEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Paper:
         self.stream = io.StringIO()
         self.now = 0.0
         moment = datetime(2025, 6, 1, 12, 0, 0, 123456, UTC)
-        self.log = Log("r1", stream=self.stream, level=level, clock=lambda: self.now, wall_clock=lambda: moment)
+        self.log = EventLog("r1", stream=self.stream, level=level, clock=lambda: self.now, wall_clock=lambda: moment)
 
     @property
     def lines(self) -> list[dict[str, Any]]:

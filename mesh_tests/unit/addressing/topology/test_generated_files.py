@@ -30,7 +30,7 @@ from addressing.topology.model import (
     Topology,
     User,
 )
-from addressing.topology.part import Part
+from addressing.topology.part import TopologyPart
 from addressing.topology.schema import topology_schema
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -46,7 +46,7 @@ numbers are costs, and `r3[b1]` is a router with the broker b1 attached. All key
 [docs/reference/topology.md](../docs/reference/topology.md). The drawings are made from the files, and a test compares.
 """
 
-PARTS: list[tuple[str, type[Part]]] = [
+PARTS: list[tuple[str, type[TopologyPart]]] = [
     ("The file", Topology),
     ("routers: NAME:", Router),
     ("routers: NAME: listeners:", Listener),
@@ -110,7 +110,7 @@ def key_tables() -> Iterator[str]:
 
 
 def shown(default: Any) -> str:
-    if default is None or default in ("", (), {}) or isinstance(default, Part):
+    if default is None or default in ("", (), {}) or isinstance(default, TopologyPart):
         return ""
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"

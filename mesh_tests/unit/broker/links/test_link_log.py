@@ -13,7 +13,7 @@ from broker.queueing.ages import Ages
 from mesh_tests.rings import Record, Ring
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Rig, topology_with
-from recording.columns import Event
+from recording.columns import RecordEvent
 from recording.records import Recorder
 from recording.ring_format import KINDS
 from wire.delivery import ACCEPTED, RELEASED, rejected
@@ -44,7 +44,7 @@ def rig(tmp_path: Path, ring: Ring) -> Iterator[Rig]:
     rig.store.close()
 
 
-def events_of(records: list[Record]) -> list[tuple[Event | None, int]]:
+def events_of(records: list[Record]) -> list[tuple[RecordEvent | None, int]]:
     return [(KINDS[each.kind][1], each.incoming) for each in records]
 
 
@@ -68,7 +68,7 @@ def test_a_message_is_recorded_as_it_comes_and_as_it_goes_with_how_long_it_was_t
         received.give(ACCEPTED)
     rig.run()
     came, went = ring.take()[0]
-    assert events_of([came, went]) == [(Event.ENQUEUED, queue), (Event.DEQUEUED, queue)]
+    assert events_of([came, went]) == [(RecordEvent.ENQUEUED, queue), (RecordEvent.DEQUEUED, queue)]
     assert (came.count, went.count) == (1, 1)
     assert came.size_bytes == went.size_bytes > 100
     assert 4_900_000 <= went.took_us <= 5_200_000
@@ -91,12 +91,12 @@ def test_what_nobody_accepts_and_what_is_too_old_is_told_apart_and_comes_into_an
         row["queue"]: row["address"] for row in [*rows, *ring.take()[1]] if row["kind"] == "queue" and "address" in row
     }
     assert [(event, named[queue]) for event, queue in events_of(records)] == [
-        (Event.ENQUEUED, "orders"),
-        (Event.DEAD_LETTERED, "orders"),
-        (Event.ENQUEUED, "dead"),
-        (Event.ENQUEUED, "orders"),
-        (Event.EXPIRED, "orders"),
-        (Event.ENQUEUED, "late"),
+        (RecordEvent.ENQUEUED, "orders"),
+        (RecordEvent.DEAD_LETTERED, "orders"),
+        (RecordEvent.ENQUEUED, "dead"),
+        (RecordEvent.ENQUEUED, "orders"),
+        (RecordEvent.EXPIRED, "orders"),
+        (RecordEvent.ENQUEUED, "late"),
     ]
 
 
@@ -206,7 +206,7 @@ def test_what_an_operator_moves_leaves_one_queue_and_comes_into_another(rig: Rig
     records, rows = ring.take()
     names |= {row["queue"]: row["address"] for row in rows if row["kind"] == "queue" and "address" in row}
     moved = [(event, names[queue]) for event, queue in events_of(records) if names[queue] in ("orders", "plain")]
-    assert moved == [(Event.REMOVED, "orders"), (Event.ENQUEUED, "plain")]
+    assert moved == [(RecordEvent.REMOVED, "orders"), (RecordEvent.ENQUEUED, "plain")]
 
 
 def links_of(rows: list[dict[str, Any]], event: str) -> list[dict[str, Any]]:

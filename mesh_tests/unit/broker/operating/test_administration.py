@@ -9,7 +9,7 @@ from broker.operating import administration
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Consumer, Rig
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, OutcomeCode
 from wire.endpoint import Peer
 from wire.terminus import Durability, Expiry
 from wire.tls import Role
@@ -325,7 +325,7 @@ def test_a_subscription_is_purged_and_others_keep_theirs(rig: Rig) -> None:
 def test_a_request_that_is_not_understood_is_rejected(rig: Rig, body: Any, reason: str) -> None:
     outcome = Operator(rig).send(body)
     assert outcome is not None
-    assert outcome.kind is Kind.REJECTED
+    assert outcome.kind is OutcomeCode.REJECTED
     assert outcome.error is not None
     assert outcome.error.description == reason
 

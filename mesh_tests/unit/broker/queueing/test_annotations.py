@@ -11,13 +11,13 @@ from broker.queueing.annotations import MOST_BYTES
 from mesh_tests.unit.broker.rig import Consumer, Rig, topology_with
 from mesh_tests.unit.broker.store.damaging import root_of, spoil_page, spoil_word
 from mesh_tests.unit.broker.store.format_5 import as_format_5
-from wire.delivery import Kind, Outcome
+from wire.delivery import Outcome, OutcomeCode
 
 HEAD_BYTES = 131_072
 
 
 def modified(*, failed: bool = False, here: bool = False, **annotations: Any) -> Outcome:
-    return Outcome(Kind.MODIFIED, delivery_failed=failed, undeliverable_here=here, annotations=annotations)
+    return Outcome(OutcomeCode.MODIFIED, delivery_failed=failed, undeliverable_here=here, annotations=annotations)
 
 
 def said_of(consumer: Consumer) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def test_annotations_of_consumers_survive_a_restart(rig: Rig, size: int, stop: s
     getattr(rig, stop)()
     consumer = rig.client().consumer("orders", credit=1)
     assert said_of(consumer) == [{"x-first": "as sent", "x-why": "still no"}]
-    consumer.received[0].give(Outcome(Kind.ACCEPTED))
+    consumer.received[0].give(Outcome(OutcomeCode.ACCEPTED))
     rig.restart()
     assert rig.inventory.annotations == {}
 
@@ -143,7 +143,7 @@ def test_nothing_of_it_stays_when_the_message_is_gone(rig: Rig) -> None:
     producer, consumer = client.producer("orders"), client.consumer("orders", credit=2)
     producer.send("x")
     consumer.received[0].give(modified(**{"x-why": "no"}))
-    consumer.received[1].give(Outcome(Kind.ACCEPTED))
+    consumer.received[1].give(Outcome(OutcomeCode.ACCEPTED))
     consumer.link.grant(1)
     producer.send("y")
     assert said_of(consumer)[-1] == {}
@@ -164,4 +164,4 @@ def test_a_longer_head_is_refused_as_a_limit(rig: Rig, size: int) -> None:
     assert outcome.error is not None
     assert outcome.error.condition == "amqp:link:message-size-exceeded"
     assert "too many bytes before the body of the message: expected at most 131072" in outcome.error.description
-    assert producer.outcomes[producer.send("next")] == Outcome(Kind.ACCEPTED)
+    assert producer.outcomes[producer.send("next")] == Outcome(OutcomeCode.ACCEPTED)

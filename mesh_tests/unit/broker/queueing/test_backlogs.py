@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker.queueing.body_cache import Shelf
-from broker.queueing.message import Entry
+from broker.queueing.body_cache import BodyCache
+from broker.queueing.message import QueueEntry
 from broker.queueing.queue import FRONT_ENTRIES
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.operating.test_administration import DURABLE, subscribe
@@ -26,7 +26,7 @@ TTL_S = 50.0
 @pytest.fixture
 def short_of_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rig:
     """Bodies leave the memory soon."""
-    monkeypatch.setattr("broker.node.Shelf", partial(Shelf, 100_000))
+    monkeypatch.setattr("broker.node.BodyCache", partial(BodyCache, 100_000))
     return Rig(tmp_path)
 
 
@@ -61,7 +61,7 @@ def take(consumer: Consumer, count: int) -> list[Any]:
 
 def entry_count() -> int:
     gc.collect()
-    return sum(type(each) is Entry for each in gc.get_objects())
+    return sum(type(each) is QueueEntry for each in gc.get_objects())
 
 
 def test_what_waits_far_behind_takes_little_memory_and_comes_in_order(short_of_memory: Rig) -> None:

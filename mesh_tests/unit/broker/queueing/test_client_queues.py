@@ -10,10 +10,10 @@ import pytest
 
 from addressing.topology.model import Topology
 from broker.events import QueueExpired
-from broker.queueing.client_queues import MadeQueues
+from broker.queueing.client_queues import ClientQueues
 from mesh_tests.unit.broker.rig import Consumer, Producer, Rig
 from mesh_tests.unit.broker.store.format_4 import as_format_4
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 
 DAY_S = 86_400.0
 NODES = {"mesh": "rig", "routers": {"r1": {}}, "brokers": {"b1": {"data": "unused"}}}
@@ -93,7 +93,7 @@ def test_a_message_to_one_queue_too_many_is_rejected_with_the_reason(tmp_path: P
     assert anonymous.outcomes[first] == ACCEPTED
     outcome = anonymous.outcomes[second]
     assert outcome is not None
-    assert outcome.kind is Kind.REJECTED
+    assert outcome.kind is OutcomeCode.REJECTED
     assert outcome.error is not None
     assert outcome.error.condition == "amqp:resource-limit-exceeded"
 
@@ -204,7 +204,7 @@ def test_an_operator_sees_who_made_a_queue(tmp_path: Path) -> None:
 
 @dataclass(eq=False)
 class Held:
-    """What `MadeQueues` asks of a queue."""
+    """What `ClientQueues` asks of a queue."""
 
     address: str
     expiry_s: int
@@ -226,7 +226,7 @@ def test_each_queue_expires_in_its_time_though_links_come_and_go(seed: int) -> N
         every_queue=lambda: queues, watch=lambda _: None, note_use=lambda *_: None, delete=deleted.append
     )
     policies = {held.address: SimpleNamespace(pattern="q.#", expiry_s=held.expiry_s) for held in queues}
-    made: Any = MadeQueues(cast(Any, stock), cast(Any, policies.get), 0.0, lambda _: None)
+    made: Any = ClientQueues(cast(Any, stock), cast(Any, policies.get), 0.0, lambda _: None)
     made.begin(0)
     due = {held: held.expiry_s for held in queues}
     for now in range(4000):

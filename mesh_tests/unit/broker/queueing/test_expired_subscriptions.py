@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from broker.events import SubscriptionExpired
-from broker.queueing.expired_subscriptions import Abandoned
+from broker.queueing.expired_subscriptions import ExpiredSubscriptions
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Rig
 from wire.delivery import ACCEPTED
@@ -83,7 +83,7 @@ def test_a_consumer_that_comes_and_goes_leaves_no_memory_of_it(rig: Rig) -> None
 
 @dataclass(eq=False)
 class Held:
-    """What `Abandoned` asks of a subscription."""
+    """What `ExpiredSubscriptions` asks of a subscription."""
 
     address: str
     is_deleted: bool = False
@@ -94,7 +94,9 @@ class Held:
 @pytest.mark.parametrize("seed", range(5))
 def test_each_is_deleted_in_its_time_though_others_come_and_go(seed: int) -> None:
     random, deleted = Random(seed), list[Held]()
-    abandoned: Any = Abandoned(cast(Any, SimpleNamespace(delete=deleted.append)), lambda _: inf, lambda _: None)
+    abandoned: Any = ExpiredSubscriptions(
+        cast(Any, SimpleNamespace(delete=deleted.append)), lambda _: inf, lambda _: None
+    )
     due: dict[Held, float] = {}
     subscriptions = [Held(f"news.{number}") for number in range(200)]
     for now, deadline in enumerate(random.sample(range(3000, 30_000), 3000)):

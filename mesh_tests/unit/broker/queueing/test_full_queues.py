@@ -10,7 +10,7 @@ import pytest
 
 from broker.links.incoming import LINK_CREDIT
 from mesh_tests.unit.broker.rig import Consumer, Producer, Rig, topology_with
-from wire.delivery import ACCEPTED, Kind
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.terminus import Durability, Expiry
 
 LIMIT = 10
@@ -51,7 +51,7 @@ def accept(consumer: Consumer, count: int) -> None:
 def test_producers_have_credit_for_what_there_is_room_for(rig: Rig) -> None:
     producer = rig.client().producer("blocks")
     assert send_while_there_is_credit(producer) == LIMIT
-    assert {outcome.kind for outcome in producer.outcomes.values() if outcome} == {Kind.ACCEPTED}
+    assert {outcome.kind for outcome in producer.outcomes.values() if outcome} == {OutcomeCode.ACCEPTED}
 
 
 def test_an_empty_queue_with_much_room_gives_as_much_credit_as_any(rig: Rig) -> None:
@@ -150,7 +150,7 @@ def test_who_sends_without_a_fixed_address_is_told_that_the_queue_is_full(rig: R
     anonymous = client.producer(None, name="anonymous")
     outcome = anonymous.outcomes[anonymous.send("one more", to="blocks")]
     assert outcome is not None
-    assert outcome.kind is Kind.REJECTED
+    assert outcome.kind is OutcomeCode.REJECTED
     assert outcome.error is not None
     assert outcome.error.condition == "amqp:resource-limit-exceeded"
 
@@ -160,7 +160,7 @@ def test_a_queue_may_refuse_what_it_has_no_room_for(rig: Rig, address: str, body
     client = rig.client()
     producer = client.producer(address)
     outcomes = [producer.outcomes[producer.send(body)] for _ in range(room + 1)]
-    assert [outcome.kind for outcome in outcomes if outcome] == [Kind.ACCEPTED] * room + [Kind.REJECTED]
+    assert [outcome.kind for outcome in outcomes if outcome] == [OutcomeCode.ACCEPTED] * room + [OutcomeCode.REJECTED]
     (refused,) = outcomes[-1:]
     assert refused is not None
     assert refused.error is not None
@@ -176,7 +176,7 @@ def test_what_waits_for_the_disk_counts_for_the_limit(rig: Rig) -> None:
     numbers = [producer.send("x") for _ in range(LIMIT + 1)]
     rig.is_disk_held = False
     rig.run()
-    assert [producer.outcomes[number].kind for number in numbers].count(Kind.REJECTED) == 1  # type: ignore[union-attr]
+    assert [producer.outcomes[number].kind for number in numbers].count(OutcomeCode.REJECTED) == 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("stop", [None, Rig.restart])

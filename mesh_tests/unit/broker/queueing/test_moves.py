@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from broker.operating import administration
-from broker.queueing.message import Entry
-from broker.store.checking import check
-from broker.store.failpoints import Failpoint
+from broker.queueing.message import QueueEntry
+from broker.store.failpoints import StoreFailpoint
+from broker.store.store_check import check
 from mesh_tests.unit.broker.operating.test_administration import DURABLE, fill, left, subscribe
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Rig, topology_with
@@ -79,9 +79,11 @@ def test_after_a_crash_between_steps_each_message_is_in_one_of_the_queues(
     assert left(rig) == list(range(moved, 5))
 
 
-@pytest.mark.parametrize(("failpoint", "is_moved"), [(Failpoint.ROWS_WRITTEN, False), (Failpoint.ROWS_COMMITTED, True)])
+@pytest.mark.parametrize(
+    ("failpoint", "is_moved"), [(StoreFailpoint.ROWS_WRITTEN, False), (StoreFailpoint.ROWS_COMMITTED, True)]
+)
 def test_a_crash_within_the_commit_moves_all_of_a_step_or_nothing(
-    rig: Rig, failpoint: Failpoint, is_moved: bool, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, failpoint: StoreFailpoint, is_moved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(rig, 300)
     operator = Operator(rig)
@@ -91,7 +93,7 @@ def test_a_crash_within_the_commit_moves_all_of_a_step_or_nothing(
     batch = rig.node.take_batch()
     assert batch is not None
 
-    def pass_by(passed: Failpoint) -> None:
+    def pass_by(passed: StoreFailpoint) -> None:
         if passed is failpoint:
             raise PowerLoss
 
@@ -236,7 +238,7 @@ def test_dead_letters_whose_origin_nobody_knows_go_where_the_operator_says(rig: 
 def test_dead_letters_go_back_to_where_they_come_from(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     origins = {1: "orders", 2: "elsewhere", 3: None, 4: "orders"}
 
-    def origin_of(entry: Entry) -> str | None:
+    def origin_of(entry: QueueEntry) -> str | None:
         return origins[entry.message_id]
 
     monkeypatch.setattr(administration, "origin_of", origin_of)

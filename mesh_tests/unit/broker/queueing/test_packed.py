@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from broker.queueing.action import Departure, Verdict
-from broker.queueing.message import Entry
+from broker.queueing.action import Departure, SettlementVerdict
+from broker.queueing.message import QueueEntry
 from broker.queueing.queue import Queue
 from mesh_tests.unit.broker.queues import NOW, delivered, given, new_message, stored
 
@@ -44,7 +44,7 @@ def test_what_a_browser_was_shown_and_then_a_consumer_given_is_one_message() -> 
 
 def _alive() -> int:
     gc.collect()
-    return sum(type(each) is Entry for each in gc.get_objects())
+    return sum(type(each) is QueueEntry for each in gc.get_objects())
 
 
 def test_packs_that_were_taken_leave_nothing_behind() -> None:
@@ -56,7 +56,7 @@ def test_packs_that_were_taken_leave_nothing_behind() -> None:
         queue.enqueue(stored(message_id, NOW + 1000 if message_id % 256 == 7 else None), NOW)
     for _ in range(MANY // 100 - 1):
         for entry in delivered(queue.set_credit(1, 100, NOW)):
-            queue.settle(1, entry, Verdict.ACCEPTED, NOW)
+            queue.settle(1, entry, SettlementVerdict.ACCEPTED, NOW)
     del entry
     assert _alive() - before < 1000
 
@@ -83,7 +83,7 @@ def test_what_was_taken_before_an_idle_browser_came_to_it_is_forgotten() -> None
     for message_id in range(1, MANY):
         queue.enqueue(stored(message_id), NOW)
         for entry in delivered(queue.set_credit(1, 1, NOW)):
-            queue.settle(1, entry, Verdict.ACCEPTED, NOW)
+            queue.settle(1, entry, SettlementVerdict.ACCEPTED, NOW)
     assert _alive() - before < 2500
 
 

@@ -1,4 +1,4 @@
-from broker.queueing.action import Archive, Departure, Recount, Verdict, WantMark
+from broker.queueing.action import Archive, Departure, Recount, SettlementVerdict, WantMark
 from broker.queueing.queue import Queue
 from broker.store.cause import Cause, Reason
 from mesh_tests.unit.broker.queues import NOW, delivered, given, new_message
@@ -36,8 +36,8 @@ def test_nobody_is_given_more_than_its_credit() -> None:
 def test_a_released_message_comes_back_to_its_place_uncounted() -> None:
     queue = _queue_with(1, count=3)
     first, second = delivered(queue.set_credit(1, 2, NOW))
-    assert queue.settle(1, second, Verdict.RELEASED, NOW) == []
-    assert queue.settle(1, first, Verdict.RELEASED, NOW) == []
+    assert queue.settle(1, second, SettlementVerdict.RELEASED, NOW) == []
+    assert queue.settle(1, first, SettlementVerdict.RELEASED, NOW) == []
     assert given(queue.set_credit(1, 3, NOW)) == [(1, 1), (1, 2), (1, 3)]
     assert first.delivery_count == 0
 
@@ -45,14 +45,14 @@ def test_a_released_message_comes_back_to_its_place_uncounted() -> None:
 def test_a_failed_message_is_counted_and_the_count_is_written() -> None:
     queue = _queue_with(1, count=1)
     (entry,) = delivered(queue.set_credit(1, 1, NOW))
-    assert queue.settle(1, entry, Verdict.FAILED, NOW) == [Recount(entry)]
+    assert queue.settle(1, entry, SettlementVerdict.FAILED, NOW) == [Recount(entry)]
     assert entry.delivery_count == 1
 
 
 def test_a_message_undeliverable_here_goes_to_another_consumer_only() -> None:
     queue = _queue_with(1, 2, count=2)
     (entry,) = delivered(queue.set_credit(1, 1, NOW))
-    queue.settle(1, entry, Verdict.FAILED, NOW, shun=True)
+    queue.settle(1, entry, SettlementVerdict.FAILED, NOW, shun=True)
     assert given(queue.set_credit(1, 5, NOW)) == [(1, 2)]
     assert queue.is_dry_for(1, NOW)
     assert not queue.is_dry_for(2, NOW)
@@ -84,7 +84,7 @@ def test_a_message_that_expires_in_a_consumers_hands_is_archived_when_it_comes_b
     queue.set_credit(1, 1, NOW)
     (entry,) = delivered(queue.enqueue(new_message(1, expires_at_s=NOW + 1), NOW))
     assert queue.on_time(NOW + 2) == []
-    assert queue.settle(1, entry, Verdict.RELEASED, NOW + 2) == [Archive(entry, Departure.EXPIRED)]
+    assert queue.settle(1, entry, SettlementVerdict.RELEASED, NOW + 2) == [Archive(entry, Departure.EXPIRED)]
 
 
 def test_a_browser_sees_everything_and_takes_nothing() -> None:
@@ -129,8 +129,8 @@ def test_what_comes_back_comes_back_to_its_place_among_the_equally_urgent() -> N
         queue.enqueue(new_message(message_id, priority=priority), NOW)
     queue.attach(1)
     urgent, first = delivered(queue.set_credit(1, 2, NOW))
-    queue.settle(1, first, Verdict.RELEASED, NOW)
-    queue.settle(1, urgent, Verdict.RELEASED, NOW)
+    queue.settle(1, first, SettlementVerdict.RELEASED, NOW)
+    queue.settle(1, urgent, SettlementVerdict.RELEASED, NOW)
     assert [number for _, number in given(queue.set_credit(1, 9, NOW))] == [1, 2, 3]
 
 
@@ -139,9 +139,9 @@ def test_a_message_that_consumers_fail_with_too_often_is_given_up() -> None:
     queue.attach(1)
     queue.set_credit(1, 9, NOW)
     (first,) = delivered(queue.enqueue(new_message(1), NOW))
-    again = queue.settle(1, first, Verdict.FAILED, NOW)
+    again = queue.settle(1, first, SettlementVerdict.FAILED, NOW)
     assert given(again) == [(1, 1)]
-    assert queue.settle(1, first, Verdict.FAILED, NOW) == [Archive(first, Departure.GIVEN_UP)]
+    assert queue.settle(1, first, SettlementVerdict.FAILED, NOW) == [Archive(first, Departure.GIVEN_UP)]
 
 
 def test_what_was_released_was_no_attempt() -> None:
@@ -149,7 +149,7 @@ def test_what_was_released_was_no_attempt() -> None:
     queue.attach(1)
     queue.set_credit(1, 9, NOW)
     (first,) = delivered(queue.enqueue(new_message(1), NOW))
-    assert given(queue.settle(1, first, Verdict.RELEASED, NOW)) == [(1, 1)]
+    assert given(queue.settle(1, first, SettlementVerdict.RELEASED, NOW)) == [(1, 1)]
 
 
 def test_a_message_with_a_cause_never_expires() -> None:

@@ -4,8 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.queueing.action import Action, Archive, Deliver, Departure, Recount, Verdict, WantMark
-from broker.queueing.message import Entry, Message, State
+from broker.queueing.action import Action, Archive, Deliver, Departure, Recount, SettlementVerdict, WantMark
+from broker.queueing.message import MessageState, QueuedMessage, QueueEntry
 from broker.queueing.queue import Queue
 from mesh_tests.unit.broker.queues import NOW, new_message
 
@@ -14,7 +14,7 @@ PATIENCE_S = 1.01
 """What is due in a pack may stay so long, and a millisecond."""
 
 
-def _place(message: Message) -> tuple[int, int]:
+def _place(message: QueuedMessage) -> tuple[int, int]:
     return -message.priority, message.message_id
 
 
@@ -26,13 +26,13 @@ class QueueWalk(RuleBasedStateMachine):
         self.queue = self.new_queue()
         self.now = NOW
         self.credit: dict[int, int] = {}
-        self.held: dict[int, dict[int, Entry]] = {}
-        self.live: dict[int, Message] = {}
-        self.shared: dict[int, Message] = {}
+        self.held: dict[int, dict[int, QueueEntry]] = {}
+        self.live: dict[int, QueuedMessage] = {}
+        self.shared: dict[int, QueuedMessage] = {}
         """Those that lie in another queue, too."""
-        self.ahead: dict[int, list[Message]] = {}
+        self.ahead: dict[int, list[QueuedMessage]] = {}
         """Of browsers: what they have not been given yet."""
-        self.on_the_way: list[Message] = []
+        self.on_the_way: list[QueuedMessage] = []
         self.shunned: set[tuple[int, int]] = set()
         self.marks = dict.fromkeys(range(10), 0)
         self.wanted: dict[int, int] = {}
@@ -46,7 +46,7 @@ class QueueWalk(RuleBasedStateMachine):
         is_held = any(message_id in held for held in self.held.values())
         return message_id in self.live and not is_held and not self.live[message_id].is_expired(self.now)
 
-    def browse(self, browser_id: int, entry: Entry) -> None:
+    def browse(self, browser_id: int, entry: QueueEntry) -> None:
         ahead = self.ahead[browser_id]
         assert self.credit[browser_id] > 0, "shown without credit"
         while (message := ahead.pop(0)).message_id != entry.message_id:
@@ -62,7 +62,7 @@ class QueueWalk(RuleBasedStateMachine):
                     self.give(entry.message)
                 case Deliver(consumer_id, entry):
                     assert self.credit[consumer_id] > 0, "given without credit"
-                    assert entry.state is State.ACQUIRED
+                    assert entry.state is MessageState.ACQUIRED
                     assert not any(entry.message_id in held for held in self.held.values()), "given twice"
                     assert (consumer_id, entry.message_id) not in self.shunned
                     assert not entry.message.is_expired(self.now)
@@ -90,12 +90,12 @@ class QueueWalk(RuleBasedStateMachine):
                 assert not any(self.is_there(message.message_id) for message in ahead)
                 ahead.clear()
 
-    def assert_it_was_next(self, consumer_id: int, entry: Entry) -> None:
+    def assert_it_was_next(self, consumer_id: int, entry: QueueEntry) -> None:
         for message_id, message in self.live.items():
             if self.is_there(message_id) and (consumer_id, message_id) not in self.shunned:
                 assert _place(entry.message) <= _place(message)
 
-    def give(self, message: Message) -> None:
+    def give(self, message: QueuedMessage) -> None:
         """Somebody has its body, until `write`."""
         message.references += 1
         self.on_the_way.append(message)
@@ -169,15 +169,15 @@ class QueueWalk(RuleBasedStateMachine):
         self.carry_out(self.queue.set_credit(consumer_id, credit, self.now))
 
     @precondition(lambda self: any(self.held.values()))
-    @rule(data=st.data(), verdict=st.sampled_from(Verdict), shun=st.booleans())
-    def settle(self, data: st.DataObject, verdict: Verdict, shun: bool) -> None:
+    @rule(data=st.data(), verdict=st.sampled_from(SettlementVerdict), shun=st.booleans())
+    def settle(self, data: st.DataObject, verdict: SettlementVerdict, shun: bool) -> None:
         consumer_id = data.draw(st.sampled_from([key for key, held in self.held.items() if held]))
         entry = self.held[consumer_id].pop(data.draw(st.sampled_from(sorted(self.held[consumer_id]))))
         before = entry.delivery_count
         if shun:
             self.shunned.add((consumer_id, entry.message_id))
         self.carry_out(self.queue.settle(consumer_id, entry, verdict, self.now, shun=shun))
-        assert entry.delivery_count == before + (verdict is Verdict.FAILED)
+        assert entry.delivery_count == before + (verdict is SettlementVerdict.FAILED)
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())

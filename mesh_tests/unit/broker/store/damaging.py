@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from broker.store.anchored_log import AnchoredLog
-from broker.store.checking import check
-from broker.store.judging import judge
+from broker.store.judgement import judge
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.unit.broker.rig import Rig
 
 PAGE_BYTES = 4096

@@ -16,12 +16,12 @@ import pytest
 
 from broker.events import MessageUnreadable
 from broker.store.batch import MessageRow, QueueKind, QueueRow, WriteBatch
-from broker.store.checking import check
 from broker.store.copying import back_up
-from broker.store.dumping import stored_messages
+from broker.store.dump import stored_messages
 from broker.store.message_index import read_index
-from broker.store.reading import reading
+from broker.store.read_store import reading
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.unit.broker.rig import Rig
 from mesh_tests.unit.broker.store.damaging import PAGE_BYTES, checkpoint, pages_of, root_of, spoil
 from wire.delivery import ACCEPTED

@@ -13,8 +13,8 @@ import pytest
 from broker.events import MessageUnreadable
 from broker.operating import administration
 from broker.store.batch import MessageRow, WriteBatch
-from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Producer, Rig, topology_with
 from mesh_tests.unit.broker.store.damaging import checkpoint, findings_of, root_of, spoil, spoil_page

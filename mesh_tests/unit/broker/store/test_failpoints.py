@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.store.batch import StoreError
-from broker.store.failpoints import VARIABLE, Failpoint, when_passing
+from broker.store.failpoints import VARIABLE, StoreFailpoint, when_passing
 from broker.store.sqlite import SqliteStore
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.store.format_1 import store_of_format_1
@@ -17,23 +17,23 @@ from mesh_tests.unit.broker.store.format_1 import store_of_format_1
 OPEN = "import sys, pathlib; from broker.store.sqlite import SqliteStore; SqliteStore(pathlib.Path(sys.argv[1])).load()"
 
 
-def open_and_crash(directory: Path, failpoint: Failpoint) -> None:
+def open_and_crash(directory: Path, failpoint: StoreFailpoint) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", OPEN, str(directory)], env={**os.environ, VARIABLE: f"{failpoint}:1"}, check=False
     )
     assert ended.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("failpoint", [Failpoint.SCHEMA_WRITTEN, Failpoint.RECOVERY_WRITTEN])
-def test_a_store_whose_making_was_cut_short_is_an_empty_one(tmp_path: Path, failpoint: Failpoint) -> None:
+@pytest.mark.parametrize("failpoint", [StoreFailpoint.SCHEMA_WRITTEN, StoreFailpoint.RECOVERY_WRITTEN])
+def test_a_store_whose_making_was_cut_short_is_an_empty_one(tmp_path: Path, failpoint: StoreFailpoint) -> None:
     open_and_crash(tmp_path, failpoint)
     store = SqliteStore(tmp_path)
     assert held_by(store.load()).messages == []
     store.close()
 
 
-@pytest.mark.parametrize("failpoint", [Failpoint.UPGRADE_WRITTEN, Failpoint.RECOVERY_COMMITTED])
-def test_a_store_that_was_being_taken_over_is_whole(tmp_path: Path, failpoint: Failpoint) -> None:
+@pytest.mark.parametrize("failpoint", [StoreFailpoint.UPGRADE_WRITTEN, StoreFailpoint.RECOVERY_COMMITTED])
+def test_a_store_that_was_being_taken_over_is_whole(tmp_path: Path, failpoint: StoreFailpoint) -> None:
     store_of_format_1(tmp_path, 600)
     open_and_crash(tmp_path, failpoint)
     store = SqliteStore(tmp_path)

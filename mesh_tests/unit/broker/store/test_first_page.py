@@ -13,10 +13,10 @@ from shutil import copytree, ignore_patterns
 import pytest
 
 from broker.store.batch import StoreError
-from broker.store.checking import check
-from broker.store.compacting import compact
+from broker.store.compaction import compact
 from broker.store.first_page import COPY, PAGE_BYTES, REPLACED, FirstPage
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.inventories import held_by
 from mesh_tests.seeds import seeds
 from mesh_tests.unit.broker.rig import Rig

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.store.batch import BodyRange, QueueKind, QueueRow, Unreadable, WriteBatch
-from broker.store.checking import check
+from broker.store.batch import BodyRange, QueueKind, QueueRow, UnreadableBody, WriteBatch
 from broker.store.checksums import seal_index
-from broker.store.dumping import stored_messages
-from broker.store.reading import reading
+from broker.store.dump import stored_messages
+from broker.store.read_store import reading
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.unit.broker.rig import Consumer, Rig
 from wire.message import Message, encode
 
@@ -135,7 +135,7 @@ def test_a_reader_that_begins_in_the_middle_is_not_given_the_end_of_a_damaged_bo
     path = only_file(tmp_path / "data")
     path.write_bytes(flip(path.read_bytes(), 5))
     found = [store.read([wanted])[0] for wanted in ranges(7)[3:]]
-    assert [isinstance(one, Unreadable) for one in found] == [False] * (len(found) - 1) + [True]
+    assert [isinstance(one, UnreadableBody) for one in found] == [False] * (len(found) - 1) + [True]
     store.close()
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from broker.store.aside import aside_of
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, WriteBatch
-from broker.store.compacting import compact
-from broker.store.dumping import stored_messages
-from broker.store.reading import reading
+from broker.store.compaction import compact
+from broker.store.dump import stored_messages
+from broker.store.read_store import reading
 from broker.store.sqlite import SqliteStore
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Rig

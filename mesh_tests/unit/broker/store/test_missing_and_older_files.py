@@ -17,12 +17,12 @@ import pytest
 
 import broker.store.sqlite
 from broker.store.anchor import NAME as ANCHOR
-from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
-from broker.store.checking import check
-from broker.store.judging import StoreDamaged
+from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, UnreadableBody, WriteBatch
+from broker.store.judgement import StoreDamagedError
 from broker.store.page_header import PAGE_BYTES
-from broker.store.salvaging import salvage
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
+from broker.store.store_salvage import salvage
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.store.damaging import checkpoint
 from wire.message import Message, encode
@@ -131,7 +131,7 @@ def judged(data: Path, history: History, what: str) -> str:
     is_found = not is_sound(data)
     try:
         store = SqliteStore(data)
-    except StoreDamaged as damage:
+    except StoreDamagedError as damage:
         after = state_of(data)
         if damage.is_of_sqlite:
             # By then the first page may have been replaced by its copy, and is kept beside it.
@@ -161,7 +161,7 @@ def judged(data: Path, history: History, what: str) -> str:
 def lost_of(store: SqliteStore, there: dict[int, tuple[int, bool]], history: History) -> tuple[set[int], set[int]]:
     wanted = [BodyRange(number, is_large, 0, size) for number, (size, is_large) in there.items()]
     found = dict(zip(there, store.read(wanted), strict=True))
-    unreadable = {number for number, body in found.items() if isinstance(body, Unreadable)}
+    unreadable = {number for number, body in found.items() if isinstance(body, UnreadableBody)}
     wrong = {number for number, body in found.items() if number not in unreadable and body != history.bodies[number]}
     return set(history.bodies) - set(there) | unreadable, wrong
 

@@ -12,12 +12,12 @@ import pytest
 
 import broker.store.sqlite
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, WriteBatch
-from broker.store.checking import check
 from broker.store.copying import back_up
-from broker.store.failpoints import Failpoint
+from broker.store.failpoints import StoreFailpoint
 from broker.store.log_index import INDEX_BYTES
 from broker.store.reserve import PIECES, RESERVE_BYTES, Reserve, is_full
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.inventories import held_by
 from wire.message import Message, encode
 
@@ -232,8 +232,8 @@ def test_a_start_that_meets_the_end_of_the_disk_begins_anew(
     store.close()
     tries = []
 
-    def meet_the_end(failpoint: Failpoint) -> None:
-        if failpoint is Failpoint.RECOVERY_WRITTEN:
+    def meet_the_end(failpoint: StoreFailpoint) -> None:
+        if failpoint is StoreFailpoint.RECOVERY_WRITTEN:
             tries.append(1)
             if len(tries) == 1:
                 raise NO_ROOM

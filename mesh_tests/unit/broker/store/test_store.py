@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
+from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, UnreadableBody, WriteBatch
 from broker.store.cause import Cause, Reason
 from broker.store.schema import FORMAT_VERSION
 from broker.store.sqlite import SqliteStore
@@ -123,7 +123,7 @@ def test_a_large_body_that_went_missing_is_said(tmp_path: Path) -> None:
     assert inventory.entries == [(1, 7, 0)]
     assert inventory.damages == [f"message 7 is incomplete in {tmp_path / 'large'}"]
     (found,) = store.read([BodyRange(7, True, 0, 5)])
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableBody)
     store.close()
 
 
@@ -265,7 +265,7 @@ def test_a_body_that_its_segment_lacks_is_unreadable_and_no_other_body(tmp_path:
     store = _with_one_message(tmp_path)
     for message_id in (6, 8):
         assert store.read([BodyRange(message_id, False, 0, 5)]) == [
-            Unreadable(message_id, "no segment has the message")
+            UnreadableBody(message_id, "no segment has the message")
         ]
     store.close()
 

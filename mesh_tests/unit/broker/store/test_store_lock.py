@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from broker.store.batch import StoreError
-from broker.store.checking import check
-from broker.store.reading import reading
+from broker.store.read_store import reading
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 
 
 def test_a_store_is_not_used_twice_though_its_lock_file_was_deleted(tmp_path: Path) -> None:

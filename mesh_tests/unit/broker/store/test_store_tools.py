@@ -15,13 +15,13 @@ import pytest
 from broker.store.batch import BodyRange, StoreError, WriteBatch
 from broker.store.cause import Cause, Reason
 from broker.store.check_report import MOST_FINDINGS, CheckReport
-from broker.store.checking import check
-from broker.store.compacting import compact
+from broker.store.compaction import compact
 from broker.store.copying import back_up, restore
-from broker.store.dumping import stored_messages
-from broker.store.reading import reading
+from broker.store.dump import stored_messages
+from broker.store.read_store import reading
 from broker.store.schema import FORMAT_VERSION
 from broker.store.sqlite import SqliteStore
+from broker.store.store_check import check
 from mesh_tests.unit.broker.store.store_of_orders import COUNT, LARGE_BYTES, LARGE_ID, body_of, write_store
 
 CRASH = """

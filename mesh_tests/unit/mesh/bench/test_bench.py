@@ -20,15 +20,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh.bench import forward, meter, open_files, rows, session
-from mesh.bench.crowd import address_of, check_sessions, shares
-from mesh.bench.dialing import listen
-from mesh.bench.forward import EACH, PRESETTLED, STANDARD, UNSETTLED, Run, Work
+from mesh.bench.dial import listen
+from mesh.bench.forward import EACH, PRESETTLED, STANDARD, UNSETTLED, ForwardBenchRun, ForwardLoad
 from mesh.bench.handshake import PeerOpen
+from mesh.bench.idle_connections import address_of, check_sessions, shares
 from mesh.bench.latency import sentences
-from mesh.bench.line import LinePlan, topology_of
+from mesh.bench.loopback_mesh import LoopbackPlan, topology_of
 from mesh.bench.meter import Meter
-from mesh.bench.processes import Side, Sides
-from mesh.bench.rows import Row
+from mesh.bench.processes import BenchProcess, BenchProcesses
+from mesh.bench.rows import BenchRow
 from mesh.bench.units import size_name
 from mesh.commands.bench import STAMP_BYTES, works_of
 from mesh.commands.cli import cli
@@ -46,8 +46,8 @@ def run(*arguments: str, **options: object) -> Result:
     return CliRunner().invoke(cli, ["bench", *arguments], **options)  # type: ignore[arg-type]
 
 
-def run_of(**changes: Any) -> Run:
-    return Run(
+def run_of(**changes: Any) -> ForwardBenchRun:
+    return ForwardBenchRun(
         **{
             "cpu_us": 2.0,
             "messages_per_s": 100.0,
@@ -131,8 +131,8 @@ def test_latency_tells_what_went_wrong() -> None:
 
 
 ROWS = [
-    Row("1 router", "unsettled", {"cpu_us_per_message": 1.234, "messages_per_s": 654321.5, "lost": 0}),
-    Row("2 routers", "each", {"cpu_us_per_message": None, "cpu_us_spread": [1.0, 2.5], "bytes_each": 33000}),
+    BenchRow("1 router", "unsettled", {"cpu_us_per_message": 1.234, "messages_per_s": 654321.5, "lost": 0}),
+    BenchRow("2 routers", "each", {"cpu_us_per_message": None, "cpu_us_spread": [1.0, 2.5], "bytes_each": 33000}),
 ]
 
 
@@ -169,7 +169,7 @@ def test_rows_that_were_measured_are_shown_though_a_later_one_fails(capsys: pyte
 
 
 def test_a_wrong_row_ends_in_exit_code_1_and_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = Row("w", "each", {"lost": 1}, ("w, each: 1 messages did not arrive",))
+    wrong = BenchRow("w", "each", {"lost": 1}, ("w, each: 1 messages did not arrive",))
     assert session.run(lambda: [wrong], Output("bench.forward", is_json=True)) == ExitCode.FAILED
     shown = capsys.readouterr()
     assert json.loads(shown.out)[0]["wrongs"] == ["w, each: 1 messages did not arrive"]
@@ -183,12 +183,12 @@ def options(**given_options: Any) -> dict[str, Any]:
 
 def test_without_options_the_standard_rows_are_measured() -> None:
     assert works_of(options(), is_url=False) == list(STANDARD)
-    assert works_of(options(), is_url=True) == [Work()]
+    assert works_of(options(), is_url=True) == [ForwardLoad()]
 
 
 def test_options_are_combined() -> None:
     found = works_of(options(modes=("unsettled", "each"), bodies=(100, 1024), routers=(3,), consumers=10), is_url=False)
-    assert found == [Work(mode, body, 3, 10) for body in (100, 1024) for mode in ("unsettled", "each")]
+    assert found == [ForwardLoad(mode, body, 3, 10) for body in (100, 1024) for mode in ("unsettled", "each")]
 
 
 def test_the_smallest_body_is_what_the_generator_needs() -> None:
@@ -245,7 +245,7 @@ def test_the_password_may_come_from_the_environment(monkeypatch: pytest.MonkeyPa
 
 # The line of routers
 def test_a_line_connects_each_router_to_the_one_before() -> None:
-    model = topology_of(LinePlan(3, is_tls=True, max_links=5))
+    model = topology_of(LoopbackPlan(3, is_tls=True, max_links=5))
     assert [router["connect"] for router in model["routers"].values()] == [[], ["r1"], ["r2"]]
     assert model["node_tls"]
     assert model["routers"]["r1"]["listeners"][0]["max_links"] == 5
@@ -354,35 +354,35 @@ PLAN = {
 
 
 def test_what_a_side_failed_of_is_what_the_command_fails_of() -> None:
-    with Sides() as sides, pytest.raises(CommandFailed) as failed:
+    with BenchProcesses() as sides, pytest.raises(CommandFailed) as failed:
         sides.start("produce", {**PLAN, "place": PLACE}).step()
     assert failed.value.exit_code == ExitCode.UNREACHABLE
     assert failed.value.message == "127.0.0.1:1: cannot connect: connection refused"
 
 
 @pytest.fixture
-def waiting_side() -> Iterator[Side]:
+def waiting_side() -> Iterator[BenchProcess]:
     """One that has been told to wait for a generator, and has said so."""
-    with listen() as listening, Sides() as sides:
+    with listen() as listening, BenchProcesses() as sides:
         side = sides.start("sink", {**PLAN, "listen_fd": listening.fileno(), "window": 1}, [listening.fileno()])
         side.step()
         yield side
 
 
-def test_a_side_that_died_is_said_so(waiting_side: Side) -> None:
+def test_a_side_that_died_is_said_so(waiting_side: BenchProcess) -> None:
     os.kill(waiting_side.pid, signal.SIGKILL)
     with pytest.raises(CommandFailed, match="of role sink was ended by SIGKILL"):
         waiting_side.step()
 
 
-def test_a_killed_side_is_gone(waiting_side: Side) -> None:
+def test_a_killed_side_is_gone(waiting_side: BenchProcess) -> None:
     waiting_side.kill()
     assert not Path(f"/proc/{waiting_side.pid}").exists()
 
 
 LEASHED = """
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import sys, time; from mesh.bench.leash import leash; "
+child = subprocess.Popen([sys.executable, "-c", "import sys, time; from mesh.bench.orphan_guard import leash; "
                           "leash(int(sys.argv[1])); print('leashed', flush=True); time.sleep(60)",
                           str(__import__("os").getpid())], stdout=subprocess.PIPE)
 child.stdout.readline()
@@ -409,7 +409,7 @@ def is_alive(pid: int) -> bool:
 
 def test_a_process_that_came_too_late_for_its_parent_ends_at_once() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from mesh.bench.leash import leash; leash(1 << 22); print('alive')"],
+        [sys.executable, "-c", "from mesh.bench.orphan_guard import leash; leash(1 << 22); print('alive')"],
         capture_output=True,
         check=False,
     )

@@ -9,26 +9,36 @@ from click.testing import CliRunner, Result
 
 from addressing.topology.model import Topology
 from mesh.bench import broker
-from mesh.bench.broker import KINDS, Order, Run, Work, addresses_of, count_of, row_of, told_by_sender, works_of
-from mesh.bench.dialing import Place
-from mesh.bench.line import KEPT, LinePlan, topology_of
-from mesh.bench.target import Target
+from mesh.bench.broker import (
+    KINDS,
+    BrokerBenchRequest,
+    BrokerBenchRun,
+    BrokerLoad,
+    addresses_of,
+    count_of,
+    row_of,
+    told_by_sender,
+    works_of,
+)
+from mesh.bench.dial import BenchServer
+from mesh.bench.loopback_mesh import KEPT, LoopbackPlan, topology_of
+from mesh.bench.target import BenchTarget
 from mesh.client.url import parse_url
 from mesh.commands.bench import BROKER_WORKS, kinds_of
 from mesh.commands.cli import cli
 from mesh.terminal.exit_codes import ExitCode
 
-ORDER = Order(messages=1000, body_bytes=1024, in_flight=250, window=1000, repeat=5, stall_s=10.0)
-TARGET = Target(Place("h", 1), Place("h", 1), None, 1, KEPT)
+ORDER = BrokerBenchRequest(messages=1000, body_bytes=1024, in_flight=250, window=1000, repeat=5, stall_s=10.0)
+TARGET = BenchTarget(BenchServer("h", 1), BenchServer("h", 1), None, 1, KEPT)
 SENT: dict[str, Any] = {"waits_us": {}, "waited_s": 6.0, "started_at": 10.0, "ended_at": 12.0, "cpu_s": 0.5}
 
 
-def work(kind: str) -> Work:
+def work(kind: str) -> BrokerLoad:
     return works_of([kind])[0]
 
 
-def run_of(part: str = "", wrongs: dict[str, int] | None = None, **figures: float | None) -> Run:
-    return Run(part, figures, wrongs or {})
+def run_of(part: str = "", wrongs: dict[str, int] | None = None, **figures: float | None) -> BrokerBenchRun:
+    return BrokerBenchRun(part, figures, wrongs or {})
 
 
 def test_the_command_offers_what_can_be_measured() -> None:
@@ -50,7 +60,7 @@ def test_each_pair_has_a_queue_of_its_own() -> None:
 
 
 def test_the_broker_of_its_own_keeps_every_address_that_is_used() -> None:
-    topology = Topology.model_validate(topology_of(LinePlan(1, has_broker=True)))
+    topology = Topology.model_validate(topology_of(LoopbackPlan(1, has_broker=True)))
     assert list(topology.brokers) == ["b1", "b2"]
     kinds = {pattern: str(entry.type) for pattern, entry in topology.addresses.items()}
     assert kinds["bench.queue.#"] == "queue"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.bench.carrier import Carrier, run
+from mesh.bench.bench_connection import BenchConnection, run
 from mesh.bench.consumer import HoldingConsumer, TimedConsumer
-from mesh.bench.dialing import dial
-from mesh.bench.faults import Malformed, PeerGone, Refused
+from mesh.bench.dial import dial
+from mesh.bench.faults import BenchRefused, Malformed, PeerGone
 from mesh.bench.frames import codes
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import attach_frame, begin_frame, encode, flow_frame
@@ -240,7 +240,7 @@ def test_an_aborted_delivery_is_forgotten_and_its_credit_used(pair: Any) -> None
 
 # What ends it
 def test_a_refused_link_is_told_with_its_condition() -> None:
-    with WirePeer() as peer, pytest.raises(Refused) as refused:
+    with WirePeer() as peer, pytest.raises(BenchRefused) as refused:
         dial(peer.place, [LinkPlan(REFUSED, True)])
     assert refused.value.code == "amqp:not-found"
     assert str(refused.value) == f"cannot receive from {REFUSED}: no such address"
@@ -335,7 +335,7 @@ def test_a_paced_sender_sends_what_is_due_and_its_consumer_times_it() -> None:
             frame_bytes=65536,
         )
         timed = TimedConsumer(0, "r", 0, 0, source=paced, run=RUN, body_bytes=BODY_BYTES, window=1000)
-        carriers = [Carrier(each.fileno(), 65536, 3600.0) for each in (one, other)]
+        carriers = [BenchConnection(each.fileno(), 65536, 3600.0) for each in (one, other)]
         carriers[0].add(paced, 0)
         carriers[1].add(timed, 0)
         started_at = time.monotonic()

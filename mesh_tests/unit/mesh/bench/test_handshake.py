@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh.bench import values
-from mesh.bench.dialing import Place, dial, listen, welcome
-from mesh.bench.faults import Malformed, Refused
+from mesh.bench.dial import BenchServer, dial, listen, welcome
+from mesh.bench.faults import BenchRefused, Malformed
 from mesh.bench.handshake import Handshake, LinkPlan, NoSaslLayer
 from mesh.bench.performatives import SEND_SETTLED, decode, encode, why_ended
-from mesh.bench.values import Described, Reader
+from mesh.bench.values import DescribedValue, ValueReader
 from mesh.client.errors import MeshError, Unreachable
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import as_failure
@@ -100,7 +100,7 @@ def test_the_handshake_may_come_in_pieces() -> None:
 
 
 def test_a_refused_link_names_address_and_condition() -> None:
-    with WirePeer() as peer, pytest.raises(Refused) as refused:
+    with WirePeer() as peer, pytest.raises(BenchRefused) as refused:
         dial(peer.place, [LinkPlan("a", True), LinkPlan(REFUSED, False)])
     assert refused.value.message == f"cannot send to {REFUSED}: no such address"
     assert as_failure(refused.value).exit_code == ExitCode.FAILED
@@ -111,7 +111,7 @@ def test_generator_meets_generator() -> None:
         found: list[Any] = []
         thread = threading.Thread(target=lambda: found.append(welcome(listening)))
         thread.start()
-        ours = dial(Place("127.0.0.1", listening.getsockname()[1]), BOTH[:1])
+        ours = dial(BenchServer("127.0.0.1", listening.getsockname()[1]), BOTH[:1])
         thread.join()
     (theirs,) = found
     assert theirs.attached[0].plan == LinkPlan("a", True, SEND_SETTLED)
@@ -123,7 +123,7 @@ def test_who_is_not_there_is_named() -> None:
     with listen() as listening:
         port = listening.getsockname()[1]
     with pytest.raises(Unreachable, match=f"127.0.0.1:{port}: cannot connect: connection refused"):
-        dial(Place("127.0.0.1", port), BOTH)
+        dial(BenchServer("127.0.0.1", port), BOTH)
 
 
 def test_a_connection_that_closes_in_the_handshake_is_said_so() -> None:
@@ -132,7 +132,7 @@ def test_a_connection_that_closes_in_the_handshake_is_said_so() -> None:
         thread = threading.Thread(target=lambda: listening.accept()[0].close())
         thread.start()
         with pytest.raises(Unreachable, match="connection lost"):
-            dial(Place("127.0.0.1", port), BOTH)
+            dial(BenchServer("127.0.0.1", port), BOTH)
         thread.join()
 
 
@@ -157,16 +157,16 @@ def test_a_connection_that_closes_in_the_handshake_is_said_so() -> None:
         (b"\xc0\x03\x02\x43\x41", [0, True]),
         (b"\xd1\x00\x00\x00\x08\x00\x00\x00\x02\xa3\x01k\x41", [("k", True)]),
         (b"\xe0\x06\x02\xa3\x01a\x01b", ["a", "b"]),
-        (b"\x00\x53\x24\x45", Described(0x24, [])),
+        (b"\x00\x53\x24\x45", DescribedValue(0x24, [])),
     ],
 )
 def test_values_are_read(data: bytes, value: Any) -> None:
-    assert Reader(data).value() == value
+    assert ValueReader(data).value() == value
 
 
 @given(st.binary(max_size=64))
 def test_other_bytes_are_malformed_and_nothing_else(data: bytes) -> None:
-    reader = Reader(data)
+    reader = ValueReader(data)
     try:
         reader.value()
     except Malformed:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from mesh.client.bodies import BodyKeeper, FiledBody, HeldBody
+from mesh.client.bodies import BodySink, FiledBody, HeldBody
 from mesh.client.errors import BodyNotKept, MeshError
 from mesh.client.links import Received, Receiver, Sender
 from mesh.messages.large_body import Filler
-from mesh.messages.sending import encode_body
+from mesh.messages.sender import encode_body
 from mesh_tests.unit.wire.pipes import Pipe
-from wire.delivery import ACCEPTED, Kind, Outcome
+from wire.delivery import ACCEPTED, Outcome, OutcomeCode
 from wire.link import OutgoingLink
 from wire.message import Message, decode, encode
 
@@ -51,7 +51,7 @@ class Pumped:
 class Ends:
     """A sender of ``pipe.a`` and a receiver of ``pipe.b`` on one link, with credit."""
 
-    def __init__(self, keep_body: Callable[[], BodyKeeper] = HeldBody) -> None:
+    def __init__(self, keep_body: Callable[[], BodySink] = HeldBody) -> None:
         self.pipe = Pipe()
         outgoing, incoming = self.pipe.link_pair()
         self.pipe.sinks = {self.pipe.a: OwnersSink(), self.pipe.b: OwnersSink()}  # type: ignore[dict-item]
@@ -87,7 +87,7 @@ def test_a_message_in_pieces_arrives_whole_and_its_outcome_comes_back() -> None:
     ends.pipe.run()
     result = outcome.result()
     assert result is not None
-    assert result.kind is Kind.ACCEPTED
+    assert result.kind is OutcomeCode.ACCEPTED
 
 
 def test_a_large_body_goes_to_its_file_as_it_comes(tmp_path: Path) -> None:

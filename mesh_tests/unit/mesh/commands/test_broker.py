@@ -17,7 +17,7 @@ from addressing.topology.loader import parse_topology
 from mesh.client.errors import MeshError, Unreachable
 from mesh.commands.cli import cli
 from mesh.operations import broker_control
-from mesh.operations.broker_control import Answer, Site, all_sites, name_at, sites_of
+from mesh.operations.broker_control import Answer, QueueSite, all_sites, name_at, sites_of
 from mesh.operations.broker_report import MESSAGES, QUEUES
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
@@ -73,16 +73,18 @@ def run(*arguments: str, **options: Any) -> Result:
 @pytest.mark.parametrize(
     ("address", "only", "sites"),
     [
-        ("orders.a", None, [Site("b1", "orders.a")]),
-        ("jobs", None, [Site("b1", "jobs"), Site("b2", "jobs")]),
-        ("jobs", "b2", [Site("b2", "jobs")]),
-        ("renamed", None, [Site("b2", "its.name.there")]),
-        ("renamed", "b1", [Site("b1", "renamed")]),
-        ("news.#", None, [Site("b2", "news.#")]),
-        ("left.behind", "b2", [Site("b2", "left.behind")]),
+        ("orders.a", None, [QueueSite("b1", "orders.a")]),
+        ("jobs", None, [QueueSite("b1", "jobs"), QueueSite("b2", "jobs")]),
+        ("jobs", "b2", [QueueSite("b2", "jobs")]),
+        ("renamed", None, [QueueSite("b2", "its.name.there")]),
+        ("renamed", "b1", [QueueSite("b1", "renamed")]),
+        ("news.#", None, [QueueSite("b2", "news.#")]),
+        ("left.behind", "b2", [QueueSite("b2", "left.behind")]),
     ],
 )
-def test_the_topology_says_which_brokers_keep_an_address(address: str, only: str | None, sites: list[Site]) -> None:
+def test_the_topology_says_which_brokers_keep_an_address(
+    address: str, only: str | None, sites: list[QueueSite]
+) -> None:
     assert list(sites_of(TOPOLOGY, address, only)) == sites
 
 
@@ -103,7 +105,7 @@ def test_an_address_that_is_at_no_broker_of_ours_is_told_so(address: str, only: 
 
 def test_what_the_topology_does_not_know_is_looked_for_at_the_only_broker() -> None:
     topology = parse_topology("mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: b1}}\n")
-    assert sites_of(topology, "left.behind", None) == (Site("b1", "left.behind"),)
+    assert sites_of(topology, "left.behind", None) == (QueueSite("b1", "left.behind"),)
 
 
 def test_a_list_is_of_all_embedded_brokers() -> None:

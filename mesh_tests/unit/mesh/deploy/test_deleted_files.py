@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mesh.deploy.pid_file import Holder, PidFile
-from mesh.deploy.running import living, node_pid, stop_mesh, supervisor_pid
+from mesh.deploy.running_processes import living, node_pid, stop_mesh, supervisor_pid
 from mesh.deploy.socket_lock import SocketLock
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 

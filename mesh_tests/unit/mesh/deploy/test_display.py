@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from mesh.deploy.detached import Report, _follow
+from mesh.deploy.detached import StartReport, _follow
 from mesh.deploy.display import PlainLines
-from mesh.deploy.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
-from mesh.deploy.running import topology_changes
+from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
+from mesh.deploy.running_processes import topology_changes
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output, format_plain
 
 
-def status(phase: Phase, state: NodeState, detail: str = "") -> MeshStatus:
+def status(phase: MeshPhase, state: NodeState, detail: str = "") -> MeshStatus:
     return MeshStatus("m", phase, (NodeStatus("r1", "router", state, 7, 1, detail),))
 
 
 def test_off_a_terminal_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     show = PlainLines(Output("up"))
     for seen in (
-        status(Phase.STARTING, NodeState.STARTING),
-        status(Phase.STARTING, NodeState.STARTING),
-        status(Phase.STARTING, NodeState.UP),
-        status(Phase.READY, NodeState.UP),
-        status(Phase.READY, NodeState.WAITING, "r1 was ended by SIGKILL"),
+        status(MeshPhase.STARTING, NodeState.STARTING),
+        status(MeshPhase.STARTING, NodeState.STARTING),
+        status(MeshPhase.STARTING, NodeState.UP),
+        status(MeshPhase.READY, NodeState.UP),
+        status(MeshPhase.READY, NodeState.WAITING, "r1 was ended by SIGKILL"),
     ):
         show(seen)
     told = capsys.readouterr()
@@ -41,31 +41,31 @@ def test_off_a_terminal_each_change_is_one_line(capsys: pytest.CaptureFixture[st
 
 
 def test_a_status_survives_the_pipe() -> None:
-    seen = status(Phase.PROBING, NodeState.UP, "x")
+    seen = status(MeshPhase.PROBING, NodeState.UP, "x")
     assert MeshStatus.from_map(seen.to_map()) == seen
 
 
 def test_a_detached_supervisor_reports_until_it_is_ready() -> None:
     reading, writing = os.pipe()
-    report, seen = Report(writing), []
-    report.status(status(Phase.STARTING, NodeState.UP))
+    report, seen = StartReport(writing), []
+    report.status(status(MeshPhase.STARTING, NodeState.UP))
     report.ready()
-    report.status(status(Phase.STOPPING, NodeState.UP))
+    report.status(status(MeshPhase.STOPPING, NodeState.UP))
     with os.fdopen(reading) as reports:
         _follow(reports, seen.append)
-    assert seen == [status(Phase.STARTING, NodeState.UP)]
+    assert seen == [status(MeshPhase.STARTING, NodeState.UP)]
 
 
 def test_a_detached_supervisor_reports_why_it_failed_and_survives_a_listener_that_left() -> None:
     reading, writing = os.pipe()
-    Report(writing).failed(CommandFailed("too late", exit_code=ExitCode.TIMEOUT, fix="wait"))
+    StartReport(writing).failed(CommandFailed("too late", exit_code=ExitCode.TIMEOUT, fix="wait"))
     with os.fdopen(reading) as reports, pytest.raises(CommandFailed, match="too late") as failed:
         _follow(reports, lambda _: None)
     assert (failed.value.exit_code, failed.value.fix) == (ExitCode.TIMEOUT, "wait")
     reading, writing = os.pipe()
     os.close(reading)
-    report = Report(writing)
-    report.status(status(Phase.STARTING, NodeState.UP))
+    report = StartReport(writing)
+    report.status(status(MeshPhase.STARTING, NodeState.UP))
     report.ready()
 
 

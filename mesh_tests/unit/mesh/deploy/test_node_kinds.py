@@ -11,8 +11,8 @@ import pytest
 
 from addressing.topology.loader import load_topology
 from addressing.topology.model import Topology
-from mesh.deploy import readiness, running
-from mesh.deploy.mesh_status import MeshStatus, NodeState, Phase
+from mesh.deploy import readiness, running_processes
+from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState
 from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import BROKER, NODE_KINDS, ROUTER, all_nodes, kind_of, node_names, plan
@@ -26,7 +26,7 @@ from mesh.deploy.supervisor import Supervisor
 from mesh.deploy.workdir import WorkDir
 from mesh.operations import doctor, status
 from mesh_tests.third_kind import GREETER
-from wire.log import Log
+from wire.log import EventLog
 from wire.tls import Role
 
 ROOT = Path(__file__).parents[4]
@@ -50,7 +50,7 @@ def test_without_a_third_kind_a_mesh_is_as_before(tmp_path: Path) -> None:
     topology = load_topology(tmp_path / "amqpmesh.yml")
     assert plan(topology) == [NodePlan("b1", BROKER), NodePlan("r1", ROUTER), NodePlan("r2", ROUTER)]
     assert node_names(topology) == topology.node_names
-    assert running.supervisor_grace_s() == 40
+    assert running_processes.supervisor_grace_s() == 40
 
 
 def test_nodes_start_by_rank_and_are_listed_by_the_table(topology: Topology) -> None:
@@ -185,11 +185,11 @@ def test_nodes_of_a_higher_rank_stop_first(topology: Topology, monkeypatch: pyte
 
         def observe(now: MeshStatus) -> None:
             seen.append(now)
-            if now.phase is Phase.READY:
+            if now.phase is MeshPhase.READY:
                 stop.set()
 
         workdir = WorkDir(topology.work_dir)
-        log = Log("supervisor", stream=io.StringIO())
+        log = EventLog("supervisor", stream=io.StringIO())
         supervisor = Supervisor("m", Path("m.yml"), workdir, plan(topology), Ready(), observe, log)
         assert await supervisor.run(stop, timeout_s=10)
         assert [(node.name, node.kind) for node in seen[-1].nodes][-1] == ("g2", "greeter")
@@ -200,7 +200,7 @@ def test_nodes_of_a_higher_rank_stop_first(topology: Topology, monkeypatch: pyte
 
 def test_down_gives_the_supervisor_time_for_nodes_of_every_rank(topology: Topology) -> None:
     assert len({node.kind.rank for node in all_nodes(topology)}) == 3
-    assert running.supervisor_grace_s() == 55
+    assert running_processes.supervisor_grace_s() == 55
 
 
 def test_nothing_that_deploys_shows_or_drills_nodes_asks_for_a_kind_by_name() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from mesh.deploy import log_tail, node_process
 from mesh.deploy.backoff import Backoff
-from mesh.deploy.control import ControlServer, Refused, ask, ask_async
+from mesh.deploy.control import ControlServer, RequestRefused, ask, ask_async
 from mesh.deploy.node_process import NodeProcess, describe_exit
 from mesh.deploy.pid_file import Holder, PidFile
 from mesh.deploy.sd_notify import notify
@@ -152,7 +152,7 @@ def test_a_control_socket_answers_snapshots_also_deep_in_the_file_system(tmp_pat
         await server.start()
         assert await ask_async(path, "snapshot") == {"inner": [{"name": "x"}], "names": ["a", "b"]}
         assert await asyncio.to_thread(ask, path, "snapshot") == {"inner": [{"name": "x"}], "names": ["a", "b"]}
-        with pytest.raises(Refused, match="unknown op 'dance': expected one of snapshot"):
+        with pytest.raises(RequestRefused, match="unknown op 'dance': expected one of snapshot"):
             await ask_async(path, "dance")
         await server.stop()
         with pytest.raises(OSError, match="No such file"):
@@ -171,7 +171,7 @@ def test_a_control_socket_hands_over_what_it_is_asked_with_and_says_what_is_wron
         server = ControlServer(tmp_path / "r1.sock", {"half": half})
         await server.start()
         assert await asyncio.to_thread(ask, tmp_path / "r1.sock", "half", of=8) == 4
-        with pytest.raises(Refused, match="7 is odd"):
+        with pytest.raises(RequestRefused, match="7 is odd"):
             await asyncio.to_thread(ask, tmp_path / "r1.sock", "half", of=7)
         await server.stop()
 

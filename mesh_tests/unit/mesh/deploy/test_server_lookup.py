@@ -9,7 +9,7 @@ from mesh.client.url import parse_url
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.server_lookup import find_server
 from mesh.deploy.workdir import WorkDir
-from mesh.terminal.connection_options import Request
+from mesh.terminal.connection_options import ConnectionRequest
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.topology_file import TopologyInvalid
 
@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def request(url: str, **options: object) -> Request:
+def request(url: str, **options: object) -> ConnectionRequest:
     fields: dict[str, object] = {
         "topology_path": None,
         "user": None,
@@ -34,7 +34,7 @@ def request(url: str, **options: object) -> Request:
         "is_insecure": False,
         "mechanisms": None,
     }
-    return Request(url=parse_url(url), **(fields | options))  # type: ignore[arg-type]
+    return ConnectionRequest(url=parse_url(url), **(fields | options))  # type: ignore[arg-type]
 
 
 def where(url: str, **options: object) -> tuple[str, int, bool]:

@@ -10,13 +10,13 @@ import pytest
 
 from mesh.client.errors import TimedOut
 from mesh.deploy import supervisor as module
-from mesh.deploy.mesh_status import MeshStatus, NodeState, Phase
+from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import BROKER, ROUTER
 from mesh.deploy.supervisor import Supervisor
 from mesh.deploy.workdir import WRITER, WorkDir
 from mesh.terminal.failure import CommandFailed
-from wire.log import Log
+from wire.log import EventLog
 
 PLAN = (NodePlan("b1", BROKER), NodePlan("r1", ROUTER), NodePlan("r2", ROUTER))
 DEATH = 9
@@ -80,7 +80,7 @@ class Scene:
         self.stop = asyncio.Event()
         self.changed = asyncio.Event()
         self.readiness = FakeReadiness()
-        log = Log("supervisor", stream=io.StringIO())
+        log = EventLog("supervisor", stream=io.StringIO())
         told = self.readiness, self.observe, log
         self.supervisor = Supervisor("m", folder / "m.yml", WorkDir(folder), PLAN, *told, is_recorded=is_recorded)
 
@@ -113,7 +113,7 @@ def play(story: Callable[[], Coroutine[None, None, None]]) -> None:
 
 
 def is_ready(status: MeshStatus) -> bool:
-    return status.phase is Phase.READY
+    return status.phase is MeshPhase.READY
 
 
 def test_ready_comes_after_links_and_probes_and_routers_stop_before_brokers(tmp_path: Path) -> None:
@@ -124,7 +124,14 @@ def test_ready_comes_after_links_and_probes_and_routers_stop_before_brokers(tmp_
         scene.stop.set()
         assert await running
         phases = list(dict.fromkeys(status.phase for status in scene.seen))
-        assert phases == [Phase.STARTING, Phase.LINKING, Phase.PROBING, Phase.READY, Phase.STOPPING, Phase.STOPPED]
+        assert phases == [
+            MeshPhase.STARTING,
+            MeshPhase.LINKING,
+            MeshPhase.PROBING,
+            MeshPhase.READY,
+            MeshPhase.STOPPING,
+            MeshPhase.STOPPED,
+        ]
         assert FakeNode.stopped[-1] == "b1"
         assert all(node.state is NodeState.DOWN for node in scene.seen[-1].nodes)
 
@@ -136,11 +143,11 @@ def test_a_death_before_ready_fails_the_start_with_its_cause_and_stops_the_other
         scene = Scene(tmp_path)
         scene.readiness.linked.clear()
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
-        await scene.reach(lambda status: status.phase is Phase.LINKING)
+        await scene.reach(lambda status: status.phase is MeshPhase.LINKING)
         FakeNode.all["r1"].end.set()
         with pytest.raises(CommandFailed, match="r1 died of 9"):
             await running
-        assert scene.seen[-1].phase is Phase.FAILED
+        assert scene.seen[-1].phase is MeshPhase.FAILED
         assert set(FakeNode.stopped) == {"b1", "r2"}
 
     play(story)
@@ -197,7 +204,7 @@ def test_a_patient_supervisor_forgives_early_deaths(tmp_path: Path, monkeypatch:
         scene = Scene(tmp_path)
         scene.readiness.linked.clear()
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=0.01, is_patient=True))
-        await scene.reach(lambda status: status.phase is Phase.LINKING)
+        await scene.reach(lambda status: status.phase is MeshPhase.LINKING)
         FakeNode.all["r1"].end.set()
         await scene.reach(lambda status: status.nodes[1].restarts == 1)
         scene.stop.set()
@@ -225,7 +232,7 @@ def test_a_writer_that_dies_fails_no_start_and_comes_back(tmp_path: Path) -> Non
         scene = Scene(tmp_path, is_recorded=True)
         scene.readiness.linked.clear()
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
-        await scene.reach(lambda status: status.phase is Phase.LINKING)
+        await scene.reach(lambda status: status.phase is MeshPhase.LINKING)
         writer = FakeNode.all[WRITER]
         writer.end.set()
         scene.readiness.linked.set()

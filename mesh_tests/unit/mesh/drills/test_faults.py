@@ -11,15 +11,15 @@ from mesh.drills.faults.certificates import EXPIRED
 from mesh.drills.faults.commands import CommandInjection
 from mesh.drills.faults.links import LINK_INJECTIONS, LinkInjection
 from mesh.drills.leases import Leases
+from mesh.drills.mesh_copy import MeshCopy
 from mesh.drills.model import FAULTS, Command
 from mesh.drills.proxy import LinkProxy
-from mesh.drills.stage import Stage
 
 LINK = frozenset(("r1", "r2"))
 
 
 def on(proxy: LinkProxy, kind: str, **fields: Any) -> LinkInjection:
-    stage = cast(Stage, SimpleNamespace(proxies={LINK: proxy}, dialers={LINK: "r1"}))
+    stage = cast(MeshCopy, SimpleNamespace(proxies={LINK: proxy}, dialers={LINK: "r1"}))
     return LINK_INJECTIONS[kind](cast(Any, FAULTS[kind].model_validate({"link": ["r1", "r2"], **fields})), stage)
 
 

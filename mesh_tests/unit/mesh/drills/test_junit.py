@@ -6,13 +6,13 @@ import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped, TestSuite
 
 from mesh.drills.junit import junit
-from mesh.drills.report import Report, Verdict
+from mesh.drills.report import DrillReport, DrillVerdict
 from mesh_tests import drill_reports
 
 TestSuite.__test__ = False
 
 
-def read(report: Report) -> TestSuite:
+def read(report: DrillReport) -> TestSuite:
     (suite,) = JUnitXml.fromstring(junit(report).encode())
     return suite
 
@@ -58,7 +58,7 @@ def test_what_was_not_steady_from_the_start_is_one_error() -> None:
     report = drill_reports.passing()
     check = replace(report.checks[-1], passed=False, observed="60 ms")
     reason = "not steady before the first fault: p99 < 50ms, observed 60 ms (before, orders)"
-    report = replace(report, verdict=Verdict.INVALID, reasons=(reason,), checks=(*report.checks[:-1], check))
+    report = replace(report, verdict=DrillVerdict.INVALID, reasons=(reason,), checks=(*report.checks[:-1], check))
     suite = read(report)
     assert (suite.failures, suite.errors, suite.skipped) == (0, 1, 1)
     assert outcomes(suite)["p99 < 50ms (before, orders)"] == [Error]
@@ -69,9 +69,9 @@ def test_a_check_without_a_measurement_is_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "kind"), [(Verdict.FAIL, Failure), (Verdict.INVALID, Error), (Verdict.UNKNOWN, Error)]
+    ("verdict", "kind"), [(DrillVerdict.FAIL, Failure), (DrillVerdict.INVALID, Error), (DrillVerdict.UNKNOWN, Error)]
 )
-def test_the_verdict_shows_even_where_all_else_is_well(verdict: Verdict, kind: type) -> None:
+def test_the_verdict_shows_even_where_all_else_is_well(verdict: DrillVerdict, kind: type) -> None:
     report = replace(drill_reports.passing(), verdict=verdict, reasons=("it went wrong",))
     first, *others = read(report)
     assert [type(each) for each in first.result] == [kind]

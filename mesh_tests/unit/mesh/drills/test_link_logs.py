@@ -10,8 +10,8 @@ from addressing.topology.loader import load_topology
 from mesh.deploy.free_ports import free_ports
 from mesh.drills import link_logs
 from mesh.drills.link_logs import keep_link_logs
+from mesh.drills.mesh_copy import copied
 from mesh.drills.page import page
-from mesh.drills.stage import copied
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 from mesh_tests import drill_reports
@@ -59,7 +59,7 @@ def test_what_the_run_before_recorded_in_the_same_folder_is_gone(recorded: Path,
 
 
 def test_the_page_leads_to_the_report_whatever_its_folder_is_called(recorded: Path, tmp_path: Path) -> None:
-    kept = link_logs.Recorded(recorded, tmp_path / "my #1 drill" / "report.html")
+    kept = link_logs.DrillLinkLogs(recorded, tmp_path / "my #1 drill" / "report.html")
     html = page(kept.told_by(drill_reports.passing(), tmp_path / "page.html"))
     assert '<a href="my%20%231%20drill/report.html">What the nodes recorded</a>' in html
     assert '<a href="#link-logs">' in html

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mesh.drills.page import HERE, page, read_back
-from mesh.drills.report import Report, Series
+from mesh.drills.report import DrillReport, Series
 from mesh.pages import embedding
 from mesh.pages.embedding import DATA_BEGINS
 from mesh_tests import drill_reports
@@ -59,7 +59,7 @@ def made_of(name: str) -> str:
     return page(drill_reports.ALL[name]())
 
 
-def as_json(report: Report) -> object:
+def as_json(report: DrillReport) -> object:
     return json.loads(json.dumps(report.to_map()))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from addressing.topology.loader import parse_topology
 from mesh.drills.drill_file import DrillInvalid, read_drill
-from mesh.drills.plan import Plan, make_plan
+from mesh.drills.plan import DrillPlan, make_plan
 
 TOPOLOGY = """
 mesh: m
@@ -19,7 +19,9 @@ addresses: {orders: anycast, prices: multicast, closed: unavailable}
 """
 
 
-def plan(text: str, folder: Path, *, load: str = "{address: orders}", seed: int = 1, topology: str = TOPOLOGY) -> Plan:
+def plan(
+    text: str, folder: Path, *, load: str = "{address: orders}", seed: int = 1, topology: str = TOPOLOGY
+) -> DrillPlan:
     path = folder / "drill.yml"
     path.write_text(f"drill: d\nsteady_state: {{load: {load}}}\nmethod:\n{text}")
     return make_plan(read_drill(path), parse_topology(topology), seed)

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 from rich.console import Console
 
-from mesh.drills.progress import Progress
+from mesh.drills.progress import DrillProgress
 from mesh.terminal.output import Output
 
 
 def test_a_command_with_brackets_is_told_as_it_is():
     told = StringIO()
-    progress = Progress(Output("drill"))
+    progress = DrillProgress(Output("drill"))
     progress._bar = SimpleNamespace(console=Console(file=told))
     progress.say("fault 1: test -d [/tmp] [red]")
     assert told.getvalue() == "fault 1: test -d [/tmp] [red]\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mesh.drills import model, thresholds
-from mesh.drills.report import Verdict
+from mesh.drills.report import DrillVerdict
 
 REFERENCE = Path("docs/reference/drills.md").read_text()
 KEYS = {
@@ -20,7 +20,9 @@ KEYS = {
 
 @pytest.mark.parametrize(
     "word",
-    sorted({*KEYS, *model.FAULTS, *model.SYNONYMS, *thresholds.METRICS, *thresholds.COMPARISONS, *map(str, Verdict)}),
+    sorted(
+        {*KEYS, *model.FAULTS, *model.SYNONYMS, *thresholds.METRICS, *thresholds.COMPARISONS, *map(str, DrillVerdict)}
+    ),
 )
 def test_it_is_in_the_reference(word: str):
     assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", REFERENCE)

@@ -9,7 +9,7 @@ import pytest
 from addressing.kinds import AddressKind
 from mesh.client.journal import Journal
 from mesh.drills.model import Load
-from mesh.drills.plan import Flow
+from mesh.drills.plan import DrillFlow
 from mesh.drills.rehearsal import _is_over
 
 
@@ -26,7 +26,7 @@ def test_a_copy_that_is_missing_may_still_come_from_a_broker_or_where_nobody_ans
 ):
     journal = Journal(2, False)
     message, number = journal.on_sent(journal.add_sender(), 0.0, 0.0)
-    flow = Flow(Load(address="a", presettled=presettled), kind, ("r1",), ("r2", "r3"))
+    flow = DrillFlow(Load(address="a", presettled=presettled), kind, ("r1",), ("r2", "r3"))
     traffic = SimpleNamespace(flow=flow, journal=journal)
     assert not _is_over(traffic)  # type: ignore[arg-type]
     journal.on_outcome(message, "accepted")

@@ -7,13 +7,13 @@ import click
 import pytest
 
 from mesh.drills import terminal
-from mesh.drills.report import Report, Verdict
+from mesh.drills.report import DrillReport, DrillVerdict
 from mesh.drills.terminal import tell
 from mesh.terminal.output import Output
 from mesh_tests import drill_reports
 
 
-def told(report: Report, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def told(report: DrillReport, capsys: pytest.CaptureFixture[str]) -> list[str]:
     tell(report, Output("drill.run"))
     output = capsys.readouterr()
     assert output.err == ""
@@ -81,9 +81,9 @@ def test_nobody_may_write_to_the_terminal_through_a_name(monkeypatch: pytest.Mon
     assert all(line.isprintable() for line in lines)
 
 
-@pytest.mark.parametrize("verdict", Verdict)
+@pytest.mark.parametrize("verdict", DrillVerdict)
 def test_colours_are_there_if_wanted_and_say_what_the_words_say(
-    verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+    verdict: DrillVerdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text, **_: written.append(text))

@@ -6,7 +6,7 @@ import pytest
 
 from mesh.drills import words
 from mesh.drills.page import page
-from mesh.drills.report import Counts
+from mesh.drills.report import MessageCounts
 from mesh_tests import drill_reports
 
 
@@ -52,7 +52,7 @@ def test_the_sentence_says_it_all() -> None:
 
 
 def test_all_but_accepted_is_not_accepted() -> None:
-    assert words.not_accepted(Counts(15, 5, 1, 2, 3, 4)) == 10
+    assert words.not_accepted(MessageCounts(15, 5, 1, 2, 3, 4)) == 10
 
 
 def test_where_one_address_never_recovered_the_slowest_recovery_is_never():

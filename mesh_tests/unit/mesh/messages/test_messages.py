@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from mesh.messages.sending import Tally, parse_property
-from mesh.terminal.message_format import Shown, check_format, format_message, message_map
+from mesh.messages.sender import Tally, parse_property
+from mesh.terminal.message_format import ReceivedMessage, check_format, format_message, message_map
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, rejected
 from wire.message import MalformedMessage, Message, decode, encode
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
 
 
-def shown(**fields: object) -> Shown:
-    return Shown(Message(**fields), "orders", 7, AT)  # type: ignore[arg-type]
+def shown(**fields: object) -> ReceivedMessage:
+    return ReceivedMessage(Message(**fields), "orders", 7, AT)  # type: ignore[arg-type]
 
 
 def test_a_message_survives_encoding() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from linklogs.writer.redacting import Redactor
+from linklogs.writer.redaction import Redactor
 from mesh.commands.cli import cli
-from recording.columns import Kind
+from recording.columns import RecordKind
 
 KEY = b"not for everybody"
 
@@ -30,7 +30,7 @@ def hashes(topology: Path, *arguments: str) -> Result:
 def test_hashes_are_those_that_the_writer_makes(tmp_path: Path) -> None:
     topology = mesh(tmp_path, {"redact": "key"})
     values = {"address": "orders", "user": "alice", "remote_address": "10.0.0.1:5672", "container": "app", "name": "l"}
-    written = Redactor(KEY).row({"kind": Kind.LINK, **values})
+    written = Redactor(KEY).row({"kind": RecordKind.LINK, **values})
     for column, value in values.items():
         done = hashes(topology, "--column", column, value)
         assert (done.exit_code, done.stdout) == (0, f"{written[column]}\n"), column

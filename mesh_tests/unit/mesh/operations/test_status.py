@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from addressing.topology.loader import load_topology
-from mesh.deploy.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
+from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import ROUTER
 from mesh.deploy.pid_file import PidFile
@@ -24,7 +24,7 @@ def workdir(tmp_path: Path) -> WorkDir:
 
 
 def supervised(state: NodeState) -> MeshStatus:
-    return MeshStatus("m", Phase.READY, (NodeStatus("r1", "router", state, 1),))
+    return MeshStatus("m", MeshPhase.READY, (NodeStatus("r1", "router", state, 1),))
 
 
 def test_a_node_that_was_up_and_does_not_answer_is_silent(workdir: WorkDir) -> None:

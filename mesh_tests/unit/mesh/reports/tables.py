@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from linklogs.moments import Span
-from mesh.reports.report_request import Order
+from linklogs.moments import TimeSpan
+from mesh.reports.report_request import ReportRequest
 from mesh.reports.summary import Summary
 from mesh_tests.link_logs import START_US, S
 
@@ -50,7 +50,7 @@ LINK: dict[str, Any] = {"node": "r1", "run": 1, "link": 2, "role": "producer", "
 
 
 def summary(notices: tuple[str, ...] = (), **given: list[dict[str, Any]]) -> Summary:
-    order = Order("logs", Path("out"), Span(), 10 * S, ZoneInfo("UTC"), None, None, ())
+    order = ReportRequest("logs", Path("out"), TimeSpan(), 10 * S, ZoneInfo("UTC"), None, None, ())
     empty = pa.table({name: pa.array([], pa.int64()) for name in ("window", "node", "run", "link", "messages")})
     tables = {name: pa.Table.from_pylist(given[name]) if name in given else empty for name in NAMES}
     return Summary(order, 1000, 5000, notices, START_US, START_US + 20 * S, 20.0, tables, {})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mesh.reports.finding import Finding
+from mesh.reports.finding import ReportFinding
 from mesh.reports.findings import findings
 from mesh_tests.unit.mesh.reports.tables import LINK, MOVED, at, summary
 
@@ -111,7 +111,7 @@ def test_of_many_addresses_whose_consumers_keep_what_they_got_some_are_told_and_
 
 def helps_with_modified(**tables: list[dict[str, Any]]) -> str:
     row = {**MOVED, "address": "orders", "accepted": 93, "modified": 7}
-    found: list[Finding] = findings(summary(addresses=[row], **tables))
+    found: list[ReportFinding] = findings(summary(addresses=[row], **tables))
     return next(each.helps for each in found if "not accepted" in each.text and "messages to" in each.text)
 
 

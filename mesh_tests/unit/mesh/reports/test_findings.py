@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
 from mesh.commands.cli import cli
 from mesh.reports import credit_waits as waits
 from mesh.reports import findings as told
@@ -188,7 +188,7 @@ def test_nodes_that_were_all_stopped_are_one_matter() -> None:
 @pytest.mark.parametrize(("from_s", "to_s", "count"), [(5, 15, 1), (10, 11, 1), (0, 10, 0), (11, 20, 0)])
 def test_a_restart_out_of_the_time_of_a_report_is_not_told(from_s: int, to_s: int, count: int) -> None:
     made = summary(runs=[run(0, "crashed"), run(1, None)])
-    order = replace(made.order, span=Span(START_US + from_s * S, START_US + to_s * S))
+    order = replace(made.order, span=TimeSpan(START_US + from_s * S, START_US + to_s * S))
     assert sum("started again" in each.text for each in findings(replace(made, order=order))) == count
 
 
@@ -238,7 +238,7 @@ def test_the_worst_comes_first() -> None:
 
 def test_a_time_without_records_is_the_first_that_is_told_and_of_which_time_the_others_are() -> None:
     made = summary(runs=[run(0, None)], addresses=[{**MOVED, "address": "a", "accepted": 0, "released": 100}])
-    order = replace(made.order, span=Span(START_US + 60 * S, None))
+    order = replace(made.order, span=TimeSpan(START_US + 60 * S, None))
     found = findings(replace(made, order=order))
     assert found[0].text == (
         "no record of the requested time: the records cover 2026-11-24 00:00:00+00:00 to 2026-11-24 00:00:20+00:00"

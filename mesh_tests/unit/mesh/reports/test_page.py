@@ -11,12 +11,12 @@ import pytest
 
 from mesh.reports import drawings, page
 from mesh.reports import series as module
-from mesh.reports.finding import Finding
+from mesh.reports.finding import ReportFinding
 from mesh.reports.series import series
 from mesh_tests.link_logs import S
 from mesh_tests.unit.mesh.reports.tables import MOVED, at, busy, summary
 
-FOUND = [Finding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.", at(9))]
+FOUND = [ReportFinding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.", at(9))]
 
 
 def test_what_clients_named_is_shown_as_text() -> None:

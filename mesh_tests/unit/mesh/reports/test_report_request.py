@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from linklogs.asked import span_of
-from linklogs.moments import Span
+from linklogs.moments import TimeSpan
+from linklogs.time_options import span_of
 from mesh.reports import java, words
 from mesh.reports.report_request import order_of, prepare, settings
 from mesh.terminal.failure import CommandFailed
@@ -33,8 +33,8 @@ def options(**more: Any) -> dict[str, Any]:
 
 def test_times_are_of_the_zone_unless_they_name_one() -> None:
     zurich = ZoneInfo("Europe/Zurich")
-    assert span_of("2026-11-24T01:00", None, zurich) == Span(START_US, None)
-    assert span_of(None, "2026-11-24T01:00+00:00", zurich) == Span(None, START_US + HOUR_US)
+    assert span_of("2026-11-24T01:00", None, zurich) == TimeSpan(START_US, None)
+    assert span_of(None, "2026-11-24T01:00+00:00", zurich) == TimeSpan(None, START_US + HOUR_US)
 
 
 def test_a_time_that_is_none_is_said() -> None:

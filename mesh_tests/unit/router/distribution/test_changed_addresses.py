@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from router.distribution.changed_addresses import Changed
+from router.distribution.changed_addresses import ChangedAddresses
 
 
 @dataclass
@@ -31,7 +31,7 @@ def entry(address: str, priority: int = 4, phase: int = 0) -> Any:
     return cast("Any", FakeEntry(FakePolicy(priority), FakeGroup(address, phase)))
 
 
-def taken(changed: Changed) -> list[str]:
+def taken(changed: ChangedAddresses) -> list[str]:
     found = []
     while changed:
         found.append(changed.pop().group.address)
@@ -39,7 +39,7 @@ def taken(changed: Changed) -> list[str]:
 
 
 def test_the_higher_priority_comes_first_and_then_the_first_that_changed() -> None:
-    changed = Changed()
+    changed = ChangedAddresses()
     for each in (entry("a"), entry("b", 9), entry("c"), entry("d", 9), entry("e", 0)):
         changed.add(each)
     assert taken(changed) == ["b", "d", "a", "c", "e"]
@@ -48,7 +48,7 @@ def test_the_higher_priority_comes_first_and_then_the_first_that_changed() -> No
 
 
 def test_each_is_there_once_and_keeps_its_place() -> None:
-    changed = Changed()
+    changed = ChangedAddresses()
     first, second = entry("a"), entry("a", phase=1)
     for each in (first, entry("b"), first, second):
         changed.add(each)
@@ -56,7 +56,7 @@ def test_each_is_there_once_and_keeps_its_place() -> None:
 
 
 def test_one_that_was_looked_at_is_not_there_any_more() -> None:
-    changed = Changed()
+    changed = ChangedAddresses()
     known = entry("a"), entry("b", 9)
     for each in known:
         changed.add(each)

@@ -14,7 +14,7 @@ from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Taker
 from router.forwarding.guard import Guard
 from router.forwarding.settings import ForwardingSettings
-from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.errors import AmqpError
 
 
@@ -125,7 +125,7 @@ def test_what_is_for_nobody_is_refused_with_a_sentence_and_costs_no_credit(post:
     assert conditions == [
         "amqp:not-found", "amqp:invalid-field", "amqp:invalid-field", "amqp:decode-error", "amqp:decode-error",
     ] * 3  # fmt: skip
-    assert all(outcome.kind is Kind.REJECTED and outcome.error.description for _, outcome in sender.outcomes)
+    assert all(outcome.kind is OutcomeCode.REJECTED and outcome.error.description for _, outcome in sender.outcomes)
     assert sender.error is None
 
 

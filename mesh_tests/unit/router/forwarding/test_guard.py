@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesh_tests.unit.router.forwarding.rig import Producer, Rig
 from router.forwarding.ends import Inlet
 from router.forwarding.guard import Guard
-from router.timers import Patience
+from router.timers import RetryDelay
 
 STALL_S = 10.0
 
@@ -14,7 +14,7 @@ def half_a_message(rig: Rig) -> tuple[Producer, Inlet]:
     group = rig.anycast()
     rig.consumer(group)
     producer, link = rig.incoming()
-    guard = Guard(link, 0, rig.offences.append, Patience(rig.timers, STALL_S))
+    guard = Guard(link, 0, rig.offences.append, RetryDelay(rig.timers, STALL_S))
     producer.inlet = Inlet(link, group, 10, guard=guard)
     group.add_inlet(producer.inlet)
     rig.run()

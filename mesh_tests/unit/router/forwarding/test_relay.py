@@ -11,7 +11,7 @@ from mesh_tests.outcomes import EVERY_KIND, outcome_id, set_transactional, told
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
-from router.timers import Patience
+from router.timers import RetryDelay
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Outcome
 
@@ -183,7 +183,7 @@ def test_what_crosses_a_reduction_of_credit_waits_for_more(stitched: Stitched):
 def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    relay = Relay(lambda *_: None, lambda _: None, rig.recorder, patience=Patience(rig.timers, PATIENCE_S))
+    relay = Relay(lambda *_: None, lambda _: None, rig.recorder, patience=RetryDelay(rig.timers, PATIENCE_S))
     relay.stitch(incoming, outgoing)
     consumer.link.grant(2)
     rig.run()
@@ -207,7 +207,7 @@ def crossed(
         lambda *_: None,
         lambda _: None,
         rig.recorder,
-        patience=Patience(rig.timers, PATIENCE_S),
+        patience=RetryDelay(rig.timers, PATIENCE_S),
         is_transit=True,
         copies=copies or Copies(COPIES_BYTES),
     )

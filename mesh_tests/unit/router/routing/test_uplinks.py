@@ -13,8 +13,8 @@ from router.routing.actions import (
     SendControl,
     TopologyChanged,
 )
-from router.routing.edges import Edges
-from router.routing.messages import Ask, Hello, Level, MauAll, Reach
+from router.routing.edges import EdgeRouters
+from router.routing.messages import Ask, Hello, MauAll, Reach, ReachLevel
 from router.routing.settings import RoutingSettings
 from router.routing.uplinks import Uplinks
 
@@ -27,7 +27,7 @@ class Pair:
     def __init__(self) -> None:
         self.now = 100.0
         self.edge = Uplinks("e1", 5, SETTINGS, {"r1": 1, "r2": 3})
-        self.interior = {number: Edges(f"r{number}", 1, SETTINGS) for number in (1, 2)}
+        self.interior = {number: EdgeRouters(f"r{number}", 1, SETTINGS) for number in (1, 2)}
         self.told: list[Action] = []
         """What both ends want to be known, but for what they say to each other."""
 
@@ -126,7 +126,7 @@ def test_what_the_interior_says_is_known_until_it_says_otherwise():
     pair.connect(1)
     pair.up(0, pair.edge.ask(["M0a"], [], pair.now))
     assert pair.edge.level("M0a") is None
-    for level, routers in ((Level.TAKEN, {"r1"}), (Level.ANNOUNCED, set()), (Level.NONE, set())):
+    for level, routers in ((ReachLevel.TAKEN, {"r1"}), (ReachLevel.ANNOUNCED, set()), (ReachLevel.NONE, set())):
         pair.interior[1].note("e1", "M0a", level)
         pair.down(1, pair.interior[1].take_news())
         assert pair.edge.level("M0a") is level
@@ -138,9 +138,9 @@ def test_what_is_said_twice_is_no_news():
     pair = Pair()
     pair.connect(1)
     pair.up(0, pair.edge.ask(["M0a"], [], pair.now))
-    assert pair.interior[1].note("e1", "M0a", Level.TAKEN) is None
+    assert pair.interior[1].note("e1", "M0a", ReachLevel.TAKEN) is None
     assert list(pair.interior[1].take_news())
-    assert pair.interior[1].note("e1", "M0a", Level.TAKEN) is Level.TAKEN
+    assert pair.interior[1].note("e1", "M0a", ReachLevel.TAKEN) is ReachLevel.TAKEN
     assert not list(pair.interior[1].take_news())
 
 
@@ -148,18 +148,18 @@ def test_who_stops_asking_and_asks_again_at_once_keeps_the_answer():
     pair = Pair()
     pair.connect(1)
     pair.up(0, pair.edge.ask(["M0a"], [], pair.now))
-    pair.interior[1].note("e1", "M0a", Level.TAKEN)
+    pair.interior[1].note("e1", "M0a", ReachLevel.TAKEN)
     pair.down(1, pair.interior[1].take_news())
     pair.up(0, pair.edge.ask([], ["M0a"], pair.now))
     pair.up(0, pair.edge.ask(["M0a"], [], pair.now))
     pair.wait(0.2)
-    assert pair.edge.level("M0a") is Level.TAKEN
+    assert pair.edge.level("M0a") is ReachLevel.TAKEN
 
 
 def test_only_the_active_uplink_is_believed():
     pair = Pair()
     pair.connect(1, 2)
-    reach = Reach("r2", {"M0a": Level.TAKEN})
+    reach = Reach("r2", {"M0a": ReachLevel.TAKEN})
     pair.up(0, pair.edge.on_message(2, reach.to_map(), Reach.opcode, pair.now))
     assert pair.edge.level("M0a") is None
 
@@ -189,7 +189,7 @@ def test_an_edge_that_is_lost_takes_and_asks_for_nothing():
 
 
 def test_an_edge_that_comes_over_another_connection_has_lost_the_one_before():
-    edges = Edges("r1", 1, SETTINGS)
+    edges = EdgeRouters("r1", 1, SETTINGS)
     for connection in (7, 8):
         edges.on_connected(connection, 1, 100.0)
         edges.on_message(connection, Hello("e1", 5, ("r1",), 1).to_map(), Hello.opcode, 100.0)
@@ -202,7 +202,7 @@ def test_an_edge_that_comes_over_another_connection_has_lost_the_one_before():
 
 
 def test_who_asks_before_it_says_what_it_takes_is_refused():
-    edges = Edges("r1", 1, SETTINGS)
+    edges = EdgeRouters("r1", 1, SETTINGS)
     edges.on_connected(7, 1, 100.0)
     edges.on_message(7, Hello("e1", 5, ("r1",), 1).to_map(), Hello.opcode, 100.0)
     actions = edges.on_message(7, Ask("e1", ("M0a",), ()).to_map(), Ask.opcode, 100.0)

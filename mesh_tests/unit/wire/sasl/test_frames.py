@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from wire.sasl.frames import (
     MAX_FRAME_BYTES,
-    Challenge,
     Frame,
     FrameFault,
-    Init,
-    Mechanisms,
-    Outcome,
-    Response,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
     encode_frame,
     take_frame,
 )
@@ -20,11 +20,11 @@ from wire.sasl.frames import (
 names = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", min_size=1, max_size=20)
 binaries = st.binary(max_size=600)
 frames = st.one_of(
-    st.lists(names, max_size=40).map(tuple).map(Mechanisms),
-    st.builds(Init, names, st.none() | binaries, st.none() | st.text(max_size=400)),
-    binaries.map(Challenge),
-    binaries.map(Response),
-    st.builds(Outcome, st.integers(0, 255), st.none() | binaries),
+    st.lists(names, max_size=40).map(tuple).map(SaslMechanisms),
+    st.builds(SaslInit, names, st.none() | binaries, st.none() | st.text(max_size=400)),
+    binaries.map(SaslChallenge),
+    binaries.map(SaslResponse),
+    st.builds(SaslOutcome, st.integers(0, 255), st.none() | binaries),
 )
 
 
@@ -64,9 +64,9 @@ def test_other_encodings_of_the_same_frame_are_read() -> None:
     # The size of a list counts the four bytes of its count.
     symbolic = symbolic.replace(b"\xd0\x00\x00\x00\x0f", b"\xd0\x00\x00\x00\x0e")
     header = (8 + 4 + len(symbolic)).to_bytes(4, "big") + b"\x03\x01\x00\x00" + b"\xff\xff\xff\xff"
-    assert take_frame(bytearray(header + symbolic)) == Init("PLAIN")
+    assert take_frame(bytearray(header + symbolic)) == SaslInit("PLAIN")
     ulong = b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x44\xc0\x03\x01\x50\x00"
-    assert take_frame(bytearray((8 + len(ulong)).to_bytes(4, "big") + b"\x02\x01\x00\x00" + ulong)) == Outcome(0)
+    assert take_frame(bytearray((8 + len(ulong)).to_bytes(4, "big") + b"\x02\x01\x00\x00" + ulong)) == SaslOutcome(0)
 
 
 @pytest.mark.parametrize(
@@ -89,5 +89,7 @@ def test_a_fault_says_what_is_wrong(data: bytes, complaint: str) -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    shown = repr([Init("PLAIN", b"\0u\0hush"), Challenge(b"hush"), Response(b"hush"), Outcome(0, b"hush")])
+    shown = repr(
+        [SaslInit("PLAIN", b"\0u\0hush"), SaslChallenge(b"hush"), SaslResponse(b"hush"), SaslOutcome(0, b"hush")]
+    )
     assert "hush" not in shown

@@ -9,13 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from wire.sasl import Accepted, Authenticator, Refused, SaslClient, SaslClientSettings, SaslServer, SaslServerSettings
+from wire.sasl import (
+    Authenticator,
+    SaslAccepted,
+    SaslClient,
+    SaslClientSettings,
+    SaslRefused,
+    SaslServer,
+    SaslServerSettings,
+)
 from wire.sasl.frames import (
-    Challenge,
-    Init,
-    Mechanisms,
-    Outcome,
-    Response,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
     encode_frame,
     take_frame,
 )
@@ -52,28 +60,28 @@ def verdicts(
 @pytest.mark.parametrize("settings_", [OPTIONAL, REQUIRED])
 def test_a_right_password_is_accepted(mechanism: str, settings_: SaslServerSettings) -> None:
     client = SaslClientSettings("alice", "wonder", mechanisms=(mechanism,))
-    assert verdicts(settings_, client) == (Accepted("alice", mechanism), Accepted("alice", mechanism))
+    assert verdicts(settings_, client) == (SaslAccepted("alice", mechanism), SaslAccepted("alice", mechanism))
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN"])
 @pytest.mark.parametrize("user", ["alice", "nobody"])
 def test_a_wrong_password_and_an_unknown_user_look_the_same(mechanism: str, user: str) -> None:
     server, client = verdicts(REQUIRED, SaslClientSettings(user, "guess", mechanisms=(mechanism,)))
-    assert client == Refused(f"authentication failed ({mechanism} as {user!r})", is_credentials=True)
-    assert isinstance(server, Refused)
+    assert client == SaslRefused(f"authentication failed ({mechanism} as {user!r})", is_credentials=True)
+    assert isinstance(server, SaslRefused)
     assert server.is_credentials
     assert "wrong user or password" in server.reason
 
 
 def test_scram_is_preferred_to_plain() -> None:
     server, _ = verdicts(REQUIRED, SaslClientSettings("alice", "wonder"))
-    assert server == Accepted("alice", "SCRAM-SHA-256")
+    assert server == SaslAccepted("alice", "SCRAM-SHA-256")
 
 
 def test_a_certificate_is_preferred_to_a_password() -> None:
     client = SaslClientSettings("alice", "wonder", has_certificate=True)
     server, _ = verdicts(REQUIRED, client, certificate_user="carol")
-    assert server == Accepted("carol", "EXTERNAL")
+    assert server == SaslAccepted("carol", "EXTERNAL")
 
 
 def test_external_is_not_offered_without_a_certificate() -> None:
@@ -81,12 +89,12 @@ def test_external_is_not_offered_without_a_certificate() -> None:
 
 
 def test_anonymous_where_nothing_is_required() -> None:
-    assert verdicts(OPEN, SaslClientSettings()) == (Accepted(None, "ANONYMOUS"), Accepted(None, "ANONYMOUS"))
+    assert verdicts(OPEN, SaslClientSettings()) == (SaslAccepted(None, "ANONYMOUS"), SaslAccepted(None, "ANONYMOUS"))
 
 
 def test_no_common_mechanism_names_both_sides() -> None:
     _, client = verdicts(REQUIRED, SaslClientSettings())
-    assert client == Refused(
+    assert client == SaslRefused(
         "no common SASL mechanism: the server offers SCRAM-SHA-256 PLAIN, our credentials allow ANONYMOUS"
     )
 
@@ -94,7 +102,7 @@ def test_no_common_mechanism_names_both_sides() -> None:
 def test_a_peer_without_a_sasl_layer_is_taken_where_nothing_is_required() -> None:
     server = SaslServer(OPTIONAL)
     server.receive(AMQP + b"open")
-    assert server.verdict == Accepted(None, None)
+    assert server.verdict == SaslAccepted(None, None)
     assert server.leftover == AMQP + b"open"
     assert server.output() == b""
 
@@ -102,7 +110,7 @@ def test_a_peer_without_a_sasl_layer_is_taken_where_nothing_is_required() -> Non
 def test_a_peer_without_a_sasl_layer_gets_our_header_where_it_is_required() -> None:
     server = SaslServer(REQUIRED)
     server.receive(AMQP)
-    assert isinstance(server.verdict, Refused)
+    assert isinstance(server.verdict, SaslRefused)
     assert server.output() == SASL
 
 
@@ -110,13 +118,13 @@ def test_a_mesh_certificate_may_stand_for_the_sasl_layer() -> None:
     settings_ = SaslServerSettings(is_required=True, is_tls_enough=True)
     server = SaslServer(settings_, certificate_user="r1")
     server.receive(AMQP)
-    assert server.verdict == Accepted("r1", None)
+    assert server.verdict == SaslAccepted("r1", None)
 
 
 def test_no_certificate_and_nothing_else_to_offer_is_refused() -> None:
     server = SaslServer(SaslServerSettings(is_required=True, is_tls_enough=True))
     server.receive(SASL)
-    assert server.verdict == Refused("a client certificate is required, but the peer has none")
+    assert server.verdict == SaslRefused("a client certificate is required, but the peer has none")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +142,7 @@ def test_no_certificate_and_nothing_else_to_offer_is_refused() -> None:
 def test_another_protocol_is_named_and_answered_with_our_header(first: bytes, seen: str) -> None:
     server = SaslServer(OPEN)
     server.receive(first)
-    assert server.verdict == Refused(f"not AMQP 1.0: {seen}")
+    assert server.verdict == SaslRefused(f"not AMQP 1.0: {seen}")
     assert server.output() == AMQP
 
 
@@ -143,36 +151,36 @@ def test_a_header_in_pieces_is_waited_for() -> None:
     for byte in AMQP:
         assert server.verdict is None
         server.receive(bytes([byte]))
-    assert server.verdict == Accepted(None, None)
+    assert server.verdict == SaslAccepted(None, None)
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN", "ANONYMOUS"])
 def test_byte_by_byte_is_as_good_as_at_once(mechanism: str) -> None:
     server, client = SaslServer(OPTIONAL), SaslClient(SaslClientSettings("bob", "builder", mechanisms=(mechanism,)))
     shake(server, client, chunk=1)
-    assert isinstance(server.verdict, Accepted)
-    assert isinstance(client.verdict, Accepted)
+    assert isinstance(server.verdict, SaslAccepted)
+    assert isinstance(client.verdict, SaslAccepted)
 
 
 def test_what_follows_the_handshake_is_left_over() -> None:
     server = SaslServer(OPEN)
-    server.receive(SASL + encode_frame(Init("ANONYMOUS")) + AMQP + b"open")
+    server.receive(SASL + encode_frame(SaslInit("ANONYMOUS")) + AMQP + b"open")
     assert server.leftover == AMQP + b"open"
 
 
 def test_bytes_that_follow_a_password_wait_for_its_check() -> None:
     server = SaslServer(REQUIRED)
-    server.receive(SASL + encode_frame(Init("PLAIN", b"\0alice\0wonder")) + AMQP)
+    server.receive(SASL + encode_frame(SaslInit("PLAIN", b"\0alice\0wonder")) + AMQP)
     assert server.verdict is None
     assert server.password_check is not None
     server.on_password_checked(server.password_check.is_right())
-    assert server.verdict == Accepted("alice", "PLAIN")
+    assert server.verdict == SaslAccepted("alice", "PLAIN")
     assert server.leftover == AMQP
 
 
 def test_plain_without_initial_response_is_asked_for_it() -> None:
     server = SaslServer(REQUIRED)
-    server.receive(SASL + encode_frame(Init("PLAIN")) + encode_frame(Response(b"\0bob\0builder")))
+    server.receive(SASL + encode_frame(SaslInit("PLAIN")) + encode_frame(SaslResponse(b"\0bob\0builder")))
     assert server.password_check is not None
     assert server.password_check.is_right()
 
@@ -183,27 +191,27 @@ def test_plain_without_initial_response_is_asked_for_it() -> None:
 )
 def test_a_malformed_plain_response_is_refused_with_an_outcome(response: bytes, complaint: str) -> None:
     server = SaslServer(REQUIRED)
-    server.receive(SASL + encode_frame(Init("PLAIN", response)))
-    assert isinstance(server.verdict, Refused)
+    server.receive(SASL + encode_frame(SaslInit("PLAIN", response)))
+    assert isinstance(server.verdict, SaslRefused)
     assert complaint in server.verdict.reason
-    assert server.output().endswith(encode_frame(Outcome(1)))
+    assert server.output().endswith(encode_frame(SaslOutcome(1)))
 
 
 def test_an_unoffered_mechanism_fails_authentication() -> None:
     server = SaslServer(REQUIRED)
-    server.receive(SASL + encode_frame(Init("ANONYMOUS")))
-    assert server.verdict == Refused("mechanism 'ANONYMOUS' was not offered (SCRAM-SHA-256 PLAIN)")
-    assert server.output().endswith(encode_frame(Outcome(1)))
+    server.receive(SASL + encode_frame(SaslInit("ANONYMOUS")))
+    assert server.verdict == SaslRefused("mechanism 'ANONYMOUS' was not offered (SCRAM-SHA-256 PLAIN)")
+    assert server.output().endswith(encode_frame(SaslOutcome(1)))
 
 
 def test_an_unknown_user_always_sees_the_same_salt() -> None:
     def challenge() -> bytes:
         server = SaslServer(REQUIRED)
-        server.receive(SASL + encode_frame(Init("SCRAM-SHA-256", b"n,,n=nobody,r=abc")))
+        server.receive(SASL + encode_frame(SaslInit("SCRAM-SHA-256", b"n,,n=nobody,r=abc")))
         data = bytearray(server.output()[8:])
-        assert isinstance(take_frame(data), Mechanisms)
+        assert isinstance(take_frame(data), SaslMechanisms)
         frame = take_frame(data)
-        assert isinstance(frame, Challenge)
+        assert isinstance(frame, SaslChallenge)
         return frame.challenge[frame.challenge.index(b",s=") :]
 
     assert challenge() == challenge()
@@ -211,10 +219,10 @@ def test_an_unknown_user_always_sees_the_same_salt() -> None:
 
 def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
     client = SaslClient(SaslClientSettings("alice", "wonder"))
-    client.receive(SASL + encode_frame(Mechanisms(("SCRAM-SHA-256",))))
+    client.receive(SASL + encode_frame(SaslMechanisms(("SCRAM-SHA-256",))))
     client.output()
-    client.receive(encode_frame(Outcome(0)))
-    assert client.verdict == Refused("the server ended the SCRAM exchange out of order")
+    client.receive(encode_frame(SaslOutcome(0)))
+    assert client.verdict == SaslRefused("the server ended the SCRAM exchange out of order")
 
 
 def test_the_servers_proof_may_come_as_a_challenge() -> None:
@@ -224,18 +232,18 @@ def test_the_servers_proof_may_come_as_a_challenge() -> None:
         client.receive(server.output())
     server.receive(client.output())
     outcome = take_frame(bytearray(server.output()))
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, SaslOutcome)
     assert outcome.additional_data is not None
-    client.receive(encode_frame(Challenge(outcome.additional_data)))
-    assert client.output() == encode_frame(Response(b""))
-    client.receive(encode_frame(Outcome(0)))
-    assert client.verdict == Accepted("alice", "SCRAM-SHA-256")
+    client.receive(encode_frame(SaslChallenge(outcome.additional_data)))
+    assert client.output() == encode_frame(SaslResponse(b""))
+    client.receive(encode_frame(SaslOutcome(0)))
+    assert client.verdict == SaslAccepted("alice", "SCRAM-SHA-256")
 
 
 def test_a_server_without_sasl_is_named() -> None:
     client = SaslClient(SaslClientSettings())
     client.receive(b"HTTP/1.1 400 Bad Request\r\n")
-    assert client.verdict == Refused("the server has no AMQP SASL layer: the server sent an HTTP response")
+    assert client.verdict == SaslRefused("the server has no AMQP SASL layer: the server sent an HTTP response")
 
 
 @pytest.mark.parametrize("settings_", [OPEN, OPTIONAL, REQUIRED])
@@ -267,29 +275,29 @@ responses = st.lists(
 @settings(deadline=None)
 def test_any_responses_leave_the_server_waiting_or_decided(mechanism: str, sent: list[bytes]) -> None:
     server = SaslServer(OPTIONAL, certificate_user="carol")
-    server.receive(SASL + encode_frame(Init(mechanism)))
+    server.receive(SASL + encode_frame(SaslInit(mechanism)))
     for response in sent:
-        server.receive(encode_frame(Response(response)))
+        server.receive(encode_frame(SaslResponse(response)))
         if server.password_check is not None:
             server.on_password_checked(False)
-    assert server.verdict is None or isinstance(server.verdict, Accepted | Refused)
-    assert not (isinstance(server.verdict, Accepted) and mechanism in ("PLAIN", "SCRAM-SHA-256"))
+    assert server.verdict is None or isinstance(server.verdict, SaslAccepted | SaslRefused)
+    assert not (isinstance(server.verdict, SaslAccepted) and mechanism in ("PLAIN", "SCRAM-SHA-256"))
 
 
 @given(mechanism=st.sampled_from(["PLAIN", "SCRAM-SHA-256"]), sent=responses, data=st.binary(max_size=50))
 @settings(deadline=None)
 def test_any_challenges_leave_the_client_waiting_or_decided(mechanism: str, sent: list[bytes], data: bytes) -> None:
     client = SaslClient(SaslClientSettings("alice", "wonder"))
-    client.receive(SASL + encode_frame(Mechanisms((mechanism,))))
+    client.receive(SASL + encode_frame(SaslMechanisms((mechanism,))))
     for challenge in sent:
-        client.receive(encode_frame(Challenge(challenge)))
+        client.receive(encode_frame(SaslChallenge(challenge)))
     client.receive(data)
-    assert not isinstance(client.verdict, Accepted)
+    assert not isinstance(client.verdict, SaslAccepted)
 
 
 def test_passwords_are_not_shown() -> None:
     server = SaslServer(REQUIRED)
-    server.receive(SASL + encode_frame(Init("PLAIN", b"\0alice\0hush")))
+    server.receive(SASL + encode_frame(SaslInit("PLAIN", b"\0alice\0hush")))
     assert "hush" not in repr(server.password_check) + repr(SaslClientSettings("alice", "hush"))
 
 

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from wire.sasl import Refused, SaslClient, SaslClientSettings, SaslServer, SaslServerSettings
-from wire.sasl.frames import Challenge, Init, Mechanisms, Outcome, Response, encode_frame
+from wire.sasl import SaslClient, SaslClientSettings, SaslRefused, SaslServer, SaslServerSettings
+from wire.sasl.frames import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse, encode_frame
 
 SASL = b"AMQP\x03\x01\x00\x00"
 TEXTS = [
@@ -43,16 +43,16 @@ def damaged(draw, frame):
 @st.composite
 def client_frames(draw):
     name, response = draw(mechanisms), draw(st.one_of(st.none(), responses))
-    frames = [Init(name, response, draw(st.one_of(st.none(), st.text(max_size=5))))]
-    frames += [Response(each) for each in draw(st.lists(responses, max_size=3))]
+    frames = [SaslInit(name, response, draw(st.one_of(st.none(), st.text(max_size=5))))]
+    frames += [SaslResponse(each) for each in draw(st.lists(responses, max_size=3))]
     return b"".join(draw(damaged(encode_frame(frame))) for frame in frames)
 
 
 @st.composite
 def server_frames(draw):
-    frames = [Mechanisms(tuple(draw(st.lists(mechanisms, min_size=1, max_size=4))))]
-    frames += [Challenge(each) for each in draw(st.lists(responses, max_size=3))]
-    frames += [Outcome(draw(st.integers(0, 255)), draw(st.one_of(st.none(), responses)))]
+    frames = [SaslMechanisms(tuple(draw(st.lists(mechanisms, min_size=1, max_size=4))))]
+    frames += [SaslChallenge(each) for each in draw(st.lists(responses, max_size=3))]
+    frames += [SaslOutcome(draw(st.integers(0, 255)), draw(st.one_of(st.none(), responses)))]
     return b"".join(draw(damaged(encode_frame(frame))) for frame in frames)
 
 
@@ -80,4 +80,4 @@ def test_no_input_of_a_server_raises(sent):
 def test_random_frames_are_refused_or_waited_for(frame_type, body):
     server = SaslServer(SaslServerSettings(USERS, is_required=True))
     server.receive(SASL + (len(body) + 8).to_bytes(4) + bytes([2, frame_type, 0, 0]) + body)
-    assert isinstance(server.verdict, Refused | None)
+    assert isinstance(server.verdict, SaslRefused | None)

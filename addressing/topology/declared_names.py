@@ -1,0 +1,57 @@
+"""Names that the topology file declares, and the check of a name against them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from addressing.topology.model import Topology
+from addressing.topology.problem import Path, Problem, hint_for, nearest
+
+UNKNOWN_NAME_CODES = {"router": "AM103", "broker": "AM104"}
+"""The code of the problem that a name is not declared, by kind of node."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredNames:
+    """The names of the file; None for an unreadable section, about whose names nothing can be said.
+
+    ``doubts`` are the paths of values that were wrong in themselves, and have stand-ins in the topology.
+    """
+
+    routers: Collection[str] | None
+    brokers: Collection[str] | None
+    addresses: Collection[str] | None
+    doubts: frozenset[Path] = frozenset()
+
+    @classmethod
+    def in_topology(cls, topology: Topology, doubts: frozenset[Path] = frozenset()) -> DeclaredNames:
+        routers, brokers, addresses = (
+            None if (section,) in doubts else getattr(topology, section)
+            for section in ("routers", "brokers", "addresses")
+        )
+        return cls(routers, brokers, addresses, doubts)
+
+    def is_certain(self, *paths: Path) -> bool:
+        """Whether no value at or around any of ``paths`` is in doubt."""
+        return not any(path[:length] in self.doubts for path in paths for length in range(len(path) + 1))
+
+    def holds(self, problem: Problem) -> bool:
+        """Whether ``problem`` remains a problem even if the values in doubt turn out otherwise."""
+        # A key in the wrong place is a problem whatever its value.
+        place = problem.path[:-1] if problem.at_key else problem.path
+        return self.is_certain(place, *problem.relies_on)
+
+
+def unknown(kind: str, path: Path, name: str, known: Collection[str] | None, subject: str) -> Iterator[Problem]:
+    """Yield a problem if ``name`` is not among the ``known`` routers or brokers."""
+    if known is None or name in known:
+        return
+    yield Problem(
+        path,
+        UNKNOWN_NAME_CODES[kind],
+        f"{subject} unknown {kind} {name!r}",
+        hint=hint_for(name, known),
+        fix=f"add a {kind} named {name}, or correct the name.",
+        suggestion=nearest(name, known),
+    )

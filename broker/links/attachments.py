@@ -1,0 +1,437 @@
+"""Attach and detach of links at a broker: permission, link stealing, and the fate of queue or subscription afterwards.
+
+Spec: AMQP 1.0 [2.6.1] naming a link and stealing it, [2.6.3] refusing, [2.6.4] detach and close, [3.5] termini.
+
+A link is known by (container-id, link name, direction), whatever its connection: a router may return over a new
+connection while the old connection still seems alive. The second attach of the same name steals the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+
+from addressing.pattern import is_pattern
+from broker.addresses import BrokerAddress, BrokerAddresses, BrokerAddressKind
+from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
+from broker.links.incoming import BrokerReceiver, ProducerGate
+from broker.links.link_log import BrokerLinkLog
+from broker.links.outgoing import BrokerSender
+from broker.links.second_settlement import SecondSettlements
+from broker.queueing.body_cache import BodyCache
+from broker.queueing.client_queues import ClientQueues
+from broker.queueing.commit import Commits
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message_store import MessageStore
+from broker.queueing.no_local import NoLocal, no_local_of
+from broker.queueing.subscription_owners import OwnershipClaim, claim_of
+from broker.queueing.subscriptions import TopicSubscriptions, timeout_s
+from wire import terminus
+from wire.errors import AmqpError, LinkError
+from wire.link import RECEIVE_SECOND, IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+from wire.terminus import DistributionMode, Durability, Expiry, Terminus, TerminusType
+
+SELECTORS = ("apache.org:selector-filter:string", 0x0000468C00000004)
+"""Descriptors of the filter; the filter's name in the map is the client's choice."""
+LinkName = tuple[str, str, bool]
+
+
+@dataclass(slots=True, eq=False)
+class Attachment:
+    """One link and its worker. ``worker`` is None when a subscription is only looked up, to be ended."""
+
+    link: Link
+    name: LinkName
+    held: HeldQueue | None
+    worker: BrokerReceiver | BrokerSender | None
+    claim: OwnershipClaim
+    owns_queue: bool = False
+    timeout_s: float = inf
+    """How long a durable subscription is to be kept without consumers."""
+    is_opened: bool = False
+    is_over: bool = False
+
+
+class Attachments:
+    """Always: ``_by_name`` and ``_by_link`` have every attachment that is not over."""
+
+    def __init__(
+        self,
+        addresses: BrokerAddresses,
+        made: ClientQueues,
+        subscriptions: TopicSubscriptions,
+        stock: MessageStore,
+        shelf: BodyCache,
+        commits: Commits,
+        gate: ProducerGate,
+        last_words: SecondSettlements,
+        make_token: Callable[[], str],
+        log: Emit,
+        link_log: BrokerLinkLog,
+    ) -> None:
+        self._addresses = addresses
+        self._made = made
+        self._subscriptions = subscriptions
+        self._stock = stock
+        self._shelf = shelf
+        self._commits = commits
+        self._gate = gate
+        self._last_words = last_words
+        self._no_local = NoLocal()
+        self._make_token = make_token
+        self._log = log
+        self._link_log = link_log
+        self._by_name: dict[LinkName, Attachment] = {}
+        self._by_link: dict[Link, Attachment] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._by_name)
+
+    def attach(self, link: Link, now: float) -> None:
+        """Answer the peer's attach: open, or refuse with the reason."""
+        claim = claim_of(link)
+        try:
+            self._admit(link, claim)
+            if isinstance(link, IncomingLink):
+                self._attach_producer(link, claim, now)
+            elif isinstance(link, OutgoingLink):
+                self._attach_consumer(link, claim, now)
+        except AmqpError as error:
+            self._log(
+                LinkRefused(
+                    claim.peer,
+                    claim.user,
+                    _container_id(link),
+                    link.name,
+                    error.condition,
+                    error.description,
+                )
+            )
+            link.refuse(error)
+
+    def detach(self, link: Link, now: float, *, closed: bool, error: AmqpError | None = None) -> None:
+        """End the link for the peer, who may report an ``error``; an unsubscribe is answered once on disk."""
+        attachment = self._by_link.get(link)
+        if attachment is None:
+            link.close()
+            return
+        is_orderly = link.has_peer_left_in_order(error)
+        is_unsubscribed = self._end(attachment, now, closed=closed, is_orderly=is_orderly)
+        answer = partial(self._answer_detach, attachment, closed)
+        if is_unsubscribed:
+            self._commits.promise(answer)
+        else:
+            answer(now)
+
+    def fail(self, link: Link, error: AmqpError, now: float) -> None:
+        """End the link because the peer broke a rule."""
+        self._end_link(link, now, error)
+        link.close(error)
+
+    def _on_too_large(self, link: OutgoingLink, size: int, now: float) -> None:
+        """Tell the peer that all waiting messages are too large, and end the link; a durable subscription stays.
+
+        [2.7.3]
+        """
+        attachment = self._by_link[link]
+        held, most, claim = attachment.held, link.remote_max_message_bytes, attachment.claim
+        assert held is not None
+        error = LinkError(
+            "amqp:link:message-size-exceeded",
+            f"all waiting messages of {held.address!r} are too large for this link: the first message "
+            f"has {size:,} bytes, and max-message-size is {most:,}",
+        )
+        self._log(ConsumerTooSmall(held.address, claim.peer, claim.user, _container_id(link), link.name, size, most))
+        self._end_link(link, now, error)
+        if held.is_subscription and held.is_durable:
+            link.detach(error)
+        else:
+            link.close(error)
+
+    def evict(self, held: HeldQueue, now: float) -> None:
+        """Close all links to a deleted queue, once the deletion is on disk."""
+        error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
+        for attachment in [each for each in self._by_link.values() if each.held is held]:
+            self._end(attachment, now, closed=False, error=error)
+            self._commits.promise(partial(_close, attachment, error))
+
+    def end(self, link: Link, now: float) -> None:
+        """End a link whose connection is gone: durable subscriptions stay, nothing can be answered."""
+        self._end_link(link, now, None, is_orderly=link.has_peer_left_in_order(None))
+
+    def _end_link(self, link: Link, now: float, error: AmqpError | None, *, is_orderly: bool = False) -> None:
+        attachment = self._by_link.get(link)
+        if attachment is not None:
+            self._end(attachment, now, closed=False, error=error, is_orderly=is_orderly)
+
+    # Attaching
+
+    def _admit(self, link: Link, claim: OwnershipClaim) -> None:
+        if not link.endpoint.peer.is_mesh:
+            raise LinkError(
+                "amqp:unauthorized-access", "only nodes and operators of the mesh may attach to its brokers"
+            )
+        old = self._by_name.get(_name(link))
+        if old is not None and claim.user is not None and old.claim.user != claim.user:
+            raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is in use by another user")
+
+    def _steal(self, link: Link, now: float) -> None:
+        """End the earlier link of this name, after the new link has passed all checks."""
+        old = self._by_name.get(_name(link))
+        if old is not None:
+            self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
+            error = LinkError("amqp:link:stolen", f"link {link.name!r} was attached again, over another session")
+            self._end(old, now, closed=False, error=error)
+            if old.is_opened:
+                old.link.detach(error)
+            else:
+                old.link.refuse(error)
+
+    def _attach_producer(self, link: IncomingLink, claim: OwnershipClaim, now: float) -> None:
+        wanted = link.remote_target
+        if wanted.type is TerminusType.COORDINATOR:
+            raise LinkError("amqp:not-implemented", "this broker does not support transactions")
+        held: HeldQueue | None = None
+        if wanted.is_dynamic:
+            place = self._make_place(wanted)
+            wanted = replace(wanted, type=TerminusType.TARGET, address=place.address)
+            held = self._stock.temporary_queue(place.address) if place.holding is BrokerAddressKind.TEMPORARY else None
+        elif wanted.address is None:
+            wanted = replace(wanted, type=TerminusType.TARGET)
+        else:
+            place = self._place(wanted.address)
+            if is_pattern(place.address):
+                raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
+            held = self._queue_at(place, claim)
+        link.copy_source(link)
+        link.set_target(wanted)
+        link.settle_as_asked()
+        link.check_fits()
+        self._steal(link, now)
+        queues = None if held is None else [held]
+        targets = partial(self._targets, link, claim)
+        receiving = BrokerReceiver(
+            link, wanted.address, queues, targets, self.fail, self._stock, self._commits, self._gate
+        )
+        if held is not None:
+            held.producer_count += 1
+            self._made.on_used(held, now)
+        if link.remote_settle_modes[1] == RECEIVE_SECOND:
+            receiving.await_last_word(self._last_words)
+        attachment = self._record(link, held, receiving, claim)
+        attachment.owns_queue = wanted.is_dynamic and held is not None
+        self._open(attachment, now)
+
+    def _attach_consumer(self, link: OutgoingLink, claim: OwnershipClaim, now: float) -> None:
+        wanted = link.remote_source
+        _refuse_unsupported(wanted)
+        link.copy_target(link)
+        link.settle_as_asked()
+        if wanted.is_dynamic:
+            place = self._make_place(wanted)
+        elif wanted.address is None:
+            self._recall(link, claim, now)
+            return
+        else:
+            place = self._place(wanted.address)
+        address = place.address if wanted.is_dynamic else wanted.address
+        # The answer names only filters in force. [3.5.3]
+        filter_ = no_local_of(wanted) if place.holding is BrokerAddressKind.TOPIC else {}
+        answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
+        link.set_source(answered if place.holding is BrokerAddressKind.TOPIC else _with_its_link(answered))
+        link.check_fits()
+        if place.holding is BrokerAddressKind.TOPIC:
+            self._subscribe(link, place, wanted, claim, now)
+        else:
+            self._consume(link, place, wanted, claim, now)
+
+    def _consume(
+        self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
+    ) -> None:
+        if is_pattern(place.address):
+            raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is not a topic")
+        held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
+        assert held is not None
+        self._steal(link, now)
+        is_browser = wanted.distribution_mode is DistributionMode.COPY
+        attachment = self._record(link, held, self._sending(link, held, is_browser=is_browser), claim)
+        attachment.owns_queue = wanted.is_dynamic
+        self._made.on_used(held, now)
+        self._open(attachment, now)
+
+    def _subscribe(
+        self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
+    ) -> None:
+        container_id = _container_id(link)
+        self._subscriptions.judge(container_id, link.name, wanted, claim.user)
+        self._steal(link, now)
+        held = self._subscriptions.take(container_id, link.name, place.address, wanted, claim)
+        attachment = self._record(link, held, self._sending(link, held), claim)
+        attachment.timeout_s = timeout_s(wanted)
+        if no_local_of(wanted):
+            self._no_local.begin(held, link)
+        if held.is_durable:
+            # Open after the sync: a client may count on an open subscription, even a subscription made by another link.
+            self._commits.promise(partial(self._open, attachment))
+        else:
+            self._open(attachment, now)
+
+    def _recall(self, link: OutgoingLink, claim: OwnershipClaim, now: float) -> None:
+        """Open the remembered terminus for an attach with a null source; JMS does so to end a subscription. [2.6.3]"""
+        held = self._subscriptions.recall(_container_id(link), link.name, claim.user)
+        self._steal(link, now)
+        self._subscriptions.unless_taken(held)
+        link.set_source(
+            terminus.source(
+                held.address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, capabilities=("topic",)
+            )
+        )
+        link.check_fits()
+        self._commits.promise(partial(self._open, self._record(link, held, None, claim)))
+
+    def _make_place(self, wanted: Terminus) -> BrokerAddress:
+        """Make a temporary address: JMS makes temporary queues by dynamic targets, other clients by dynamic sources."""
+        return self._addresses.temporary(self._make_token(), is_topic="temporary-topic" in wanted.capabilities)
+
+    def _place(self, address: str) -> BrokerAddress:
+        place = self._addresses.resolve(address)
+        if place is None:
+            raise LinkError("amqp:not-found", f"no queue or topic {address!r} on this broker")
+        return place
+
+    def _queue_at(self, place: BrokerAddress, claim: OwnershipClaim) -> HeldQueue | None:
+        """The queue at ``place``, or None for a topic.
+
+        Raises LinkError if the queue is gone, or a limit forbids a new queue.
+        """
+        if place.holding is BrokerAddressKind.TOPIC:
+            return None
+        held = self._stock.existing_queue(place.address)
+        if place.holding is BrokerAddressKind.QUEUE:
+            if held is None:
+                self._made.admit(place.address, claim.user)
+            return held or self._stock.queue(place.address, claim.user)
+        if held is None and self._addresses.is_temporary(place.address):
+            raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
+        return held or self._stock.temporary_queue(place.address, is_probe=place.holding is BrokerAddressKind.PROBE)
+
+    def _targets(self, link: Link, claim: OwnershipClaim, address: str) -> list[HeldQueue]:
+        place = self._place(address)
+        held = self._queue_at(place, claim)
+        return self._no_local.without_own(self._stock.matching(place.address), link) if held is None else [held]
+
+    def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> BrokerSender:
+        return BrokerSender(
+            link, held, self._stock, self._shelf, self._commits, self._on_too_large, is_browser=is_browser
+        )
+
+    def _record(
+        self, link: Link, held: HeldQueue | None, worker: BrokerReceiver | BrokerSender | None, claim: OwnershipClaim
+    ) -> Attachment:
+        attachment = Attachment(link, _name(link), held, worker, claim)
+        if isinstance(worker, BrokerSender) and held is not None:
+            held.taker_count += 1
+        link.owner = worker
+        self._by_name[attachment.name] = attachment
+        self._by_link[link] = attachment
+        return attachment
+
+    def _open(self, attachment: Attachment, now: float) -> None:
+        if attachment.is_over:
+            return
+        attachment.is_opened = True
+        attachment.link.open()
+        if attachment.worker is not None:
+            self._link_log.on_attached(attachment.worker, _treatment_of(attachment))
+            attachment.worker.on_attached(now)
+
+    # Leaving
+
+    def _end(
+        self,
+        attachment: Attachment,
+        now: float,
+        *,
+        closed: bool,
+        error: AmqpError | None = None,
+        is_orderly: bool = False,
+    ) -> bool:
+        """Remove every trace of the link; return whether a durable subscription ended with the link.
+
+        ``is_orderly``: deliveries without an outcome count as not tried.
+        """
+        attachment.is_over = True
+        self._link_log.on_detached(attachment.link, error)
+        attachment.link.owner = None
+        del self._by_name[attachment.name]
+        del self._by_link[attachment.link]
+        worker, held = attachment.worker, attachment.held
+        if held is not None:
+            self._no_local.end(held, attachment.link)
+        if isinstance(worker, BrokerReceiver):
+            worker.end()
+        elif isinstance(worker, BrokerSender) and attachment.is_opened:
+            worker.end(now, is_orderly=is_orderly)
+        if held is None or held.is_deleted:
+            return False
+        if isinstance(worker, BrokerReceiver):
+            held.producer_count -= 1
+        elif isinstance(worker, BrokerSender):
+            held.taker_count -= 1
+        self._made.on_used(held, now)
+        is_subscriber = held.is_subscription and not isinstance(worker, BrokerReceiver)
+        is_unsubscribed = closed and is_subscriber and held.is_durable and not held.taker_count
+        if is_unsubscribed:
+            self._subscriptions.end(held, attachment.claim)
+        elif attachment.owns_queue or held.is_forsaken:
+            self._stock.delete(held)
+        elif is_subscriber and worker is not None:
+            self._subscriptions.leave(held, attachment.timeout_s, now)
+        return is_unsubscribed
+
+    def _answer_detach(self, attachment: Attachment, closed: bool, now: float) -> None:
+        if attachment.link.is_gone:
+            return
+        if not attachment.is_opened:
+            attachment.link.open()
+        if closed:
+            attachment.link.close()
+        else:
+            attachment.link.detach()
+
+
+def _treatment_of(attachment: Attachment) -> str | None:
+    worker, held = attachment.worker, attachment.held
+    if worker is None or worker.address is None:
+        return None
+    return "topic" if held is None or held.is_subscription else "queue"
+
+
+def _close(attachment: Attachment, error: AmqpError, now: float) -> None:
+    if attachment.is_opened:
+        attachment.link.close(error)
+    else:
+        attachment.link.refuse(error)
+
+
+def _refuse_unsupported(wanted: Terminus) -> None:
+    for name, value in wanted.filter.items():
+        if name in SELECTORS or getattr(value, "descriptor", None) in SELECTORS:
+            raise LinkError("amqp:not-implemented", f"filter {name!r}: selectors are not supported")
+
+
+def _with_its_link(wanted: Terminus) -> Terminus:
+    """The answer for a queue: messages stay after the link, but no state of the consumer."""
+    return replace(wanted, durability=Durability.NONE, expiry=Expiry.LINK_DETACH) if wanted.outlives_link else wanted
+
+
+def _container_id(link: Link) -> str:
+    return link.endpoint.remote.container_id if link.endpoint.remote is not None else ""
+
+
+def _name(link: Link) -> LinkName:
+    return _container_id(link), link.name, isinstance(link, IncomingLink)

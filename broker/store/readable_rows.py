@@ -1,0 +1,80 @@
+"""Reads a table with damaged pages: from the front to the first damaged page, and from the end back to the last."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.store.damage import is_damage
+
+Row = tuple[Any, ...]
+Key = tuple[Any, ...]
+
+LOWEST = -(1 << 63)
+HIGHEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Rows with keys strictly between these two may be lost."""
+
+    after: Key
+    before: Key
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableRows:
+    rows: list[Row]
+    """In order of their keys."""
+    gap: Gap | None
+
+
+def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, key: Sequence[str]) -> ReadableRows:
+    """Read all readable rows. ``columns`` begin with the ``key``, by which the table is ordered."""
+    everything = Gap((LOWEST,) * len(key), (HIGHEST,) * len(key))
+    scan = _Scan(connection, f"SELECT {columns} FROM {table}", key)
+    rows = scan.up(everything.after)
+    if scan.is_whole:
+        sound = [row for row in rows if all(isinstance(part, int) for part in row[: len(key)])]
+        return ReadableRows(sound, None if len(sound) == len(rows) else everything)
+    after = rows[-1][: len(key)] if rows else everything.after
+    last = scan.down(everything.before, after)
+    before = last[0][: len(key)] if last else everything.before
+    return ReadableRows(rows + last, Gap(after, before))
+
+
+class _Scan:
+    def __init__(self, connection: sqlite3.Connection, select: str, key: Sequence[str]) -> None:
+        self._connection = connection
+        self._select = select
+        self._key = key
+        self.is_whole = False
+
+    def up(self, after: Key) -> list[Row]:
+        return self._read(">", "ASC", after)
+
+    def down(self, before: Key, after: Key) -> list[Row]:
+        rows = self._read("<", "DESC", before)
+        return [row for row in reversed(rows) if row[: len(self._key)] > after]
+
+    def _read(self, beyond: str, order: str, start: Key) -> list[Row]:
+        """Python's SQLite fetches one row ahead, so the last row before the damage is read separately."""
+        places = ", ".join("?" * len(self._key))
+        by = ", ".join(f"{column} {order}" for column in self._key)
+        query = f"{self._select} WHERE ({', '.join(self._key)}) {beyond} ({places}) ORDER BY {by}"
+        rows, self.is_whole = self._all_of(query, start)
+        if not self.is_whole:
+            rows += self._all_of(f"{query} LIMIT 1", rows[-1][: len(self._key)] if rows else start)[0]
+        return rows
+
+    def _all_of(self, query: str, start: Key) -> tuple[list[Row], bool]:
+        rows: list[Row] = []
+        try:
+            rows.extend(self._connection.execute(query, start))
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            return rows, False
+        return rows, True

@@ -1,0 +1,188 @@
+"""The only pass over all records: movements are summed by link, window and outcome.
+
+Workers of Spark run this pass on columns of hundreds of thousands of records at a time. A sum may come out in several
+parts; linklogs/replay/levels.py puts the parts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy
+import pyarrow
+
+from linklogs.moments import TimeSpan
+from linklogs.replay.clock_offsets import RunClock
+from linklogs.replay.codes import ALL, CAME, FAILED, PAIR, PARTS, QUEUE, QUEUE_PART, WENT, WHAT_BITS, Numbers
+from linklogs.replay.file_slices import COLUMNS, COUNTED, FileSlice, joined, pieces, unpacked
+from linklogs.replay.files import AT_ONCE, BadFile, damaged, files
+from linklogs.replay.groups import Groups, changes, numbered
+from linklogs.replay.histograms import BUCKETS, bucket_of_each, pairs_of
+from linklogs.replay.movements import Movements
+from linklogs.replay.state_rows import REST
+from linklogs.replay.sums import Sums, noticed, packed_by
+
+_WHATS: Final = 1 << WHAT_BITS
+_SIDES: Final = 8
+_COPY: Final = PARTS.index("copy")
+_MANY: Final = PARTS.index("many")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """From FILE_COLUMNS of files, or the ``moved`` part of them, to PACKED sums, each window's in one of ``parts``.
+
+    ``runs``: by node, then by number, the place of each run; the place of all other runs by None;
+    ``clocks``: by node and run, clocks that are off;
+    ``widest_us``: windows of this width are whole in a part;
+    ``nodes``: nodes that concern the requested address, None: all. Other nodes' records are only counted.
+    """
+
+    window_us: int
+    widest_us: int
+    parts: int
+    span: TimeSpan
+    runs: Mapping[str, Mapping[int | None, int]]
+    clocks: Mapping[str, Mapping[int, RunClock]]
+    nodes: frozenset[str] | None = None
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        notices: list[str] = []
+        for found in _gathered(self._pieces(batches, notices)):
+            moved = self._moved(found)
+            if len(moved):
+                adder = WindowedMovements(moved, moved.at_us // self.window_us * self.window_us)
+                sums = Sums.joined([adder.sides(), adder.failed(), adder.all()])
+                yield packed_by(sums.window // self.widest_us % self.parts, sums)
+        if notices:
+            yield noticed(notices)
+
+    def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[FileSlice]:
+        """``notices`` gets a sentence for each file that is damaged, or deleted by now."""
+        for batch in batches:
+            for node, octets in zip(batch["node"].to_pylist(), batch["moved"], strict=True):
+                if octets.is_valid:
+                    yield unpacked(node, octets.as_buffer(), self.clocks.get(node, {}))
+            yield from self._of_files(batch.filter(batch["moved"].is_null()), notices)
+
+    def _of_files(self, batch: pyarrow.RecordBatch, notices: list[str]) -> Iterator[FileSlice]:
+        for file in files([batch]):
+            if isinstance(file, BadFile):
+                notices.append(file.notice)
+                continue
+            try:
+                is_wanted = self.nodes is None or file.node in self.nodes
+                yield from pieces(file, self.clocks.get(file.node, {}), self.span, COLUMNS if is_wanted else COUNTED)
+            except (pyarrow.ArrowException, OSError) as error:
+                notices.append(f"{damaged(file.path, error)}; {REST}")
+
+    def _moved(self, found: Sequence[FileSlice]) -> Movements:
+        return Movements.joined(
+            [
+                Movements.of(piece.table, self.runs.get(piece.node, {}), piece.ahead_us).within(self.span)
+                for piece in joined(found)
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedMovements:
+    """Records, and the window of each."""
+
+    moved: Movements
+    window: Numbers
+
+    def sides(self) -> Sums:
+        """Sums by incoming link, by outgoing link, and by queue."""
+        moved = self.moved
+        is_queued = moved.part == QUEUE_PART
+        came = numpy.flatnonzero((moved.part != _COPY) & ~is_queued & (moved.incoming != 0))
+        went = numpy.flatnonzero((moved.part != _MANY) & ~is_queued & (moved.outgoing != 0))
+        queued = numpy.flatnonzero(is_queued)
+        link = numpy.concatenate([moved.incoming[came], moved.outgoing[went], moved.incoming[queued]])
+        side = numpy.repeat(numpy.array([CAME, WENT, QUEUE]), [len(came), len(went), len(queued)])
+        return self._sums(numpy.concatenate([came, went, queued]), side, link)
+
+    def failed(self) -> Sums:
+        """Sums of failed messages by both links."""
+        moved = self.moved
+        rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
+        return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
+
+    def all(self) -> Sums:
+        """Counts of records by run; a second of traffic is one record, as a delivery is."""
+        moved = self.moved
+        groups = Groups.by(moved.run)
+        zeros = numpy.zeros(len(groups), numpy.int64)
+        records = groups.added(numpy.ones(len(moved), numpy.int64))
+        keys = (groups.keys - 1, zeros + ALL, zeros, zeros, zeros, zeros + self.window[0])
+        counted = (records, groups.added(moved.size_bytes), groups.largest(moved.took_us))
+        return Sums(*keys, *counted, zeros, zeros[:0])
+
+    def _sums(self, rows: Numbers, side: Numbers, link: Numbers, other: Numbers | None = None) -> Sums:
+        links = _Links.of(self.moved.run[rows], side, link, other)
+        window, windows = numbered(self.window[rows])
+        thing = (links.number * max(1, len(windows)) + window) * _WHATS + self.moved.what[rows]
+        groups = Groups.by(thing * BUCKETS + bucket_of_each(self.moved.took_us[rows]))
+        counts = groups.added(self.moved.messages[rows])
+        in_order = groups.keys // BUCKETS
+        begins = changes(in_order)
+        whole = Groups(groups.order, groups.begins[begins], in_order[begins])
+        number, window_number = numpy.divmod(whole.keys // _WHATS, max(1, len(windows)))
+        return Sums(
+            *links.columns(number),
+            whole.keys % _WHATS,
+            windows[window_number],
+            whole.added(self.moved.messages[rows]),
+            whole.added(self.moved.size_bytes[rows]),
+            whole.largest(self.moved.took_us[rows]),
+            begins,
+            pairs_of(groups.keys % BUCKETS, counts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Numbered links with side and run; ``keys`` are the numbers' keys, and ``links`` the links in the keys."""
+
+    number: Numbers
+    keys: Numbers
+    runs: int
+    links: Numbers
+    others: Numbers
+
+    @classmethod
+    def of(cls, run: Numbers, side: Numbers, link: Numbers, other: Numbers | None) -> _Links:
+        link_number, links = numbered(link)
+        runs = int(run.max(initial=0)) + 1
+        key = (link_number * runs + run) * _SIDES + side
+        others = numpy.zeros(1, numpy.int64)
+        if other is not None:
+            other_number, others = numbered(other)
+            key = key * max(1, len(others)) + other_number
+        number, keys = numbered(key)
+        return cls(number, keys, runs, links, others)
+
+    def columns(self, number: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Run, side, link and other link."""
+        key, other = numpy.divmod(self.keys[number], max(1, len(self.others)))
+        rest, side = numpy.divmod(key, _SIDES)
+        link, run = numpy.divmod(rest, self.runs)
+        others = self.others[other] if len(self.others) else other
+        return run - 1, side, self.links[link], others
+
+
+def _gathered(pieces: Iterator[FileSlice]) -> Iterator[list[FileSlice]]:
+    """Gather enough pieces to make a pass over columns worthwhile."""
+    waiting: list[FileSlice] = []
+    count = 0
+    for piece in pieces:
+        waiting.append(piece)
+        count += len(piece.table)
+        if count >= AT_ONCE // 2:
+            yield waiting
+            waiting, count = [], 0
+    if waiting:
+        yield waiting

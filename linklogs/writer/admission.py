@@ -1,0 +1,61 @@
+"""Admits slots of a ring to the spool: drops invalid records, and redacts text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy
+
+from linklogs.writer.redaction import Redactor
+from linklogs.writer.rows import Row, format_row, rows_in
+from linklogs.writer.slots import SLOT_TYPE, Slots, Span, records, text_slots
+from recording.ring_format import KINDS
+
+_KNOWN: Final = numpy.isin(numpy.arange(256), list(KINDS))
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedRecords:
+    """``rows``: text rows among ``slots``, in order, each with its time on the monotonic clock.
+
+    ``refused``: the count of invalid records.
+    """
+
+    slots: Slots
+    rows: list[tuple[Row, int]]
+    refused: int
+
+
+def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> AdmittedRecords:
+    """``slots`` are whole records. Refused records are not even copied: their content is unknown."""
+    keep = records(slots, spans)
+    unknown = int(numpy.count_nonzero(keep & ~_KNOWN[slots["kind"]]))
+    if unknown:
+        keep &= _KNOWN[slots["kind"]]
+    rows = [(redactor.row(row), head) for row, head in rows_in(slots, spans)]
+    refused = unknown + len(spans) - len(rows)
+    told = [(row, int(slots["start_us"][head])) for row, head in rows]
+    if not refused and not redactor.is_active:
+        return AdmittedRecords(slots, told, 0)
+    return AdmittedRecords(_rebuilt(slots, spans, keep, {head: row for row, head in rows}), told, refused)
+
+
+def text_record(at_us: int, row: Row) -> Slots:
+    """``at_us`` is on the monotonic clock."""
+    return text_slots(max(0, at_us), format_row(row))
+
+
+def _rebuilt(
+    slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]], rows: dict[int, Row]
+) -> Slots:
+    """Join the slots to keep. ``rows``: redacted text to keep, by the first slot of each text record."""
+    pieces = [numpy.empty(0, SLOT_TYPE)]
+    begin = 0
+    for head, end in spans:
+        pieces.append(slots[begin:head][keep[begin:head]])
+        if head in rows:
+            pieces.append(text_record(int(slots["start_us"][head]), rows[head]))
+        begin = end
+    pieces.append(slots[begin:][keep[begin:]])
+    return numpy.concatenate(pieces)

@@ -1,0 +1,25 @@
+"""The result of a rehearsal, either on a copy or on a running mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from addressing.topology.model import Topology
+from mesh.drills.detection import Notice
+from mesh.drills.rehearsal import RehearsalRecord
+from mesh.drills.report import Drawing
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalResult:
+    record: RehearsalRecord
+    seed: int
+    drawing: Drawing
+    notices: Sequence[Notice] = ()
+    topology: Topology | None = None
+    logs: Path | None = None
+    """Folder with the logs of the nodes"""
+    link_logs: Path | None = None
+    """Folder with the link logs of the nodes"""

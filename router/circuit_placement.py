@@ -1,0 +1,62 @@
+"""Place an arriving circuit: with this router's groups, at one of its brokers, or passed on to the next hop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from addressing.book import AddressBook
+from router.addresses import RouterAddresses
+from router.circuits.circuits import Circuits
+from router.circuits.spec import CircuitKind, CircuitSpec, path_lost
+from router.routes.egress_route import EgressRoute
+from router.routes.link_routes import RoutePaths
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link
+
+
+class CircuitPlacement:
+    """All methods raise AmqpError for a circuit that cannot be placed."""
+
+    def __init__(
+        self, router_id: str, book: AddressBook, addresses: RouterAddresses, circuits: Circuits, ways: RoutePaths
+    ) -> None:
+        self._router_id = router_id
+        self._book = book
+        self._addresses = addresses
+        self._circuits = circuits
+        self._ways = ways
+
+    def of_router(self, link: Link, spec: CircuitSpec) -> None:
+        if spec.kind.has_tree and isinstance(link, IncomingLink):
+            self._addresses.accept_circuit(link, spec)
+        elif spec.egress != self._router_id:
+            self._circuits.pass_on(link, spec)
+        elif spec.kind is CircuitKind.ROUTE:
+            self._end_route(link, spec)
+        elif isinstance(link, IncomingLink):
+            self._addresses.accept_circuit(link, spec)
+        else:
+            raise _not_by_receiver(spec)
+
+    def of_edge(self, link: Link, spec: CircuitSpec, number: int) -> None:
+        """Place a circuit from an edge router, which knows no path but to this router: the path begins here."""
+        if spec.kind is CircuitKind.ROUTE:
+            path = self._ways.path_to(spec.broker)
+            if path is None:
+                raise path_lost(f"router {self._router_id} has no path to broker {spec.broker}")
+            self.of_router(link, replace(spec, path=path))
+        elif isinstance(link, IncomingLink):
+            self._addresses.accept_circuit(link, spec, number)
+        else:
+            raise _not_by_receiver(spec)
+
+    def _end_route(self, link: Link, spec: CircuitSpec) -> None:
+        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
+        policy = self._book.resolve(spec.address) if spec.address else None
+        if spec.address and (policy is None or spec.broker not in policy.brokers):
+            raise AmqpError("amqp:not-found", f"address {spec.address!r} is not at broker {spec.broker}")
+        EgressRoute(link, spec, terminus.address, self._ways.side).attach(policy)
+
+
+def _not_by_receiver(spec: CircuitSpec) -> AmqpError:
+    return AmqpError("amqp:not-allowed", f"only the sender may attach a {spec.kind.value} circuit")

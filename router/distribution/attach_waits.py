@@ -1,0 +1,88 @@
+"""Answer the attach of a multicast's consumer once each router with producers has this router in its tree.
+
+Routers advertise their producers of a multicast (`addressing.keys`). A consumer that attaches before the circuits
+of these routers are here waits for the circuits, ``path_wait_s`` at most: deliveries sent after the answer would
+otherwise miss the consumer. If all circuits are here, or no other router has producers, nothing is waited for.
+Decision 0042.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from addressing.keys import producer_key
+from router.distribution.entries import AddressEntry
+from router.distribution.joiner import Joiner
+from router.distribution.reach import AddressReach
+from router.forwarding.ends import Taker
+from router.timers import Timers
+from wire.link import OutgoingLink
+
+NEWS_S = 0.5
+"""Time by which every router has heard that this router had no consumer for a moment, and has closed its circuit."""
+
+
+class AttachWaits:
+    """``entry.joiners`` are the waiting consumers of an entry."""
+
+    def __init__(
+        self, reach: AddressReach, timers: Timers, patience_s: float, on_changed: Callable[[AddressEntry], None]
+    ) -> None:
+        self._reach = reach
+        self._timers = timers
+        self._patience_s = patience_s
+        self._on_changed = on_changed
+
+    def join(self, entry: AddressEntry, link: OutgoingLink) -> None:
+        """Answer the attach, now or later."""
+        if not self._is_missed(entry):
+            _take(entry, link)
+            return
+        joiner = Joiner(link, lambda joiner: self._forget(entry, joiner))
+        entry.joiners = {**(entry.joiners or {}), joiner: None}
+        joiner.timer = self._timers.after(self._patience_s, lambda: self._admit(entry, joiner))
+        self._on_changed(entry)
+
+    def look(self, entry: AddressEntry) -> None:
+        """Circuits came, or routers with producers went: answer the consumers if no circuit is missing now."""
+        if entry.joiners and not self._is_missed(entry):
+            for joiner in list(entry.joiners):
+                self._admit(entry, joiner)
+
+    def on_withdrawn(self, entry: AddressEntry) -> None:
+        """The last consumer here left: circuits without other takers are about to be closed."""
+        entry.withdrawn_s = self._timers.now
+
+    def _admit(self, entry: AddressEntry, joiner: Joiner) -> None:
+        if joiner in (entry.joiners or ()):
+            self._forget(entry, joiner)
+            _take(entry, joiner.link)
+
+    def _forget(self, entry: AddressEntry, joiner: Joiner) -> None:
+        if entry.joiners is None or joiner not in entry.joiners:
+            return
+        del entry.joiners[joiner]
+        if joiner.timer is not None:
+            joiner.timer.cancel()
+        self._on_changed(entry)
+
+    def _is_missed(self, entry: AddressEntry) -> bool:
+        """True if a reachable router has producers and no circuit to this router."""
+        reach = self._reach
+        ingresses = reach.routing.routers_with(producer_key(entry.policy.address)) - {reach.router_id}
+        if not ingresses:
+            return False
+        circuits = [inlet for inlet in entry.group.inlets if inlet.is_circuit]
+        if self._timers.now < entry.withdrawn_s + NEWS_S:
+            going_on = {taker.upstream for taker in entry.group.takers}
+            circuits = [inlet for inlet in circuits if inlet in going_on]
+            self._timers.after(NEWS_S, lambda: self._on_changed(entry))
+        missing = ingresses - {inlet.ingress for inlet in circuits}
+        return any(reach.path(ingress) is not None for ingress in missing)
+
+
+def _take(entry: AddressEntry, link: OutgoingLink) -> None:
+    if link.is_gone or link.has_left or link.has_peer_left:
+        return
+    link.open()
+    entry.group.add_taker(Taker(link, entry.group))

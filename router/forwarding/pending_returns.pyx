@@ -1,0 +1,73 @@
+"""Inlets whose outstanding deliveries must all come back before any of them goes another way.
+
+The last taker of an address left, and deliveries it did not get may be at several routers of the path. Each router
+gives its part back in its own time; a delivery offered again before the rest is here would precede older ones at a
+new taker. So the rest is recalled (`router.forwarding.recall`) and waited for, but not for ever: the new taker may
+have got the deliveries, and settle in batches.
+"""
+
+from router.forwarding.ends cimport Carrier, Inlet
+from router.forwarding.move cimport Move
+from router.forwarding.recall cimport ask_back
+
+
+cdef class PendingReturns:
+    """``on_end()`` is called when the inlets may go on without the rest, after ``patience_s``."""
+
+    def __init__(self, timers, double patience_s, on_end):
+        self.timers = timers
+        self.patience_s = patience_s
+        self.on_end = on_end
+        self.inlets = {}
+
+    cdef bint has(self, Inlet inlet) except -1:
+        return inlet in self.inlets
+
+    cdef int call(self, Inlet inlet) except -1:
+        """Recall the deliveries of ``inlet`` from circuits."""
+        cdef Carrier carrier = inlet.newest
+        while carrier is not None:
+            if carrier.taker is not None and carrier.taker.cost and isinstance(carrier, Move):
+                self.inlets[inlet] = None
+                if (<Move>carrier).may_be_recalled():
+                    ask_back(<Move>carrier)
+            carrier = carrier.older_in
+        if inlet in self.inlets:
+            self._stop_timer()
+            self.timer = self.timers.after(self.patience_s, self._on_late)
+        return 0
+
+    cdef int _stop_timer(self) except -1:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        return 0
+
+    cdef bint look(self) except -1:
+        """Forget the inlets whose deliveries have all come back; True if there was one."""
+        cdef int before = len(self.inlets)
+        for inlet in list(self.inlets):
+            if _is_home(inlet):
+                self.forget(inlet)
+        return len(self.inlets) < before
+
+    cdef int forget(self, Inlet inlet) except -1:
+        self.inlets.pop(inlet, None)
+        if not self.inlets:
+            self._stop_timer()
+        return 0
+
+    def _on_late(self):
+        self.timer = None
+        self.inlets.clear()
+        self.on_end()
+
+
+cdef bint _is_home(Inlet inlet) noexcept:
+    """True if no taker has a delivery of the inlet."""
+    cdef Carrier carrier = inlet.newest
+    while carrier is not None:
+        if carrier.taker is not None:
+            return False
+        carrier = carrier.older_in
+    return True

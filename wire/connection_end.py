@@ -1,0 +1,38 @@
+"""Reason for the end of a connection, for the log: in order, by which side with which error, or a failed transport."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from addressing.records import BY_PEER
+from wire import condition
+from wire.engine import Pointer, lib
+from wire.errors import ConnectionFault
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEnd:
+    """End of a connection. ``is_clean``: both sides closed, with an error or without."""
+
+    is_clean: bool
+    reason: str
+
+
+def read(connection: Pointer, transport: Pointer) -> ConnectionEnd:
+    fault = condition.read(lib.pn_transport_condition(transport), ConnectionFault)
+    remote = condition.read(lib.pn_connection_remote_condition(connection))
+    local = condition.read(lib.pn_connection_condition(connection))
+    if remote is not None:
+        return ConnectionEnd(True, f"closed {BY_PEER}{remote}")
+    if local is not None:
+        return ConnectionEnd(True, f"closed by us: {local}")
+    if fault is not None:
+        return ConnectionEnd(False, str(fault))
+    return ConnectionEnd(True, "closed")
+
+
+def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:
+    """Whether the engine stopped reading without a word, as it does at a frame whose body is not AMQP data."""
+    is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
+    has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
+    return not is_closed_by_peer and not has_condition
