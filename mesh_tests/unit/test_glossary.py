@@ -15,13 +15,6 @@ PACKAGES = ("addressing", "wire", "recording", "router", "broker", "linklogs", "
 
 # Names of two classes each, with the reason. The class of an event has the name that the event has in the log.
 ALLOWED = {
-    "ControlMessageRefused": "an event of the routing core, logged as an event of the router",
-    "DuplicateRouterId": "an event of the routing core, logged as an event of the router",
-    "NeighborDown": "an event of the routing core, logged as an event of the router",
-    "NeighborExpired": "an event of the routing core, logged as an event of the router",
-    "NeighborUp": "an event of the routing core, logged as an event of the router",
-    "RouterRestarted": "an event of the routing core, logged as an event of the router",
-    "UplinkChosen": "an event of the routing core, logged as an event of the router",
     "NodeStarted": "the event node_started of a node's log, and of the supervisor's log",
     "NodeStopped": "the event node_stopped of a node's log, and of the supervisor's log",
     "SignalIgnored": "the event signal_ignored of a node's log, and of the link log writer's, which share no code",
