@@ -101,9 +101,9 @@ def circles_with(root: Path, mirror: Path, file: str, planted: str) -> list[froz
             {"addressing.book", "addressing.topology.model"},
         ),
         (
-            "router/distribution/joiner.py",
+            "router/distribution/waiting_consumer.py",
             "def entry():\n    from router.distribution import entries",
-            {"router.distribution.entries", "router.distribution.joiner"},
+            {"router.distribution.entries", "router.distribution.waiting_consumer"},
         ),
         (
             "router/forwarding/tags.pyx",

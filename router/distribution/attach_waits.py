@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from addressing.keys import producer_key
 from router.distribution.entries import AddressEntry
-from router.distribution.joiner import Joiner
 from router.distribution.reach import AddressReach
+from router.distribution.waiting_consumer import WaitingConsumer
 from router.forwarding.ends import Taker
 from router.timers import Timers
 from wire.link import OutgoingLink
@@ -38,7 +38,7 @@ class AttachWaits:
         if not self._is_missed(entry):
             _take(entry, link)
             return
-        joiner = Joiner(link, lambda joiner: self._forget(entry, joiner))
+        joiner = WaitingConsumer(link, lambda joiner: self._forget(entry, joiner))
         entry.joiners = {**(entry.joiners or {}), joiner: None}
         joiner.timer = self._timers.after(self._patience_s, lambda: self._admit(entry, joiner))
         self._on_changed(entry)
@@ -53,12 +53,12 @@ class AttachWaits:
         """The last consumer here left: circuits without other takers are about to be closed."""
         entry.withdrawn_s = self._timers.now
 
-    def _admit(self, entry: AddressEntry, joiner: Joiner) -> None:
+    def _admit(self, entry: AddressEntry, joiner: WaitingConsumer) -> None:
         if joiner in (entry.joiners or ()):
             self._forget(entry, joiner)
             _take(entry, joiner.link)
 
-    def _forget(self, entry: AddressEntry, joiner: Joiner) -> None:
+    def _forget(self, entry: AddressEntry, joiner: WaitingConsumer) -> None:
         if entry.joiners is None or joiner not in entry.joiners:
             return
         del entry.joiners[joiner]

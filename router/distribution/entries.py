@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from addressing.book import AddressPolicy
 from router.circuits.spec import CircuitKind, Tree
-from router.distribution.joiner import Joiner
+from router.distribution.waiting_consumer import WaitingConsumer
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from router.routing.spf import Path
@@ -99,7 +99,7 @@ class AddressEntry:
     idle_timer: Timer | None = None
     had_taker: bool = False
     is_producer_advertised: bool = False
-    joiners: dict[Joiner, None] | None = None
+    joiners: dict[WaitingConsumer, None] | None = None
     """Consumers of a multicast whose attach is not answered yet (`router.distribution.attach_waits`)."""
     withdrawn_s: float = -math.inf
     """Time at which this router last withdrew its consumers of the multicast."""

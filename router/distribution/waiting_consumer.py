@@ -10,10 +10,10 @@ from wire.errors import AmqpError
 from wire.link import OutgoingLink
 
 
-class Joiner(UnstitchedOwner):
+class WaitingConsumer(UnstitchedOwner):
     """Owner of a consumer's link until the attach is answered. ``leave(joiner)``: the client left before."""
 
-    def __init__(self, link: OutgoingLink, leave: Callable[[Joiner], None]) -> None:
+    def __init__(self, link: OutgoingLink, leave: Callable[[WaitingConsumer], None]) -> None:
         self.link = link
         self.timer: Timer | None = None
         self._leave = leave
