@@ -122,4 +122,4 @@ def test_the_command_reports_the_rest_and_says_which_file_is_torn(tmp_path: Path
     told = json.loads(done.stdout)
     assert (told["records"], [total["messages"] for total in told["totals"]]) == (len(said), [1])
     (left_out,) = told["left_out"]
-    assert left_out.startswith("viewfs://all/logs/node=r1/hour=2026-11-24T00/1-1.parquet is torn")
+    assert left_out.startswith("viewfs://all/logs/node=r1/hour=2026-11-24T00/1-1.parquet is incomplete")
