@@ -31,7 +31,7 @@ UNKNOWN_KEYS = "test_known_limits.py::test_no_key_of_the_topology_asks_for_a_mis
 CHECKED_BY = {
     "live change of addresses and users": "../live/test_cli.py::test_up_with_a_changed_topology_says_what_differs",
     "transactions": "test_known_limits.py::test_a_coordinator_is_refused_whichever_broker_is_the_default",
-    "selectors": "broker/links/test_attaching.py::test_a_selector_is_refused_and_not_ignored",
+    "selectors": "broker/links/test_attachments.py::test_a_selector_is_refused_and_not_ignored",
     "scheduled delivery": "test_known_limits.py::test_a_message_is_delivered_at_once_whatever_its_annotations_say",
     "message groups": "test_known_limits.py::test_messages_of_one_group_go_to_any_consumers",
     "replication of a store": UNKNOWN_KEYS,
