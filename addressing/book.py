@@ -9,7 +9,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
-from addressing.keys import Key
 from addressing.kinds import AddressKind, Distribution
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
 from addressing.priority import DEFAULT_PRIORITY
@@ -23,6 +22,7 @@ from addressing.queue_policy import (
     QueuePolicy,
 )
 from addressing.records import Level
+from addressing.routing_keys import Key
 
 if TYPE_CHECKING:
     from addressing.topology.model import Address, Topology

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import Flag, StrEnum, auto
 from typing import Self
 
-from addressing.keys import KeyForm
 from addressing.queue_policy import WhenFull
+from addressing.routing_keys import KeyForm
 
 
 class Trait(Flag):

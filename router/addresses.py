@@ -11,8 +11,8 @@ from typing import Any
 
 from addressing.address import router_of
 from addressing.book import AddressBook, AddressPolicy
-from addressing.keys import Key, KeyForm, producer_key
 from addressing.kinds import Distribution
+from addressing.routing_keys import Key, KeyForm, producer_key
 from recording.records import Recorder
 from router.circuits.circuits import Circuits
 from router.circuits.spec import NO_TAKER, CircuitKind, CircuitSpec

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from addressing.book import AddressBook
-from addressing.keys import broker_key, edge_key
 from addressing.permissions import Permissions
+from addressing.routing_keys import broker_key, edge_key
 from addressing.topology.model import MAX_COST
 from recording.records import Recorder
 from router.addresses import RouterAddresses

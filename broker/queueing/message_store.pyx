@@ -1,7 +1,8 @@
 """The messages of a broker, in all queues and subscriptions.
 
 `MessageStore` carries out the actions of queues: deliveries go to the consumers, changes to the open batch. One message may be
-in any number of queues; the body is deleted once the last queue has done with the message.
+in any number of queues; the body is deleted once the last queue has done with the message. A message that a queue gives up
+after too many attempts, or that expires, moves from here to the dead letter queue or the queue for expired messages.
 """
 
 from libc.math cimport INFINITY

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.moments import TimeSpan
-from linklogs.replay.columns import US_PER_S, clipped, window
+from linklogs.replay.column_expressions import US_PER_S, clipped, window
 from linklogs.replay.wait_spans import NEXT_US
 from recording.columns import RecordEvent, RecordKind
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from linklogs.replay.columns import US_PER_S
+from linklogs.replay.column_expressions import US_PER_S
 from recording.columns import FAILED, STOPPED, RecordEvent, RecordKind
 
 CRASHED = "crashed"

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.replay.codes import Numbers
-from linklogs.replay.columns import is_of_mesh, like
+from linklogs.replay.column_expressions import is_of_mesh, like
 
 CLIENT = "client"
 QUEUE = "queue"

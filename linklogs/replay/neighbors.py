@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from linklogs.replay.columns import US_PER_S
+from linklogs.replay.column_expressions import US_PER_S
 from recording.columns import RecordEvent, RecordKind
 
 PAIR = ("node", "neighbor")

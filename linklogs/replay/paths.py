@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.replay.codes import END_US
-from linklogs.replay.columns import per_s
+from linklogs.replay.column_expressions import per_s
 from linklogs.replay.presence import ENDED_US, WAS_THERE
 from recording.columns import RecordEvent, RecordKind
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.moments import TimeSpan
-from linklogs.replay.columns import touches
+from linklogs.replay.column_expressions import touches
 from linklogs.replay.endings import CRASHED, endings
 
 WAS_THERE = "was_there"

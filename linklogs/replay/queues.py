@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from linklogs.replay.columns import like, window
+from linklogs.replay.column_expressions import like, window
 from linklogs.replay.endings import endings
 from linklogs.replay.entities import queues as things_of
 from linklogs.replay.presence import WAS_THERE

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from linklogs.moments import TimeSpan
 from linklogs.replay import credit, endings, neighbors, paths, queues, runs, shares, traffic, unsettled
-from linklogs.replay.columns import US_PER_S, like, touches, within
+from linklogs.replay.column_expressions import US_PER_S, like, touches, within
 from linklogs.replay.entities import connections
 from linklogs.replay.levels import LEVELS
 from linklogs.replay.presence import WAS_THERE, marked

@@ -18,7 +18,7 @@ from linklogs.moments import TimeSpan
 from linklogs.replay import clocks, queues
 from linklogs.replay.aggregation import Aggregation
 from linklogs.replay.codes import END_US
-from linklogs.replay.columns import US_PER_S
+from linklogs.replay.column_expressions import US_PER_S
 from linklogs.replay.entities import links, nodes
 from linklogs.replay.facts import Facts, known
 from linklogs.replay.file_slices import SMALL_BYTES

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.moments import TimeSpan
-from linklogs.replay.columns import US_PER_S, is_of_mesh, within
+from linklogs.replay.column_expressions import US_PER_S, is_of_mesh, within
 from linklogs.replay.facts import CLIENT
 from linklogs.replay.presence import ENDED_US, WAS_THERE
 from recording.columns import RecordOutcome

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from linklogs.moments import TimeSpan
-from linklogs.replay.columns import US_PER_S, clipped, touches
+from linklogs.replay.column_expressions import US_PER_S, clipped, touches
 from linklogs.replay.credit import FACTS
 from linklogs.replay.endings import endings
 from recording.columns import STILL_S, RecordEvent, RecordKind

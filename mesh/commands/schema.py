@@ -19,7 +19,7 @@ def command(out: Output) -> None:
       # then, as first line of the topology:
       # yaml-language-server: $schema=amqpmesh.schema.json
     """
-    from addressing.topology.schema import topology_schema
+    from addressing.topology.json_schema import topology_schema
 
     if out.is_json:
         out.document({"json_schema": topology_schema()})

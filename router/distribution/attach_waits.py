@@ -1,8 +1,8 @@
 """Answer the attach of a multicast's consumer once each router with producers has this router in its tree.
 
-Routers advertise their producers of a multicast (`addressing.keys`). A consumer that attaches before the circuits
-of these routers are here waits for the circuits, ``path_wait_s`` at most: deliveries sent after the answer would
-otherwise miss the consumer. If all circuits are here, or no other router has producers, nothing is waited for.
+Routers advertise their producers of a multicast (`addressing.routing_keys`). A consumer that attaches before the
+circuits of these routers are here waits for the circuits, ``path_wait_s`` at most: deliveries sent after the answer
+would otherwise miss the consumer. If all circuits are here, or no other router has producers, nothing is waited for.
 Decision 0042.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from addressing.keys import producer_key
+from addressing.routing_keys import producer_key
 from router.distribution.entries import AddressEntry
 from router.distribution.reach import AddressReach
 from router.distribution.waiting_consumer import WaitingConsumer

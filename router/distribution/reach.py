@@ -1,13 +1,13 @@
 """The routers elsewhere that have takers for an address, and the paths to them.
 
-Routers advertise takers to each other by routing keys (`addressing.keys`).
+Routers advertise takers to each other by routing keys (`addressing.routing_keys`).
 """
 
 from __future__ import annotations
 
 from addressing.address import is_open, router_of
 from addressing.book import AddressPolicy
-from addressing.keys import broker_key, edge_key
+from addressing.routing_keys import broker_key, edge_key
 from router.connections.brokers import Brokers
 from router.distribution.entries import AddressEntry
 from router.routing.edges import EdgeRouters

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from addressing.keys import fallback_keys
+from addressing.routing_keys import fallback_keys
 from router.fallback.context import FallbackContext, FallbackServices
 from router.fallback.queue_share import QueueShare
 from router.forwarding.ends import Inlet, Taker

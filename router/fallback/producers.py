@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from addressing.keys import fallback_keys
+from addressing.routing_keys import fallback_keys
 from router.fallback.announcements import ShareAnnouncements
 from router.fallback.context import FallbackContext, FallbackServices
 from router.fallback.queue_path import QueuePath

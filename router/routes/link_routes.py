@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from addressing.book import AddressPolicy
-from addressing.keys import broker_key
+from addressing.routing_keys import broker_key
 from router.circuits.circuits import Circuits, in_and_out, route_patience
 from router.circuits.spec import PATH_LOST, CircuitKind, CircuitSpec
 from router.connections.brokers import Brokers

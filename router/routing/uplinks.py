@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from addressing.keys import names_broker
+from addressing.routing_keys import names_broker
 from router.routing import spf
 from router.routing.actions import (
     Action,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from addressing.book import AddressPolicy
-from addressing.keys import KeyForm
 from addressing.kinds import AddressKind, AddressTraits, Distribution, Trait
 from addressing.queue_policy import WhenFull
+from addressing.routing_keys import KeyForm
 
 ROOT = Path(__file__).parents[3]
 QUESTIONS = (

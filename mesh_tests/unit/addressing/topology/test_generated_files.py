@@ -19,6 +19,7 @@ from addressing.topology.broker_settings import Broker, BrokerTls
 from addressing.topology.codes import CODES
 from addressing.topology.descriptions import describe
 from addressing.topology.drawing import draw_topology
+from addressing.topology.json_schema import topology_schema
 from addressing.topology.link_log_settings import LinkLogs, Redaction
 from addressing.topology.loader import load, parse_topology
 from addressing.topology.model import (
@@ -31,7 +32,6 @@ from addressing.topology.model import (
     User,
 )
 from addressing.topology.part import TopologyPart
-from addressing.topology.schema import topology_schema
 
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yml"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from addressing.topology.document import parse_document
-from addressing.topology.schema import topology_schema
+from addressing.topology.json_schema import topology_schema
 
 SCHEMA = topology_schema()
 HEAD = "mesh: m\nrouters: {r1: }\n"

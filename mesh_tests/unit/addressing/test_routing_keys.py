@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from addressing.keys import Key, KeyForm, broker_key, edge_key, fallback_keys, names_broker, producer_key
+from addressing.routing_keys import Key, KeyForm, broker_key, edge_key, fallback_keys, names_broker, producer_key
 
 FORMS = st.sampled_from(list(KeyForm))
 NAMES = st.text(min_size=1)
@@ -75,6 +75,6 @@ def test_a_phase_of_two_digits_makes_no_key_of_another_address() -> None:
 def test_no_other_module_formats_or_takes_apart_a_key() -> None:
     root = Path(__file__).parents[3]
     files = [path for package in ("addressing", "router", "mesh/simulation") for path in (root / package).rglob("*.py")]
-    sources = {path.name: path.read_text() for path in files if path.name != "keys.py"}
+    sources = {path.name: path.read_text() for path in files if path.name != "routing_keys.py"}
     assert "reach.py" in sources
     assert [name for name, source in sources.items() if HEAD.search(source)] == []
