@@ -13,7 +13,7 @@ from mesh.client.errors import MeshError
 from mesh.client.server import Server
 from mesh.client.url import parse_url
 from wire.message import Message, decode, encode
-from wire.outcome import ACCEPTED, Kind
+from wire.outcome import ACCEPTED, OutcomeCode
 from wire.sasl import SaslClientSettings
 
 TIMEOUT_S = 10.0
@@ -24,9 +24,10 @@ async def send(client: Client, address: str, count: int) -> None:
     # `send` waits for credit and returns a future: all messages are on their way before the first outcome is awaited.
     outcomes = [await sender.send(encode(Message(f"message {n}", durable=True))) for n in range(1, count + 1)]
     for number, outcome in enumerate(outcomes, start=1):
-        kind = (await outcome).kind
-        if kind is not Kind.ACCEPTED:
-            sys.exit(f"error: message {number} of {count} was not accepted but {kind.name.lower()}")
+        told = await outcome
+        if told is None or told.kind is not OutcomeCode.ACCEPTED:
+            found = told.kind.name.lower() if told is not None else "settled without an outcome"
+            sys.exit(f"error: message {number} of {count} was not accepted but {found}")
     print(f"sent {count}, all accepted")
 
 

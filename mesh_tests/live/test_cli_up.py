@@ -143,7 +143,7 @@ def test_a_mesh_whose_files_were_deleted_is_found_and_stopped(folder: Path, what
     again = run(folder, "up", "--detach")
     if what == "run":
         assert again.returncode == ExitCode.FAILED
-        assert "`amqpmesh down` stops it" in again.stderr
+        assert "`amqpmesh down` stops the mesh" in again.stderr
     else:
         assert again.returncode == ExitCode.OK
         assert "small already runs" in again.stderr
