@@ -35,7 +35,6 @@ routers:
   r3: {listeners: [{authentication: none}]}
 addresses: {work.#: anycast}
 """
-STUCK, FLOW = "work.stuck", "work.flow"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def cost_us(mesh: RunningMesh, egress: str, kind: type[BenchConsumer]) -> float:
     The work is the same whichever that is, but for the settling of a thousand.
     """
     meter = Meter([mesh.pid(router) for router in BETWEEN if router <= egress])
-    with closing(receiving(mesh.port(egress))) as taking, closing(sending(mesh.port("r1"))) as giving:
+    with closing(receiving(mesh, egress)) as taking, closing(sending(mesh, egress)) as giving:
         takers = [consumer_on(taking, 0, kind, HELD), consumer_on(taking, 1, BenchConsumer, FLOWING)]
         givers = [producer_on(giving, 0, HELD), producer_on(giving, 1, FLOWING)]
         givers[0].is_done = True  # when all have come, of which the consumer tells: they need not be settled
@@ -78,12 +77,23 @@ def cost_us(mesh: RunningMesh, egress: str, kind: type[BenchConsumer]) -> float:
     return used_s * 1e6 / FLOWING
 
 
-def receiving(port: int) -> Dialed:
-    return dial(BenchServer("127.0.0.1", port), [LinkPlan(address, True) for address in (STUCK, FLOW)])
+def receiving(mesh: RunningMesh, egress: str) -> Dialed:
+    links = [LinkPlan(address, True) for address in addresses(egress)]
+    return dial(BenchServer("127.0.0.1", mesh.port(egress)), links)
 
 
-def sending(port: int) -> Dialed:
-    return dial(BenchServer("127.0.0.1", port), [LinkPlan(address, False, SEND_UNSETTLED) for address in (STUCK, FLOW)])
+def sending(mesh: RunningMesh, egress: str) -> Dialed:
+    links = [LinkPlan(address, False, SEND_UNSETTLED) for address in addresses(egress)]
+    return dial(BenchServer("127.0.0.1", mesh.port("r1")), links)
+
+
+def addresses(egress: str) -> tuple[str, str]:
+    """The address whose deliveries are held, and the address whose deliveries flow.
+
+    Each egress has its own. Router r1 may hear a little later than this test that the consumers at another egress have
+    left: until then r1 sends deliveries there, which come back RELEASED, and a producer of the bench sends none again.
+    """
+    return f"work.stuck.{egress}", f"work.flow.{egress}"
 
 
 def consumer_on(dialed: Dialed, number: int, kind: type[BenchConsumer], count: int) -> BenchConsumer:
