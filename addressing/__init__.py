@@ -1,1 +1,1 @@
-"""Meaning of addresses: the topology file, address patterns, permissions. Pure: no I/O but reading the topology."""
+"""Meaning of addresses: the topology file, address patterns, permissions. No I/O except reading the topology file."""

@@ -21,8 +21,9 @@ _DYNAMIC = re.compile(r"_topo/0/([^/]+)/(temp|open)(-topic)?\..+", re.DOTALL)
 
 
 def normalize(address: str) -> str:
-    """Return ``address`` without the scheme and host that some clients put before it."""
-    # The first letter nearly always decides: the function runs for each message of an anonymous sender.
+    """Return ``address`` in normal form: without the scheme ``amqp:`` and the host that some clients put before it."""
+    # Test the first letter before the regular expression, since this function runs for each message of a sender whose
+    # link has no address; the letter decides nearly always.
     if address[:1] in "aA":
         found = _URL_FORM.match(address)
         if found:
@@ -31,16 +32,16 @@ def normalize(address: str) -> str:
 
 
 def is_internal(address: str) -> bool:
-    """Say whether a normal ``address`` belongs to the mesh itself and cannot be declared by users."""
+    """Say whether ``address``, in normal form, belongs to the mesh itself, so that no topology file may declare it."""
     return address.startswith((MESH_PREFIX, ROUTER_PREFIX)) or address in ("_amqpmesh", "_topo")
 
 
 def dynamic_address(router_id: str, token: str, *, is_topic: bool = False, is_open: bool = False) -> str:
-    """Name a dynamic address that every router knows how to route: to ``router_id``.
+    """Return a new dynamic address; the name contains ``router_id``, the router to which all routers pass its messages.
 
-    Any client that knows the address may send to it, so ``token`` should be hard to guess. A message for a topic goes
-    to every consumer there, any other message to one consumer. From an open address, any client that knows the address
-    may also receive.
+    Any client that knows the address may send to it, so ``token`` should be hard to guess. With ``is_topic``, a message
+    goes to every consumer at the address, else to one consumer. With ``is_open``, any client that knows the address may
+    also receive from it.
     """
     return f"amqp:/{AREA_PREFIX}{router_id}/{'open' if is_open else 'temp'}{'-topic' if is_topic else ''}.{token}"
 
@@ -55,7 +56,7 @@ def is_dynamic_topic(address: str) -> bool:
 
 
 def is_open(address: str) -> bool:
-    """Say whether ``address`` is dynamic and made by a sender, so that other clients are meant to receive from it."""
+    """Say whether ``address`` is a dynamic address made for a sender, so that other clients may receive from it."""
     found = _DYNAMIC.fullmatch(normalize(address))
     return found is not None and found[2] == "open"
 

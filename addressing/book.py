@@ -27,16 +27,16 @@ from addressing.routing_keys import Key
 if TYPE_CHECKING:
     from addressing.topology.model import Address, Topology
 
-# Anonymous senders look up an address for each message; the cache turns most look-ups into one C call.
+# Links without an address look up the address of each message; the cache turns most look-ups into one C call.
 _CACHED_ADDRESSES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Treatment of one address in the mesh.
+    """Treatment of one address in the mesh, as the topology file declares the address or its pattern.
 
-    Always: ``brokers`` is empty unless the kind is stored, and one if the kind has subscriptions. ``fallback`` is the
-    address of a queue, or "" for none. Only a distributed kind has a ``fallback``, ``retransmit`` or ``spill``.
+    Always: ``brokers`` is empty unless brokers store the address, and one broker for a topic. ``fallback`` is the
+    address of a queue, or "" for none. Only an anycast address has a ``fallback``, ``retransmit`` or ``spill``.
     """
 
     address: str
@@ -54,38 +54,44 @@ class AddressPolicy:
     queue: QueuePolicy = NO_POLICY
     subscription_expiry_s: float = inf
     link_log: Level | None = None
-    """Record level of the address; None: the default level of the mesh."""
+    """How much of the address's deliveries nodes record in link logs; None: the default level of the mesh."""
 
     @property
     def is_sharded(self) -> bool:
-        """Say whether several brokers share the queue, which is then served as a waypoint and not by link routes."""
+        """Say whether several brokers share the queue: routers then pass its messages on through two groups.
+
+        Producers to brokers is phase 0, brokers to consumers phase 1; a queue on one broker uses link routes instead.
+        """
         return len(self.brokers) > 1
 
     @property
     def is_link_routed(self) -> bool:
-        """Say whether each link of a client is tied to a link at the broker."""
+        """Say whether each client's link for the address is tied to a link of its own at the address's only broker."""
         return self.kind.is_stored and len(self.brokers) == 1
 
     @property
     def consumer_phase(self) -> int:
-        """The phase of the group of consumers. Producers are in phase 0, apart from consumers of a sharded queue."""
+        """The phase of the consumers' group: 1 for a queue on several brokers, whose producers' group is phase 0.
+
+        For all other addresses 0, as producers and consumers share one group.
+        """
         return 1 if len(self.brokers) > 1 else 0
 
     def ends_at_brokers(self, phase: int) -> bool:
-        """Say whether the brokers take the deliveries of the group in ``phase``, instead of consumers."""
+        """Say whether the deliveries of the address's group in ``phase`` go to the brokers, and not to consumers."""
         return phase == 0 and self.kind.is_stored
 
     def key(self, phase: int) -> Key:
-        """Return the routing key for takers of the group in ``phase``."""
+        """Return the routing key by which a router advertises takers (outgoing links) of the group in ``phase``."""
         return Key(self.kind.takers_form, self.address, phase)
 
     @property
     def treatment(self) -> str:
-        """The treatment of messages, as link logs name it: the distribution, or else the kind."""
+        """The treatment of messages, as link logs name it: the distribution of an anycast address, else the kind."""
         return self.distribution.value if self.kind.is_distributed else self.kind.value
 
     def at_broker(self, broker: str) -> str:
-        """Return the address to attach to at ``broker``, one of ``brokers``."""
+        """Return the name of this address at ``broker``, one of ``brokers``, for a router's attach there."""
         return self.address_prefixes[self.brokers.index(broker)] + (self.broker_address or self.address)
 
 
@@ -94,7 +100,7 @@ def subscription_expiry_s(entry: Address) -> float:
 
 
 def _names_in(topology: Topology) -> Iterator[str]:
-    """Yield the names of queues that addresses of the file refer to."""
+    """Yield the names of queues to which addresses of the topology file refer, such as dead-letter queues."""
     for entry in topology.addresses.values():
         for name in (entry.broker_address, entry.dead_letter, entry.expiry, entry.fallback):
             if name:
@@ -111,7 +117,7 @@ class AddressBook:
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
     def resolve(self, address: str) -> AddressPolicy | None:
-        """Return the policy for ``address``, in any of its forms; None for an unknown address."""
+        """Return the policy for ``address``, with or without scheme and host; None for an address not declared."""
         name = normalize(address)
         if not name or len(name) > MAX_ADDRESS_CHARS:
             return None
@@ -143,7 +149,7 @@ class AddressBook:
         )
 
     def queue_policy(self, entry: Address) -> QueuePolicy:
-        """Return the policy of a queue, or of each subscription of a topic."""
+        """Return the policy of the queue that ``entry`` declares, or of each subscription of the topic."""
         attempts = entry.max_delivery_attempts or DEFAULT_DELIVERY_ATTEMPTS
         return QueuePolicy(
             dead_letter=self._name_at_broker(entry.dead_letter),
@@ -156,7 +162,10 @@ class AddressBook:
         )
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
-        """Return the policy of the pattern that makes ``address`` a queue; None for a queue named in the file."""
+        """Return the limits of the pattern under which a client's use makes a queue of ``address``.
+
+        None for a queue that the topology file names, and for an address that is not a queue.
+        """
         found = None if address in self._named else self._declared.find(address)
         if found is None or not is_pattern(found[0]) or not found[1].type.has_queues:
             return None
@@ -173,7 +182,7 @@ class AddressBook:
         return (found[1].broker_address or address or "") if found else ""
 
     def name_in_mesh(self, broker: str, name: str) -> str:
-        """Return the mesh's name for the address that ``broker`` calls ``name``."""
+        """Return the address in the mesh that ``broker`` calls ``name``: without prefix, ``broker_address`` undone."""
         site = self._topology.brokers.get(broker)
         local = name.removeprefix(site.address_prefix) if site is not None else name
         for address, entry in self._topology.addresses.items():
@@ -182,23 +191,23 @@ class AddressBook:
         return local
 
     def names_users(self, broker: str) -> bool:
-        """Say whether link names at ``broker`` contain the name of the user."""
+        """Say whether routers put the user's name into names of links and subscriptions at ``broker``."""
         return self._topology.brokers[broker].names_users
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
-        """Return the policies of all addresses with a fallback, which are declared by name and not by pattern."""
+        """Return the policies of all addresses with a fallback queue; such addresses are never patterns."""
         found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)
         return tuple(policy for policy in found if policy is not None)
 
     def subscription_policy(self, broker: str) -> AddressPolicy:
-        """Return the policy for a durable subscription at ``broker`` that a client names without an address."""
+        """Return the policy for an attach to a durable subscription at ``broker`` by its name, without an address."""
         return AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",))
 
     def _resolve_internal(self, address: str) -> AddressPolicy | None:
         if is_dynamic_topic(address):
             return AddressPolicy(address, AddressKind.MULTICAST, is_internal=True)
         if is_dynamic(address):
-            # One consumer, at the router named in the address: closest spares the arithmetic of balancing.
+            # All consumers are at the router named in the address: closest spares the arithmetic of balancing.
             return AddressPolicy(address, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
         if address.startswith(PROBE_PREFIX) and address != PROBE_PREFIX:
             return AddressPolicy(address, AddressKind.ANYCAST, is_internal=True)
@@ -209,7 +218,7 @@ class AddressBook:
     def _resolve_probe_queue(self, address: str) -> AddressPolicy | None:
         name, _, queue = address.removeprefix(BROKER_PREFIX).partition("/")
         broker = self._topology.brokers.get(name)
-        # amqpmesh makes no queues on an existing broker.
+        # An existing broker (not embedded) has no probe queue, since amqpmesh makes no queues there: unknown address.
         if broker is None or not broker.is_embedded or not queue:
             return None
         return AddressPolicy(address, AddressKind.QUEUE, brokers=(name,), address_prefixes=("",), is_internal=True)

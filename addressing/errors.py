@@ -1,4 +1,4 @@
-"""Errors of a topology file, as its author reads each: place, mistake, expectation and fix."""
+"""Errors of a topology file in the form that its author reads: place, mistake, expectation and fix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 Severity = Literal["error", "warning"]
 
 
-# Characters of a line shown around the place at fault: nobody would read more.
+# Characters of the file's line that an error shows before and after the place at fault; the rest becomes CUT.
 SHOWN_BEFORE, SHOWN_AFTER = 80, 120
 CUT = "..."
 
@@ -21,7 +21,7 @@ def visible(text: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class ConfigError(Exception):
-    """One mistake in a configuration file.
+    """One mistake or warning in a topology file, or in a drill's file; its text has an excerpt of the file.
 
     Lines and columns count from 1, as editors do; line 0 means the file as a whole.
     """
@@ -35,7 +35,7 @@ class ConfigError(Exception):
     fix: str = ""
     suggestion: str | None = None
     source_line: str = ""
-    """The line at fault, without secrets."""
+    """The line of the file at fault, with each secret masked."""
     caret_width: int = 1
     caret_col: int = 0
     """Column of the place in ``source_line``, if masked secrets before the place have moved it; 0: same as ``col``."""
@@ -75,7 +75,7 @@ class ConfigError(Exception):
         before, after = visible(self.source_line[:column]), visible(self.source_line[column:])
         before = before if len(before) <= SHOWN_BEFORE else CUT + before[len(CUT) - SHOWN_BEFORE :]
         after = after if len(after) <= SHOWN_AFTER else after[: SHOWN_AFTER - len(CUT)] + CUT
-        # Tabs stay tabs, so that the caret stands under the same column as the terminal shows above it.
+        # Tabs before the caret stay tabs, so that the terminal puts the caret under the character at fault.
         padding = "".join("\t" if c == "\t" else " " for c in before)
         caret = "^" * max(1, min(self.caret_width, len(after)))
         return [
@@ -85,7 +85,7 @@ class ConfigError(Exception):
 
 
 class BadValue(ValueError):
-    """A value of the wrong form; ``code`` is the code of the topology error for the value."""
+    """A value of the topology file has the wrong form; ``code`` (AMxxx) is the code of the error to report."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ class BadValue(ValueError):
 
 
 class TopologyErrors(Exception):
-    """All mistakes of one topology file, in the order of the file."""
+    """Raised for a topology file with mistakes; holds all its mistakes and warnings, in the order of the file."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         self.errors = tuple(errors)

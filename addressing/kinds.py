@@ -1,7 +1,7 @@
-"""Kinds of addresses. A kind answers itself how routers, brokers and the topology file treat its addresses.
+"""Kinds of addresses (anycast, queue, ...), each with properties that say how routers and brokers treat its addresses.
 
-A new kind is one more member of `AddressKind` with its traits. Code outside asks a property named for its question,
-and compares kinds nowhere.
+A new kind is one more member of `AddressKind` with its traits. Code elsewhere asks a property of the kind, and never
+compares a kind with a member.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from addressing.routing_keys import KeyForm
 
 
 class Trait(Flag):
-    """Facts about a kind of address from which all other answers follow."""
+    """Facts about a kind of address, from which all properties of `AddressTraits` follow."""
 
     PASSED = 0
-    """Routers pass each message to one of the takers that are there."""
+    """Routers pass each message to one of the consumers that are attached; no broker stores the message."""
     COPIED = auto()
     """Each consumer gets each message."""
     STORED = auto()
@@ -27,7 +27,7 @@ class Trait(Flag):
 
 
 class AddressTraits(StrEnum):
-    """Answers of a kind of address. The kinds are members of a subclass; their values are the words of the file."""
+    """Base class of `AddressKind`: properties that say how addresses of a kind are treated."""
 
     is_copied: bool
     """Each consumer gets each message, from a router or from a subscription of its own."""
@@ -57,7 +57,7 @@ class AddressTraits(StrEnum):
 
     @property
     def takers_form(self) -> KeyForm:
-        """The form of the routing key with which a router advertises takers."""
+        """The form of the routing key with which a router advertises takers (consumers) of an address."""
         return KeyForm.COPY_TAKERS if self.is_copied_by_routers else KeyForm.TAKERS
 
     # Messages at brokers
@@ -68,19 +68,22 @@ class AddressTraits(StrEnum):
 
     @property
     def has_subscriptions(self) -> bool:
-        """Say whether a broker keeps the messages of an address for each subscription."""
+        """Say whether a broker keeps each message of an address once for each subscription, as for a topic."""
         return self.is_stored and self.is_copied
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """The capabilities of a terminus at a broker that does not know the topology; none for a kind at no broker."""
+        """The capabilities, "queue" or "topic", for a router's attach at a broker that does not know the topology.
+
+        Empty for a kind that no broker stores.
+        """
         if not self.is_stored:
             return ()
         return (TOPIC_CAPABILITY,) if self.is_copied else (QUEUE_CAPABILITY,)
 
     @property
     def when_full(self) -> WhenFull:
-        """The action of a full queue or subscription for which the topology names no action."""
+        """The action of a full queue or subscription for which the topology names none: drop-oldest or block."""
         return WhenFull.DROP_OLDEST if self.has_subscriptions else WhenFull.BLOCK
 
 

@@ -9,7 +9,7 @@ from addressing.errors import BadValue
 NODE_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 USER_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,254}$"
 
-# User name of a connection that did not authenticate.
+# User name for the permissions and limits of a connection that did not authenticate.
 ANONYMOUS = "anonymous"
 
 _NODE_NAME = re.compile(NODE_NAME_PATTERN[1:-1])

@@ -62,7 +62,7 @@ def check_permission_pattern(pattern: str) -> str:
 
 
 def for_user(pattern: str, user: str) -> str:
-    """Put the name of ``user`` in place of ``${user}``. User names have no wildcards, so the pattern gains none."""
+    """Return ``pattern`` with the name of ``user`` for ``${user}``; user names have no wildcards, so it gains none."""
     return pattern.replace(_USER, user)
 
 
@@ -80,13 +80,13 @@ def _check_wildcards(pattern: str) -> None:
 
 
 def _split(address: str) -> list[str]:
-    """Return the tokens of ``address``, each with the delimiter before it: ``a.b/c`` gives ``a``, ``.b``, ``/c``."""
+    """Return the tokens of ``address``, each with its delimiter in front: ``a.b/c`` gives ``a``, ``.b``, ``/c``."""
     parts = _DELIMITER.split(address)
     return [parts[0], *(delimiter + token for delimiter, token in zip(parts[1::2], parts[2::2], strict=True))]
 
 
 class PatternMap(Generic[T]):
-    """Values by address pattern; ``find`` returns the value of the best match.
+    """A mapping from address patterns to values; ``find`` returns the value of the pattern that matches best.
 
     Without wildcards a look-up is one dict access. With wildcards a look-up walks a tree of tokens, each tree node at
     most once, so no address, however made, costs more than (tokens of the address) x (tokens of all patterns).
@@ -104,7 +104,7 @@ class PatternMap(Generic[T]):
                 self._exact[pattern] = value
 
     def find(self, address: str) -> T | None:
-        """Return the value whose pattern matches the normal ``address`` best; None without a match."""
+        """Return the value whose pattern matches ``address``, in normal form, best; None without a match."""
         exact = self._exact.get(address)
         if exact is not None or not self._has_patterns or len(address) > MAX_ADDRESS_CHARS:
             return exact
@@ -112,7 +112,7 @@ class PatternMap(Generic[T]):
 
 
 class PatternSet:
-    """Patterns to test addresses against: ``address in patterns``."""
+    """A set of address patterns: ``address in patterns`` says whether any of the patterns matches the address."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._map = PatternMap(dict.fromkeys(patterns, True))
@@ -124,7 +124,7 @@ class PatternSet:
 class _Branch(Generic[T]):
     """A node of the pattern tree: all pattern tokens that may follow the tokens on the way to this node.
 
-    ``starts`` below are the positions in the address after those tokens: several positions, after a ``#``.
+    Arguments ``starts`` are the positions in the address where the tokens on the way end; a ``#`` leaves several.
     """
 
     __slots__ = ("_hashes", "_literals", "_stars", "_value")
@@ -143,7 +143,7 @@ class _Branch(Generic[T]):
         kind.setdefault(tokens[0], _Branch()).plant(tokens[1:], value)
 
     def search(self, tokens: Sequence[str], starts: Sequence[int]) -> T | None:
-        """Return the best value below this branch, by the module's order of precedence."""
+        """Return the value of the best match below this branch, by the order in the module's docstring; else None."""
         open_starts = [start for start in starts if start < len(tokens)]
         for step, ends in self._single_steps(tokens, open_starts):
             found = step.search(tokens, ends)
@@ -174,7 +174,8 @@ class _Branch(Generic[T]):
     ) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
         ends: dict[str, list[int]] = {}
         for start in open_starts:
-            # The first token has no delimiter: after a leading '#' that matched nothing, any in the pattern will do.
+            # The address's first token has no delimiter. After a leading '#' that matched no token, the pattern's next
+            # token has one: either delimiter matches.
             labels = (tokens[0], "." + tokens[0], "/" + tokens[0]) if start == 0 else (tokens[start],)
             for label in labels:
                 if label in self._literals:
@@ -184,5 +185,5 @@ class _Branch(Generic[T]):
 
 
 def _fits(tokens: Sequence[str], start: int, wildcard: str) -> bool:
-    """Say whether the token at ``start`` has the delimiter of ``wildcard``."""
+    """Say whether the token at ``start`` has the same delimiter as ``wildcard``, or is the address's first token."""
     return start == 0 or tokens[start][0] == wildcard[0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Permissions:
-    """The permissions of one topology. ``user`` None stands for a connection that did not authenticate."""
+    """Decides what each user of a topology may do. ``user`` None stands for a connection that did not authenticate."""
 
     def __init__(self, topology: Topology) -> None:
         self._is_open = not topology.users
@@ -28,7 +28,10 @@ class Permissions:
         self._most = {name: user.max_connections or 0 for name, user in topology.users.items()}
 
     def may_send(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
-        """Say whether ``user`` may send to ``address``. A dynamic address, as good as a secret, is open to all."""
+        """Say whether ``user`` may send to ``address``; ``is_mesh`` for a node or operator, which may always.
+
+        Every user may send to a dynamic address, since its name is as good as a secret.
+        """
         if is_mesh or is_dynamic(address):
             return True
         return self._allows(self._send, user, normalize(address))
@@ -36,18 +39,18 @@ class Permissions:
     def may_receive(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
         """Say whether ``user`` may attach a receiver to ``address``.
 
-        To a dynamic address made by a receiver, only the address's router attaches a receiver, for the client that
-        asked for the address; a second client with the name could read the replies of others. From a dynamic address
-        made by a sender, other clients are meant to receive: knowing the name, as good as a secret, is enough.
+        Never to a dynamic address made for a receiver: the router attaches that client's own link without asking here,
+        and a second client with the name could read the replies. From a dynamic address made for a sender, other
+        clients are meant to receive, so knowing its name, as good as a secret, is enough.
         """
         return is_mesh or is_open(address) or self._allows(self._receive, user, normalize(address))
 
     def may_receive_any(self, user: str | None, *, is_mesh: bool = False) -> bool:
-        """Say whether ``user`` may attach a receiver to any address at all."""
+        """Say whether ``user`` may attach a receiver to at least one address."""
         return is_mesh or self._is_open or bool(self._receive.get(ANONYMOUS if user is None else user))
 
     def max_connections(self, user: str | None) -> int:
-        """Return the most connections of ``user`` to one router; 0 for any number."""
+        """Return how many connections ``user`` may have to one router at a time; 0 for any number."""
         return self._most.get(ANONYMOUS if user is None else user, 0)
 
     def _allows(self, patterns: dict[str, PatternSet], user: str | None, address: str) -> bool:

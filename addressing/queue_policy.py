@@ -14,7 +14,7 @@ DEFAULT_QUEUE_EXPIRY_S = 86_400.0
 
 
 class WhenFull(StrEnum):
-    """Treatment of a message beyond a queue's limits."""
+    """Treatment of a message beyond the limits of a queue or subscription, `max_messages` and `max_bytes`."""
 
     BLOCK = "block"
     REJECT = "reject"
@@ -24,7 +24,9 @@ class WhenFull(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
-    """Policy of a queue, or of each subscription of a topic. Addresses are names at the broker; "" and 0: none.
+    """Policy of a queue at a broker, or of each subscription of a topic: dead letters, expiry, limits.
+
+    ``dead_letter`` and ``expiry`` are names of queues at the same broker. "" stands for no queue, 0 for no limit.
 
     Always: without a ``dead_letter``, ``max_delivery_attempts`` is 0 and ``when_full`` is not DEAD_LETTER.
     """
@@ -36,7 +38,7 @@ class QueuePolicy:
     max_bytes: int = 0
     when_full: WhenFull = WhenFull.BLOCK
     link_log: Level | None = None
-    """Record level of the queue; None: the default level of the mesh."""
+    """How much of the queue's messages its broker records in link logs; None: the default level of the mesh."""
 
     @property
     def is_limited(self) -> bool:
@@ -47,8 +49,8 @@ class QueuePolicy:
 class PatternPolicy:
     """Limits on the queues that clients make under ``pattern`` at one broker by using them: number and lifetime.
 
-    ``max_queues_per_user`` counts the queues that a user was the first to use. A queue that is empty and without links
-    for ``expiry_s`` is deleted.
+    ``max_queues_per_user`` counts the queues that one user made, as the first to use each. The broker deletes a queue
+    that is empty and without links for ``expiry_s``.
     """
 
     pattern: str

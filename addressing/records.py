@@ -1,4 +1,4 @@
-"""Words of the link log for topology and wire, too: record levels, personal columns, and the cause of an end."""
+"""Words of the link log that `addressing.topology` and `wire` need, too: record levels, personal columns, causes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import StrEnum
 from typing import Final
 
 BY_PEER: Final = "by the peer: "
-"""Prefix of a cause that is the peer's own condition, which the peer may call anything."""
+"""Prefix of the cause of an end in a record, if the cause is a condition that the peer chose freely."""
 
 KNOWN_CONDITION: Final = re.compile(r"amqp(mesh)?:[a-z:-]+")
-"""Pattern of conditions of AMQP and of amqpmesh."""
+"""Pattern of the error conditions of AMQP and amqpmesh, which records give without the prefix BY_PEER."""
 PERSONAL_COLUMNS: Final = ("user", "remote_address", "container", "address", "name")
-"""Columns with personal data. Link names have containers and addresses in them."""
+"""Columns of link logs with personal data; link names count, as they have container-ids and addresses in them."""
 
 
 class Level(StrEnum):
-    """Level of recording."""
+    """Record level of an address or mesh: how much of its deliveries nodes record in link logs."""
 
     OFF = "off"
     SUMMARY = "summary"

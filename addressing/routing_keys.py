@@ -4,8 +4,8 @@
     M<phase>      takers of an anycast or of a sharded queue
     X<phase>      takers of a multicast
     P0            producers of a multicast
-    F0            the fallback of an address may hold messages
-    F1            the fallback of an address is nearly empty: producers should hold on
+    F0            the fallback queue of an address may hold messages
+    F1            the router's part of a fallback queue is nearly empty: the address's producers should wait
     B:            a broker connected to the router
     E:            an edge router whose active uplink is the router
 
@@ -24,7 +24,10 @@ _CACHED_NAMES = 1024
 
 
 class KeyForm(Enum):
-    """Subject of a routing key. The value is the head of the key, or the first letter if a phase follows."""
+    """Kind of subject that a routing key names.
+
+    The value is the head of the key, or its first letter before a phase.
+    """
 
     TAKERS = "M"
     COPY_TAKERS = "X"
@@ -40,17 +43,17 @@ class KeyForm(Enum):
 
 
 class Key(NamedTuple):
-    """A routing key. Two keys have the same text only if they are equal."""
+    """A routing key, taken apart. Two keys have the same text only if the keys are equal."""
 
     form: KeyForm
     name: str
     """Address, broker or edge router."""
     phase: int = 0
-    """Phase of the group at the address; 0 for a form without phases."""
+    """Phase of the address's group (1: the consumers of a queue on several brokers); 0 for a form without phases."""
 
     @classmethod
     def parse(cls, text: str) -> Key | None:
-        """Return the key that a peer sent; None for a malformed key or a form of a later version."""
+        """Take a key apart that another router sent; return None for a malformed key, or a form of a later version."""
         found = _FORMS_BY_HEAD.get(text[:2])
         return cls(found[0], text[2:], found[1]) if found is not None and len(text) > 2 else None
 
@@ -60,7 +63,7 @@ class Key(NamedTuple):
         form, name, phase = self
         if not form.has_phase:
             return form.head + name
-        # A phase beyond one digit is never advertised. Brackets keep its key apart from the keys of other addresses.
+        # A phase of several digits is never advertised; brackets keep its text unequal to the texts of all other keys.
         return f"{form.head}{phase}{name}" if 0 <= phase <= _MAX_PHASE else f"{form.head}({phase}){name}"
 
 
@@ -75,16 +78,16 @@ _BROKER = KeyForm.BROKER.head
 
 
 def producer_key(address: str) -> str:
-    """Return the key that a router with producers of a multicast advertises."""
+    """Return the key by which a router advertises that it has producers of the multicast ``address``."""
     return Key(KeyForm.PRODUCERS, address).text
 
 
 def fallback_keys(address: str) -> tuple[str, str]:
-    """Return the keys for (the fallback may hold messages, the fallback is nearly empty)."""
+    """Return two keys of ``address``: its fallback queue may hold messages, its fallback queue is nearly empty."""
     return Key(KeyForm.FALLBACK_HOLDS, address).text, Key(KeyForm.FALLBACK_LOW, address).text
 
 
-# Cached, because a router asks for the key of a broker with each link that leads there.
+# Cached, because a router asks for the key of a broker with each link to the broker.
 @lru_cache(_CACHED_NAMES)
 def broker_key(broker: str) -> str:
     return Key(KeyForm.BROKER, broker).text
@@ -96,5 +99,5 @@ def edge_key(edge: str) -> str:
 
 
 def names_broker(text: str) -> bool:
-    """Say whether a key stands for a broker."""
+    """Say whether the text of a routing key advertises a broker."""
     return text.startswith(_BROKER)

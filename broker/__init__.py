@@ -1,1 +1,1 @@
-"""A broker node: durable queues and topics, accepted only once they are on disk."""
+"""A broker node: stores the messages of queues and topics, and accepts a message only once it is on disk."""

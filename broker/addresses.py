@@ -1,4 +1,4 @@
-"""The addresses that a broker serves: queue, topic or temporary queue, and the policies of each."""
+"""The addresses that a broker serves: the kind of each (queue, topic, temporary or probe queue), and its policies."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ class BrokerAddressKind(Enum):
     TOPIC = "topic"
     TEMPORARY = "temporary queue"
     PROBE = "probe queue"
-    """A temporary queue whose messages wait for the disk, to show that the disk works."""
+    """A queue in memory whose messages are accepted only once on disk, to show that the disk works."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """An address in normal form, and its kind.
+    """An address that a broker serves, in normal form, and its kind.
 
-    A filter with wildcards is an address too: the topology entry that covers the filter applies, though the addresses
-    matched by the filter may have other entries.
+    The filter of a subscription is an address too: for a filter with wildcards the topology entry that covers the
+    filter applies, though the addresses matched by the filter may have other entries.
     """
 
     address: str
     holding: BrokerAddressKind
     subscription_expiry_s: float = inf
-    """Expiry of durable subscriptions without a consumer."""
+    """Seconds without a consumer after which a durable subscription is deleted; inf for never."""
 
 
 class BrokerAddresses:
-    """The topology as an embedded broker sees it."""
+    """The addresses of the topology that one embedded broker serves, with their policies."""
 
     def __init__(self, topology: Topology, broker: str, book: AddressBook) -> None:
         self._broker = broker
         self._book = book
         self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
         self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
-        # Routers ask by the name at the broker, which the topology need not declare as an address.
+        # Addresses with a name of their own at the broker: routers attach with this name, which the topology need not
+        # declare as an address.
         renamed = [
             entry
             for entry in topology.addresses.values()
@@ -58,7 +59,7 @@ class BrokerAddresses:
         self._renamed_policies = {entry.broker_address: book.queue_policy(entry) for entry in renamed}
 
     def resolve(self, address: str) -> BrokerAddress | None:
-        """None for an address that this broker does not keep."""
+        """The address in normal form, with its kind; None for an address that this broker does not serve."""
         name = normalize(address)
         renamed = self._renamed.get(name)
         if renamed is not None:
@@ -75,12 +76,12 @@ class BrokerAddresses:
         return BrokerAddress(name, _holding_of(policy.kind), policy.subscription_expiry_s)
 
     def subscription_expiry_s(self, filter_: str) -> float:
-        """Expiry of durable subscriptions with this filter; inf if the topology no longer has the address."""
+        """Seconds until durable subscriptions with this filter expire; inf if the topology has the address no more."""
         place = self.resolve(filter_)
         return inf if place is None else place.subscription_expiry_s
 
     def queue_policy(self, address: str) -> QueuePolicy:
-        """The policy of the queue at ``address``, or of the subscriptions with this filter."""
+        """The policy of the queue at ``address``, or of the subscriptions whose filter is ``address``."""
         renamed = self._renamed_policies.get(address)
         if renamed is not None:
             return renamed
@@ -88,11 +89,11 @@ class BrokerAddresses:
         return NO_POLICY if policy is None or self._broker not in policy.brokers else policy.queue
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
-        """The policy of the pattern that makes ``address`` a queue here; None for an address named in the topology."""
+        """The policy of the pattern that makes ``address`` a queue; None if the topology names the address itself."""
         return None if address in self._renamed else self._book.pattern_policy(address)
 
     def temporary(self, token: str, *, is_topic: bool = False) -> BrokerAddress:
-        """The address of a new dynamic terminus. [3.5.3]"""
+        """The address of a new temporary queue or topic, for a dynamic terminus; ``token`` makes it unique. [3.5.3]"""
         if is_topic:
             return BrokerAddress(f"{self._temporary_topic_prefix}{token}", BrokerAddressKind.TOPIC)
         return BrokerAddress(f"{self._temporary_prefix}{token}", BrokerAddressKind.TEMPORARY)

@@ -1,7 +1,7 @@
 """The broker's disk in asyncio: one thread commits and another reads, so that no read waits for a sync.
 
-These threads are in system calls nearly all the time and run little Python. A producer that waits for each accept pays
-for each hop between threads: so no task stands between a thread and the node.
+These threads are in system calls nearly all the time and run little Python. A producer that waits for each accept waits
+for each hop between threads, too: so a thread's result goes to the node directly, without an asyncio task between.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 LOOK_WHILE_WRITING_S = 0.05
-"""Between two looks a disk that writes 500 MB/s loses 25 MB of free space."""
+"""The free space is measured this often during commits: a disk that writes 500 MB/s loses 25 MB of it meanwhile."""
 LOOK_WHILE_IDLE_S = 1.0
-"""Other processes fill disks, too."""
+"""The free space is measured this often without commits, since other processes fill the disk, too."""
 WRITER_SLICE_US = 1000
-"""All clients wait for commits: on busy cores this thread must not queue up behind others (docs/performance.md)."""
+"""The commit thread's time slice: short, to get a busy core soon, as all clients wait for commits
+(docs/performance.md)."""
 
 
 class Disk:
-    """Carries batches and fetches between ``node`` and ``store``; ``wake`` is called after each result.
+    """Carries the node's batches and fetches to the store and the results back; ``wake`` is called after each result.
 
-    Looks now and then how much room there is, in the commit thread: if the disk is in trouble only this thread waits.
+    Measures the free space now and then, in the commit thread: if the disk is in trouble only this thread waits.
 
     Always: there is at most one commit and one read under way
     """
@@ -54,8 +55,8 @@ class Disk:
         self._next_look = self._loop.call_later(LOOK_WHILE_IDLE_S, self._look)
 
     def serve(self) -> None:
-        """Start commits and reads the node may want. Call after each input."""
-        # Not at once: a flush after the input makes room, and room makes the node want more.
+        """Start the commits and reads that the node wants, soon. Call after each input of the node."""
+        # Not at once: the driver writes to sockets after the input, which makes room, and the node may then want more.
         if not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._serve_now)
@@ -65,15 +66,15 @@ class Disk:
         try:
             self._commit()
             self._read()
-        except Exception as bug:  # noqa: BLE001 (a node that cannot take its commit cannot go on)
+        except Exception as bug:  # noqa: BLE001 (a node that fails here cannot go on: the broker ends)
             self._fail(bug)
 
     async def wait_failed(self) -> None:
-        """Raise the error that ended a thread's work: StoreError if the disk refused, so no promise can be kept."""
+        """Wait for a failure, and raise it: StoreError if the store failed, so that no promise can be kept any more."""
         await asyncio.shield(self._failed)
 
     async def finish(self) -> None:
-        """Commit everything left, including the closing marks. Raises StoreError."""
+        """Close the node, commit all of its writes that are left, and end the threads. Raises StoreError."""
         self._is_finishing = True
         self._next_look.cancel()
         self._node.close()
@@ -87,7 +88,7 @@ class Disk:
             self._failed.result()
 
     def abandon(self) -> None:
-        """Give up after a failure of the store: nothing more is written or read."""
+        """End the threads after a failure of the store: nothing more is written or read."""
         self._is_finishing = self._is_committing = True
         self._next_look.cancel()
         self._end_threads()
@@ -95,7 +96,7 @@ class Disk:
     def _commit(self) -> None:
         while not self._is_committing and (batch := self._node.take_batch()) is not None:
             if batch.is_empty:
-                # A batch of promises alone waits for nothing.
+                # A batch without writes needs no commit: its promises are kept at once.
                 self._node.on_committed(self._clock())
                 self._wake()
             else:
@@ -103,14 +104,14 @@ class Disk:
                 self._hand_over(self._writer, self._commit_and_look, batch, self._on_committed)
 
     def _commit_and_look(self, batch: WriteBatch) -> Space | None:
-        """Runs in the commit thread."""
+        """Commit the batch, in the commit thread; return the free space if it is to be measured again, else None."""
         self._store.commit(batch)
         return self._store.look() if self._clock() >= self._looked_at + LOOK_WHILE_WRITING_S else None
 
     def _on_committed(self, space: Space | None) -> None:
         self._is_committing = False
         if space is not None:
-            # Before the commit's promises, which give producers credit.
+            # Tell the node before it keeps the commit's promises, which give producers credit.
             self._on_space(space)
         self._node.on_committed(self._clock())
         self._wake()

@@ -1,4 +1,4 @@
-"""Log events of a broker."""
+"""Events that a broker writes to its log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class StoreOpened(LogEvent):
-    """The broker read its store; the counts are the queues and messages found there."""
+    """The broker read its store at the start; the counts are the queues and messages found there."""
 
     directory: str
     queue_count: int
@@ -44,7 +44,7 @@ class SubscriptionExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class QueueExpired(LogEvent):
-    """A queue made under a pattern was empty and without links for so long that the broker deleted the queue."""
+    """A queue that a client's first use made, under a pattern, was deleted: it was empty and without links too long."""
 
     address: str
     owner: str | None
@@ -55,8 +55,8 @@ class QueueExpired(LogEvent):
 class SubscriptionEnded(LogEvent):
     """A client ended a durable subscription, with its messages: by unsubscribing, or with a new filter for its name.
 
-    ``new_filter`` is the filter of the new subscription. ``user`` is null for a node or an operator, ``owner`` if the
-    subscription had no owner.
+    ``new_filter`` is the filter of the new subscription, null after unsubscribing. ``user`` is null for a node or an
+    operator; ``owner`` is null if the subscription had no owner.
     """
 
     address: str
@@ -79,7 +79,7 @@ class SubscriptionOwned(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriberBehind(LogEvent):
-    """A subscription in memory took too much memory and lost its oldest messages; producers did not wait."""
+    """A non-durable subscription took too much memory and lost its oldest messages; producers did not wait."""
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -90,7 +90,7 @@ class SubscriberBehind(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLow(LogEvent):
-    """Messages in memory alone have reached their limit: producers wait, consumers go on."""
+    """Messages that are only in the broker's memory have reached their limit: all producers wait, consumers go on."""
 
     level: ClassVar[Level] = "warning"
     held_bytes: int
@@ -98,14 +98,14 @@ class MemoryLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryFine(LogEvent):
-    """Memory for messages is free again: producers go on."""
+    """Messages that are only in the broker's memory are below their limit again: producers go on."""
 
     held_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDamaged(LogEvent):
-    """Part of the store cannot be read; everything else works. `amqpmesh store check` says more."""
+    """Part of the broker's store cannot be read; everything else works. `amqpmesh store check` says more."""
 
     level: ClassVar[Level] = "error"
     directory: str
@@ -124,7 +124,7 @@ class MessageUnreadable(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkRefused(LogEvent):
-    """The broker refused a link: no such address, no permission, a limit, or an unsupported request."""
+    """The broker refused the attach of a link: no such address, no permission, a limit, or an unsupported request."""
 
     level: ClassVar[Level] = "warning"
     peer: str
@@ -137,7 +137,10 @@ class LinkRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTooSmall(LogEvent):
-    """The broker ended a link: all waiting messages exceeded its max-message-size; ``size_bytes`` has the first."""
+    """The broker ended a consumer's link, since all waiting messages exceeded the link's max-message-size.
+
+    ``size_bytes`` is the size of the first of these messages.
+    """
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -151,7 +154,7 @@ class ConsumerTooSmall(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkStolen(LogEvent):
-    """A link was attached again over another session; the older link was detached. [2.6.1]"""
+    """A link was attached again over another session; the broker detached the older link. [2.6.1]"""
 
     container_id: str
     link: str
@@ -160,7 +163,7 @@ class LinkStolen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskLow(LogEvent):
-    """The disk is nearly full, with our queues or other files: producers wait until there is room; consumers go on."""
+    """The disk is nearly full, with queues or other files: producers of stored messages wait, consumers go on."""
 
     level: ClassVar[Level] = "warning"
     directory: str
@@ -172,7 +175,7 @@ class DiskLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskFine(LogEvent):
-    """The disk has room again: producers go on."""
+    """The disk has room again, after `DiskLow`: all producers go on."""
 
     directory: str
     free_bytes: int

@@ -1,7 +1,7 @@
 """A broker as a whole: owns all state, does no I/O.
 
-The driver feeds the node (``wire.node.Node``), and so does the owner of the disk: ``take_batch`` and ``on_committed``,
-``take_fetches`` and ``on_fetched``, and ``on_space`` now and then.
+The driver gives the node the inputs of connections (``wire.node.Node``). `broker.disk.Disk` takes the work for the disk
+and returns the results: ``take_batch`` and ``on_committed``, ``take_fetches`` and ``on_fetched``, and ``on_space``.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class BrokerNodeSnapshot:
 
 
 class BrokerNode:
-    """All state of a broker.
+    """All state of a broker: links, queues, messages, and writes under way to the disk.
 
     ``wall_offset_s``: wall clock less monotonic clock, read once at the start: deadlines on disk are wall time, and
-    setting the clock must neither expire messages nor hold them. ``secret`` makes the addresses of dynamic termini hard
-    to guess.
+    setting the clock later must neither expire messages nor keep expired ones. ``secret`` makes the addresses of
+    dynamic termini hard to guess.
     """
 
     def __init__(
@@ -132,9 +132,9 @@ class BrokerNode:
     # The disk
 
     def take_batch(self) -> WriteBatch | None:
-        """The batch to commit now; then call ``on_committed``.
+        """The batch of writes to commit now; call ``on_committed`` once it is on disk.
 
-        None while another batch is under way, or nothing is due.
+        None while another batch is being committed, or nothing is due.
         """
         return self._commits.take(self._stock.now)
 
@@ -144,7 +144,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def take_fetches(self) -> list[Fetch]:
-        """Bodies to be read; then call ``on_fetched``."""
+        """The reads of bodies to make now; call ``on_fetched`` with all the bodies then."""
         return self._shelf.take_fetches()
 
     def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | UnreadableBody], now: float) -> None:
@@ -158,7 +158,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_space(self, space: Space, now: float) -> None:
-        """Tell the node how much room the disk has."""
+        """Take the free space of the disk: producers of stored messages wait from when it is low until it is not."""
         self._look_at_clock(now)
         if not self._watermark.on_space(space):
             return
@@ -200,7 +200,7 @@ class BrokerNode:
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
                 case LinkDetached(link, closed, error):
-                    # The end of a session takes links along, but leaves their termini.
+                    # The end of a session detaches its links, but does not close them: subscriptions stay.
                     self._attachments.detach(link, now, closed=closed and link.has_peer_left, error=error)
                 case Closed():
                     self._end_links(endpoint, now)
@@ -230,7 +230,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_second(self, now: float) -> None:
-        """Record the changes of the last second in the link log."""
+        """Write the records of the last second's changes for the link log."""
         self._look_at_clock(now)
         self._link_log.on_second(now, self._stock.oldest_us)
 
@@ -245,7 +245,7 @@ class BrokerNode:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    # wire.events.Sink: events of operators' links, and of links without an owner (any more)
+    # wire.events.Sink: events of operators' links, and of links that have no owner, or no longer
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if isinstance(link.owner, ControlLink):
@@ -260,7 +260,7 @@ class BrokerNode:
     # Closing
 
     def close(self) -> None:
-        """Call after the last connection: the next batch from ``take_batch`` is then the last."""
+        """Finish the writes; call after the last connection ended. The next batch from ``take_batch`` is the last."""
         self._stock.close()
         self._commits.close()
 
@@ -283,7 +283,7 @@ class BrokerNode:
             self._attachments.end(link, now)
 
     def _settle_down(self, now: float) -> None:
-        """Write as much as possible, and let waiting producers go on."""
+        """End each input: write to consumers as much as possible, let waiting producers go on, and log what changed."""
         self._stock.pump(now)
         while self._gate.let_in():
             self._stock.pump(now)

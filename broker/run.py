@@ -26,8 +26,8 @@ from wire.tls import mesh_listener_context
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
 
-# How long a thread may keep the interpreter when another thread wants to run. At the default, 5 ms, the writer thread
-# waits 5 ms after each statement beside a busy event loop: group commit then collapses.
+# How long a thread may keep the Python interpreter when another thread wants to run. At the default, 5 ms, the store's
+# writer thread waits 5 ms after each SQL statement beside a busy event loop, and commits become slow.
 SWITCH_INTERVAL_S = 0.0002
 
 
@@ -40,7 +40,7 @@ async def run_broker(
     *,
     log: Emit = emit,
 ) -> None:
-    """Serve until ``stop`` is set. Raises BindError, TlsSetupError, or StoreError when the disk refuses."""
+    """Run the broker until ``stop`` is set. Raises BindError, TlsSetupError, or StoreError if the disk fails."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     store = SqliteStore(files.data)
     try:
@@ -63,7 +63,7 @@ def _open_node(
     offset_s = wall_s - time.monotonic()
     if clocks.wall_s != wall_s:
         log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
-    # The node reads all of the inventory.
+    # The node reads the whole inventory in its constructor.
     node = BrokerNode(
         name,
         topology,
@@ -76,7 +76,7 @@ def _open_node(
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
-    # A finding may stand twice in the list, when the disk was full.
+    # Log each finding once: it may stand twice in the list, if the disk was full.
     for finding in dict.fromkeys(inventory.damages):
         log(StoreDamaged(str(files.data), finding))
     node.on_space(store.look(), now)
@@ -94,7 +94,7 @@ async def _serve(
     try:
         await _wait_first(stop.wait(), disk.wait_failed())
     except StoreError:
-        # Messages not accepted by now never will be: the error tells producers to keep them.
+        # A message not accepted by now never will be: connections close with an error, so that producers keep it.
         await driver.close(error=AmqpError("amqp:internal-error", f"broker {node.name} cannot use its disk any more"))
         disk.abandon()
         raise
@@ -103,7 +103,7 @@ async def _serve(
 
 
 async def _wait_first(*waits: Awaitable[object]) -> None:
-    """Wait until the first is done; raise its error."""
+    """Wait until the first of ``waits`` is done, and cancel the others; raise the first's error, if any."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -115,7 +115,7 @@ async def _wait_first(*waits: Awaitable[object]) -> None:
 
 
 def _node_listener(topology: Topology, name: str, files: NodeFiles) -> ListenerSpec:
-    """The port for routers and operators."""
+    """The listener of the broker's only port, for routers and operators."""
     broker = topology.brokers[name]
     tls = None if files.certificate is None else mesh_listener_context(files.certificate)
     return ListenerSpec("nodes", broker.host, broker.port, tls, mesh=topology.mesh)

@@ -1,4 +1,4 @@
-"""The scheduler's time slice of a thread.
+"""Sets the time slice that the scheduler gives to a thread.
 
 A thread that asks for a shorter slice gets a core sooner: from 6.12 on Linux serves a thread with a short slice first.
 Older kernels accept the setting without effect. `sched_setattr(2)`; neither Python nor the C library has a function for
@@ -27,7 +27,10 @@ cdef struct Attributes:  # struct sched_attr, as of its first version
 
 
 def ask_for_slice(slice_us: int) -> bool:
-    """Set the slice of the calling thread; policy and niceness stay. False if the kernel, or a sandbox, refuses."""
+    """Set the time slice of the calling thread, in microseconds; scheduling policy and niceness stay.
+
+    Return False, with no change, if the kernel or a sandbox refuses.
+    """
     cdef Attributes asked
     memset(&asked, 0, sizeof(asked))
     if syscall(SYS_sched_getattr, <long>0, &asked, <long>sizeof(asked), <long>0) != 0:
@@ -38,7 +41,7 @@ def ask_for_slice(slice_us: int) -> bool:
 
 
 def slice_us() -> int:
-    """The slice of the calling thread; 0 if the kernel chooses, or unknown."""
+    """The time slice of the calling thread, in microseconds; 0 if the kernel chooses the slice, or it is unknown."""
     cdef Attributes has
     memset(&has, 0, sizeof(has))
     if syscall(SYS_sched_getattr, <long>0, &has, <long>sizeof(has), <long>0) != 0:

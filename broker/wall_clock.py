@@ -1,9 +1,9 @@
-"""The broker's time at its start, even if the clock was set while the broker did not run.
+"""The wall time that a broker uses from its start on, even if the clock was set while the broker did not run.
 
 Deadlines on disk are wall time. A broker reads the wall clock once, at its start, and from then on a clock that cannot
 be set. The time used is noted beside the store, so that the next start of the same boot can tell whether the clock was
-set meanwhile: otherwise all deadlines would be over at once, or hold for years. After a reboot the time since the note
-is unknown: the broker uses the wall clock, unless the clock was never set.
+set meanwhile, and then goes on from the noted time: otherwise all deadlines would be over at once, or hold for years.
+After a reboot the time since the note is unknown: the broker uses the wall clock, unless the clock was never set.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 TOLERANCE_S = 60.0
-"""A smaller correction of the clock is ignored: no deadline is worth a log line then."""
+"""After a smaller correction the broker follows the clock, without a log line: deadlines move little."""
 NOTE = "clock"
 NEVER_SET_S = 1_700_000_000.0
-"""A time before this program existed, as shown by a machine without a battery."""
+"""A wall clock below this Unix time, before this program existed, was never set: the machine's clock has no battery."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """``up_s`` is the time since the boot, including sleep of the machine; ``boot`` is empty if unknown."""
+    """The machine's clocks at one moment: wall time, seconds since the boot, and the id of the boot.
+
+    ``up_s``, the seconds since the boot, include sleep of the machine; ``boot`` is empty if unknown.
+    """
 
     wall_s: float
     up_s: float
@@ -42,7 +45,7 @@ def read_clocks() -> ClockReading:
 
 
 def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
-    """The time to use. ``before`` is the note of an earlier start, None if unknown."""
+    """The wall time for the broker to use. ``before`` is the note of the last start, None if there is none."""
     if before is None:
         return now.wall_s
     if not now.boot or before.boot != now.boot:
@@ -52,9 +55,9 @@ def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
 
 
 def settle_wall_time_s(directory: Path, now: ClockReading) -> float:
-    """The time to use from now on, noted in ``directory``, the data of a broker that nobody else uses."""
+    """Return the wall time to use from now on, and note it in ``directory``, this broker's own data directory."""
     wall_s = wall_time_s(now, _noted(directory / NOTE))
-    # Without a note the next start uses the wall clock. The disk may be full.
+    # If the note cannot be written, as on a full disk, the broker goes on: the next start compares with an older note.
     with suppress(OSError):
         _note(directory / NOTE, ClockReading(wall_s, now.up_s, now.boot))
     return wall_s

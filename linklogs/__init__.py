@@ -1,1 +1,4 @@
-"""The link log: files of nodes' records, for Spark to read, and reports of these. Knows records only, not nodes."""
+"""Link logs: files with the records of each node's traffic, their writer, and the Spark job that makes reports of them.
+
+The package knows the records only: it imports no code of routers or brokers.
+"""

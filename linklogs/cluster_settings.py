@@ -1,4 +1,7 @@
-"""Settings of a report whose work is done by the executors of a cluster, in a session of spark-submit or ours."""
+"""Spark settings of a report that runs on the executors of a cluster.
+
+The Spark session is the session of spark-submit, or is opened by amqpmesh itself.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,13 @@ from linklogs.job_archive import pack
 from linklogs.session import ALWAYS
 
 DRIVER_MEMORY = "3g"
-"""Memory of a driver started here. Result tables go through the driver, and small tables for all executors."""
+"""Memory of Spark's driver, if amqpmesh starts the driver.
+
+All result tables, and the small tables that every executor gets, go through the driver.
+"""
 
 MEANT = ("spark.sql.session.timeZone", "spark.sql.sources.partitionColumnTypeInference.enabled")
-"""With other values of these settings, records would be misread."""
+"""Settings that are taken from ALWAYS even if spark-submit has other values: with these, records would be misread."""
 
 
 def is_cluster(master: str | None) -> bool:
@@ -24,21 +30,24 @@ def is_cluster(master: str | None) -> bool:
 
 
 def settings() -> dict[str, str]:
-    """Settings of a session opened here."""
-    # A cluster without room for executors shows only as a warning of Spark.
+    """Return Spark settings for a session on a cluster, if amqpmesh opens the session, not spark-submit."""
+    # Log warnings: a warning is all that Spark says about a cluster without room for executors.
     return {"spark.driver.memory": DRIVER_MEMORY, "spark.log.level": "WARN"}
 
 
 @contextmanager
 def modules_given(spark: SparkSession) -> Iterator[None]:
-    """While the context lasts executors get the modules of amqpmesh, as with ``--py-files`` of spark-submit."""
+    """Give executors the modules of the report while the context lasts, as ``--py-files`` of spark-submit does."""
     with TemporaryDirectory() as folder:
         spark.sparkContext.addPyFile(str(pack(Path(folder)).archive))
         yield
 
 
 def submitted_session() -> SparkSession:
-    """The session of spark-submit, whose settings win; web page and log are the submitter's business."""
+    """Return the session of spark-submit, with our settings of Spark SQL added where the submitter gave none.
+
+    Settings of the submitter stay, except those in MEANT; web page and log level are not set at all.
+    """
     session = SparkSession.builder.getOrCreate()
     given = session.sparkContext.getConf()
     for name, value in ALWAYS.items():

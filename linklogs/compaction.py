@@ -1,8 +1,8 @@
-"""Merges the many small files of a past hour into one, or a few large ones, while other processes read them.
+"""Compaction of link logs: merges the many small files of a past hour into one or a few, while other processes read.
 
-The merged file names all replaced files in its metadata; once the merged file has its final name, the replaced files no
-longer count (``live_files``). Replaced files are deleted after that, and only while no process reads: readers hold
-``reading``. A crash between leaves replaced files, which the next run deletes.
+The merged file names all replaced files in its metadata; once the merged file has its final name, readers ignore the
+replaced files (``live_files``). Replaced files are deleted after that, and only while no process reads link logs in the
+directory: readers hold ``reading``. A crash in between leaves replaced files, which the next run deletes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,23 @@ from linklogs.live_files import live_files_in, replaced_in
 from linklogs.merge import DRAFT, Source, UnreadableFile, merge, source_of
 
 SETTLED_US: Final = 300_000_000
-"""Time after the end of an hour, for all of its spools to become files."""
+"""The wait between the end of an hour and the merge of its files: until then the writer may still add files."""
 
 MOST_BYTES: Final = 32 << 20
-"""Limit of a merged file. Readers hold whole files in memory, several at a time, and read each on one core."""
+"""The most bytes of files that are merged into one; a single larger file stays as it is.
+
+Readers hold whole files in memory, several at a time, and read each file on one core.
+"""
 
 _LOCK: Final = ".compacting"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CompactionFailpoint(StrEnum):
+    """The places in a merge where tests end the process."""
+
     MERGED = "merged"
-    """The new file has its name; the replaced files are still there."""
+    """The merged file has its final name; the replaced files are not deleted yet."""
 
 
 Passing = Callable[[CompactionFailpoint], None]
@@ -41,9 +46,11 @@ Passing = Callable[[CompactionFailpoint], None]
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """``hours`` with a new file. ``findings``: a sentence for each file that was left as it is, and why.
+    """The result of one compaction: counts and sizes of all files of past hours, before and after.
 
-    ``put_off``: replaced files left for the next run to delete, since a process reads now.
+    ``hours``: the number of hours that got a merged file. ``findings``: a sentence, with the reason, for each file or
+    hour that could not be merged and was left as it is. ``put_off``: the number of replaced files that the next run
+    deletes, since a process reads now.
     """
 
     directory: Path
@@ -57,7 +64,7 @@ class CompactReport:
 
 
 def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -> CompactReport:
-    """Merge the files of each node and hour that was over five minutes before ``now``, which has a time zone.
+    """Merge the files of each node and hour that ended at least five minutes before ``now``, which has a time zone.
 
     Raises FileNotFoundError if there is no ``directory``, BlockingIOError if another process merges there, and OSError.
     """
@@ -77,9 +84,9 @@ def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -
 
 @contextmanager
 def reading(directory: Path) -> Iterator[None]:
-    """While the context lasts, no file from ``live_files`` is deleted because of a merge.
+    """Keep merges from deleting replaced files in ``directory`` while the context lasts, by a shared lock.
 
-    On a file system without locks, or if the directory cannot be opened, nothing is promised.
+    On a file system without locks, or if the directory cannot be opened, the context does nothing, and raises nothing.
     """
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -95,7 +102,7 @@ def reading(directory: Path) -> Iterator[None]:
 
 
 def _compact_hour(hour: Path, findings: list[str], passing: Passing) -> bool:
-    """Whether there is a new file."""
+    """Merge the files of one node and hour; return whether there is a merged file now."""
     for draft in hour.glob(f"{UNREAD}*{DRAFT}"):
         draft.unlink()
     is_merged = False
@@ -107,7 +114,7 @@ def _compact_hour(hour: Path, findings: list[str], passing: Passing) -> bool:
 
 
 def _groups(sources: Iterable[Source]) -> Iterator[list[Source]]:
-    """Groups of successive sources, each group of at most MOST_BYTES in all."""
+    """Yield groups of successive sources, each of at most MOST_BYTES together, or of one larger file."""
     group: list[Source] = []
     group_bytes = 0
     for source in sources:
@@ -122,7 +129,7 @@ def _groups(sources: Iterable[Source]) -> Iterator[list[Source]]:
 
 
 def _sources(paths: list[Path], findings: list[str]) -> list[Source]:
-    """The sources that can be merged."""
+    """Return the files that can be merged; for each other file a sentence is added to ``findings``."""
     found = []
     for path in paths:
         try:
@@ -139,7 +146,7 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
         findings.append(f"{error}; the files of its hour were not changed")
         return False
     except FileNotFoundError:
-        # Retention may have deleted the whole hour meanwhile.
+        # No error if the whole hour is gone: the writer may have deleted its old files meanwhile.
         if hour.exists():
             raise
         return False
@@ -147,8 +154,8 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
 
 
 def _delete_replaced(directory: Path, hour: Path) -> int:
-    """Delete replaced files; return how many stay because a process reads."""
-    # A file may claim to replace anything: only files of its own hour are deleted.
+    """Delete the replaced files of an hour; return how many stay because a process reads."""
+    # The metadata of a file may name any file as replaced: only files in the same hour are deleted.
     replaced = replaced_in(hour)
     there = [path for path in files_in(hour) if path.name in replaced]
     if not there:

@@ -10,9 +10,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 FAILURES = (PySparkException, Py4JError, ConnectionError)
-"""Errors that any call of Spark may raise; the last when Spark's Java is gone."""
+"""Errors that any call of Spark may raise; ConnectionError means that Spark's Java process is gone."""
 CUT_SHORT = (EOFError, OSError, pyarrow.ArrowException)
-"""Further errors when Spark's Java ends in the middle of an answer; other faults raise them, too."""
+"""Further errors that a call of Spark raises if Spark's Java process ends in the middle of an answer.
+
+Other faults raise these errors, too: `is_gone` tells whether Java has ended.
+"""
 GONE = (
     "Spark's Java process ended before the report was done, perhaps out of memory: spark.driver.memory sets its memory"
 )
@@ -24,19 +27,20 @@ _SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
 
 
 def is_gone(spark: SparkSession) -> bool:
+    """Whether Spark's Java process has ended."""
     try:
-        # Asks Java.
+        # The version is fetched from Java.
         return not spark.version
     except FAILURES:
         return True
 
 
 def sentence(error: Exception) -> str:
-    """The error as a sentence, with the file's name if a file was unreadable."""
+    """Return a Spark error as a sentence for people, with the file's name if a file was unreadable."""
     try:
         text = str(error)
     except FAILURES:
-        # Some errors ask Java for their text.
+        # Some errors fetch their text from Java, which may be gone.
         return GONE
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return GONE
@@ -47,13 +51,17 @@ def sentence(error: Exception) -> str:
 
 
 def said(error: Exception) -> str:
-    """The error's text without stack traces."""
+    """Return the one line of a Spark error's text that says most, without stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
     return _said(lines)
 
 
 def _said(lines: list[str]) -> str:
-    """The first line; for an error of Java the next line, with the reason; for an error of a worker the last line."""
+    """Pick a line of an error's text: in general the first.
+
+    For an error of a call of Java, the second line has the reason; for an error of a Python worker, the last exception
+    named.
+    """
     if not lines:
         return "Spark gives no reason"
     if lines[0].startswith(_WORKER) and (raised := [line for line in lines[1:] if _OF_WORKER.match(line)]):

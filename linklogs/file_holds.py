@@ -1,4 +1,4 @@
-"""Keeps local files from being deleted by a merge while a report reads them."""
+"""Keeps local files of link logs from being deleted by a merge (compaction) while a report reads the files."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from pathlib import Path
 from linklogs.compaction import reading
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-"""Hadoop takes `hdfs:/logs` and `file:/logs` too."""
+"""The beginning of a URL, with one slash or more: Hadoop accepts `hdfs:/logs` and `file:/logs`, too."""
 
 
 def is_local(path: str) -> bool:
+    """Whether a path or URL given to a report is on this machine."""
     return not _SCHEME.match(path) or path.startswith("file:")
 
 
 def local_path(path: str) -> str:
-    """Absolute, since Spark takes no relative paths."""
+    """Return a local path, or `file:` URL, as an absolute path: Spark takes no relative paths."""
     return os.path.abspath(path.removeprefix("file://").removeprefix("file:"))
 
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """Hold from before the search for files until all are read. Remote files cannot be held."""
+    """Keep merges from deleting link logs below ``path`` while the context lasts; for a remote path, do nothing.
+
+    Enter the context before the search for files, and leave it once all files are read.
+    """
     if not is_local(path):
         yield
         return

@@ -1,4 +1,4 @@
-"""Paths of the link log's files, and the names of their directories."""
+"""Paths of the files of link logs: `node=<name>/hour=<hour>/<file>.parquet`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Final
 HOUR_US: Final = 3_600_000_000
 SUFFIX: Final = ".parquet"
 UNREAD: Final = "_"
-"""The first character of names that readers leave out."""
+"""The first character of the names of drafts and spools: readers of link logs ignore such names."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR: Final = "%Y-%m-%dT%H"
-# Hive and Spark read a percent sign and two digits as one byte, so characters beyond ASCII stay as they are.
+# Only ASCII characters are escaped: Hive and Spark read a percent sign with two digits as one byte, so they could not
+# read a longer character back.
 _UNSAFE: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 
 
 def escape(value: str) -> str:
-    """Escape a value as Hive does in the names of partitions."""
+    """Escape a node's name for the name of its directory, as Hive does in the names of partitions."""
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", value)
 
 
 def hour_of(at_us: int) -> str:
-    """The hour in UTC. Raises OverflowError after the year 9999."""
+    """Return the hour in UTC, such as `2026-11-24T13`. Raises OverflowError after the year 9999."""
     return (_EPOCH + timedelta(microseconds=at_us)).strftime(_HOUR)
 
 
@@ -33,7 +34,7 @@ def end_of_hour_us(at_us: int) -> int:
 
 
 def start_of_hour_us(hour: str) -> int:
-    """Raises ValueError for text that is no hour, such as the name of a foreign directory."""
+    """Return when an hour such as `2026-11-24T13` began. Raises ValueError for other text."""
     begins = datetime.strptime(hour, _HOUR).replace(tzinfo=UTC)
     return (begins - _EPOCH) // timedelta(microseconds=1)
 
@@ -43,12 +44,15 @@ def directory_of(out: Path, node: str, at_us: int) -> Path:
 
 
 def file_name(run: int, first: int) -> str:
-    """``first``: the number of the file's first slot. Names of one run sort in the order of writing."""
+    """Return the name of the file of a run of a node, with the number of the file's first ring slot, ``first``.
+
+    Names of one run sort in the order in which the files were written.
+    """
     return f"{run}-{first:012d}{SUFFIX}"
 
 
 def hours(out: Path) -> list[tuple[int, Path]]:
-    """All directories of an hour, with the time it began, the oldest first."""
+    """Return (start in us, directory) for each directory of a node and hour in ``out``, the oldest hour first."""
     found = []
     for directory in out.glob("node=*/hour=*"):
         try:
@@ -59,7 +63,7 @@ def hours(out: Path) -> list[tuple[int, Path]]:
 
 
 def size_of(path: Path) -> int | None:
-    """The size in bytes; None for a file merged or deleted meanwhile."""
+    """Return the size in bytes; None for a file that was merged or deleted meanwhile."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -67,5 +71,5 @@ def size_of(path: Path) -> int | None:
 
 
 def files_in(hour: Path) -> list[Path]:
-    """The files that readers read, by name."""
+    """Return the Parquet files in the directory of an hour, by name, without drafts."""
     return sorted(path for path in hour.glob(f"*{SUFFIX}") if path.name[0] not in "_.")

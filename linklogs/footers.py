@@ -1,4 +1,8 @@
-"""Reads footers: is a file a link log of a known version, from when are its records, which files does it replace?"""
+"""Reads the Parquet footers of link logs.
+
+A footer tells whether its file is a link log of a known version, the time of the file's records, and the files that the
+file replaces.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from pyarrow import parquet
 from recording.columns import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY
 
 STORED = {"string": ("BYTE_ARRAY", ("STRING",)), "int64": ("INT64", ("NONE", "INT"))}
-"""By type of a column: physical and logical type in Parquet."""
+"""For each type in recording/columns.py: the physical type in Parquet, and the permitted logical types."""
 UNSIGNED = "isSigned=false"
 NEEDED = ("kind", "at_us")
 NO_LINK_LOG = "is incomplete, or not a Parquet file"
@@ -18,7 +22,7 @@ TYPES = {column.name: column.type for column in COLUMNS}
 
 
 def wrong(metadata: parquet.FileMetaData) -> str | None:
-    """Why the file cannot be read as a link log, as text to follow the file's name."""
+    """Return why a file cannot be read as a link log, as text to follow the file's name; None if it can be read."""
     version = (metadata.metadata or {}).get(VERSION_KEY.encode())
     if version is None:
         return f"is not a link log: expected {VERSION_KEY} in its metadata"
@@ -56,13 +60,13 @@ def _type_of(column: parquet.ColumnSchema) -> str:
 
 def _is_stored_as(column: parquet.ColumnSchema, wanted: str) -> bool:
     physical, logical = STORED[wanted]
-    # A time is an integer of 64 bits too, and so is an unsigned number.
+    # The physical type is not enough: times and unsigned numbers are integers of 64 bits, too, and are refused.
     is_unsigned = column.logical_type.type == "INT" and UNSIGNED in str(column.logical_type)
     return column.physical_type == physical and column.logical_type.type in logical and not is_unsigned
 
 
 def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
-    """Times of the first and the last record, from the statistics of row groups."""
+    """Return the times of the first and the last record, from the statistics of row groups; None without statistics."""
     place = metadata.schema.names.index("at_us")
     groups = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
     known = [each.statistics for each in groups if each.is_stats_set and each.statistics.has_min_max]
@@ -72,7 +76,7 @@ def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
 
 
 def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
-    """Names of files in the same directory that this file replaces; none if the metadata is unreadable."""
+    """Return the names of files in the same directory that this file replaces; none if the metadata is unreadable."""
     try:
         names = json.loads((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]"))
     except ValueError:
@@ -81,6 +85,6 @@ def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
 
 
 def first_line(error: Exception) -> str:
-    """Arrow's error text may quote damaged bytes."""
+    """Return the first line of an error of Arrow, with ? for unprintable characters: Arrow may quote damaged bytes."""
     printable = "".join(each if each.isprintable() or each == "\n" else "?" for each in str(error)).strip()
     return printable.splitlines()[0] if printable else type(error).__name__

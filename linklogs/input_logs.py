@@ -1,7 +1,7 @@
-"""The files of link logs as one DataFrame, wherever they are, for linklogs/replay/files.py to read.
+"""The files of link logs as one DataFrame of Spark, for linklogs/replay/files.py to read in Spark's workers.
 
-Workers open local files, which all workers have, by themselves: handing octets over through Java takes as long as
-reading them.
+A worker gets a local file as a path, and opens the file: handing the file's octets over through Java takes as long as
+reading the file. Files elsewhere, such as in HDFS, are read by Spark, and handed over as octets.
 """
 
 from __future__ import annotations
@@ -36,15 +36,19 @@ from linklogs.log_search import (
 from linklogs.moments import TimeSpan
 
 TASK_BYTES: Final = 128 << 20
+"""The most bytes of local files in one task of Spark, about."""
 OPENED_BYTES: Final = 256 << 10
-"""Opening a file takes as long as reading this many bytes."""
+"""Opening a file takes as long as reading this many bytes, which count in the weight of a file."""
 MOST_LOOKED_AT: Final = 100
-"""Directories of nodes to look into: each look is a question to a server."""
+"""The most directories of nodes that are listed to find foreign content; others are not looked at.
+
+Each listing is a request to a server.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class InputLogs:
-    """The logs to read. ``found`` is None if only Spark can look."""
+    """The link logs to read for a report. ``found`` is None for a remote path, which only Spark can list."""
 
     path: str
     span: TimeSpan
@@ -56,7 +60,7 @@ class InputLogs:
 
 
 def look(path: str, span: TimeSpan) -> InputLogs:
-    """Find the logs without Spark. Raise NoLogs if nothing can be read."""
+    """Find the logs without Spark, if the path is local. Raise NoLogs if there are none."""
     if not is_local(path):
         return InputLogs(path, span, None)
     local = local_path(path)
@@ -64,16 +68,20 @@ def look(path: str, span: TimeSpan) -> InputLogs:
 
 
 def files(spark: SparkSession, logs: InputLogs) -> DataFrame:
-    """Columns node, path, size_bytes and content: a row for each file that can hold records of the time.
+    """Return a table of files that can hold records of the requested time: node, path, size_bytes and content.
 
-    ``content`` is null if a worker opens the path itself. Names of nodes stay text, even `007`. Raise NoLogs for an
-    unreadable path.
+    ``content`` is null for a local file, which a worker opens. Names of nodes stay text, even `007`.
+
+    Raise NoLogs for an unreadable path.
     """
     return _named(spark, logs.found.files) if logs.found is not None else _by_spark(spark, logs)
 
 
 def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
-    """Each task gets neighboring files, and about as much work as any other task."""
+    """Return the table of local files, cut into tasks of Spark.
+
+    Each task gets files that follow one another, and about as much work as any other task.
+    """
     weights = numpy.array([each.size_bytes + OPENED_BYTES for each in found], numpy.int64)
     cores = spark.sparkContext.defaultParallelism
     tasks = -(-int(weights.sum()) // (TASK_BYTES * cores)) * cores
@@ -89,9 +97,9 @@ def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
 
 
 def _by_spark(spark: SparkSession, logs: InputLogs) -> DataFrame:
-    """Read remote files through Spark, which hands over the octets.
+    """Return the table of remote files, whose octets Spark reads.
 
-    Spark gets exact directories: of a tree with anything else inside, Spark would read nothing.
+    Spark gets a pattern for the directories of link logs only: Spark would read nothing of a tree with other content.
     """
     where = f"{logs.path.rstrip('/')}/{NODE}*/{HOUR}*"
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
@@ -107,7 +115,11 @@ def _by_spark(spark: SparkSession, logs: InputLogs) -> DataFrame:
 
 
 def foreign(spark: SparkSession, logs: InputLogs) -> Iterator[str]:
-    """A sentence for each thing left out if only Spark can look; the reader reports on files."""
+    """Yield a sentence for each entry of a remote directory of link logs that is no directory of a node or of an hour.
+
+    For a local path, yield nothing: ``FoundLogs.notices`` has these sentences. Unreadable files are reported by the
+    workers that read them.
+    """
     if logs.found is not None:
         return
     nodes = []
@@ -138,7 +150,7 @@ def _seen(names: list[str]) -> list[str]:
 
 
 def names_in(spark: SparkSession, path: str) -> list[str]:
-    """Names of the entries of a directory, by Hadoop. Raises the error of Java if listing fails."""
+    """Return the sorted names in a directory, listed by Hadoop. Raises the error of Java if listing fails."""
     java: Any = spark.sparkContext._jvm
     hadoop_path = java.org.apache.hadoop.fs.Path(path)
     settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
@@ -147,7 +159,10 @@ def names_in(spark: SparkSession, path: str) -> list[str]:
 
 
 def _hours(span: TimeSpan) -> Column:
-    """True for directories that may hold records of the time, false for names that are no hour; prunes directories."""
+    """Return a condition on column ``hour`` by which Spark skips directories without records of the requested time.
+
+    The condition is true for hours that may hold such records, and false for names that are no hour.
+    """
     began = F.unix_micros(F.try_to_timestamp(F.col("hour"), F.lit("yyyy-MM-dd'T'HH")))
     is_late_enough = F.lit(True) if span.from_us is None else began + 2 * 3_600_000_000 > span.from_us
     is_in_time = is_late_enough if span.to_us is None else is_late_enough & (began < span.to_us)

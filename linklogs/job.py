@@ -1,8 +1,8 @@
-"""The tables of a report under spark-submit: `spark-submit --py-files linklogs.zip amqpmesh_report.py LOGS OUT`.
+"""The Spark job that writes the tables of a report: `spark-submit --py-files linklogs.zip amqpmesh_report.py LOGS OUT`.
 
-`amqpmesh linklogs pack` makes both files. Needs pyspark, pandas, pyarrow, linklogs, recording.columns
-and addressing.address, and nothing else of amqpmesh. Spark writes each table as Parquet into a
-directory of OUT, which may be anywhere that Spark writes; `amqpmesh report --tables` makes the page from the tables.
+`amqpmesh linklogs pack` makes both files. The job needs pyspark, pandas, pyarrow, linklogs, recording.columns and
+addressing.address, and nothing else of amqpmesh. Spark writes each table as Parquet into a directory of OUT, which may
+be anywhere that Spark writes; `amqpmesh report --tables` makes the page of the report from the tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linklogs.time_options import span_of, window_us_of, zone_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0, or 1 with a sentence on stderr if nothing can be read."""
+    """Run the job; return the exit code: 0, or 1 with a sentence on stderr if no logs can be read or Spark fails."""
     parser = _parser()
     asked = parser.parse_args(arguments)
     try:
@@ -51,9 +51,9 @@ def _write(asked: argparse.Namespace) -> None:
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
     spark = _session(asked.master)
-    # The default is a type that only Spark knows, without a time zone.
+    # Spark's default is a type of timestamps that only Spark knows, without a time zone.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    # Tables name users and addresses, as the logs do. This is for HDFS.
+    # Keep others from reading tables on HDFS, since tables name users and addresses, as the logs do.
     spark.conf.set("fs.permissions.umask-mode", f"{OTHERS:03o}")
     params = Params(logs, asked.window_us, asked.address)
     tables = run(spark, params)
@@ -61,7 +61,7 @@ def _write(asked: argparse.Namespace) -> None:
         sys.stderr.write(f"left out: {notice}\n")
     for name, table in tables.by_name.items():
         _write_table(table, asked.out, name)
-    # Last, since this table lists the others.
+    # Written last: the table that describes the others exists only if the others are complete.
     _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
     for name in (*tables.by_name, NAME):
@@ -80,7 +80,10 @@ def _write_table(table: DataFrame, out: str, name: str) -> None:
 
 
 def _make_private(out: str, name: str) -> None:
-    """Locally Spark leaves the mode to the umask of its Java. Files made by workers of other users stay as they are."""
+    """Make a local table readable for owner and group only; Spark made it with the umask of Spark's Java process.
+
+    Files made by workers of other users cannot be changed: at the first of them, the work ends without an error.
+    """
     directory = Path(local_path(out), name) if is_local(out) else None
     if directory is not None and directory.is_dir():
         with suppress(PermissionError):

@@ -1,4 +1,4 @@
-"""Packs the files for spark-submit: the modules of a report as one zip, and the script to start.
+"""Packs the Spark job of reports for spark-submit: its modules as one zip, and the script that spark-submit starts.
 
 The same modules make the same zip, byte by byte.
 """
@@ -26,26 +26,28 @@ MODULES = (
 
 @dataclass(frozen=True, slots=True)
 class Packed:
+    """The two files of the job that `pack` wrote."""
+
     archive: Path
-    """For --py-files."""
+    """The zip with all modules, for --py-files of spark-submit."""
     job: Path
-    """The script to submit."""
+    """The script for spark-submit to start."""
 
 
 def pack(directory: Path) -> Packed:
-    """Make ``directory`` if it is missing, and replace both files in it. Raises OSError."""
+    """Write both files into ``directory``, made if missing; existing files are replaced. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     packed = Packed(directory / ARCHIVE, directory / JOB)
     with ZipFile(packed.archive, "w", ZIP_DEFLATED) as archive:
         for name, path in _modules():
-            # Without a date, which would differ.
+            # ZipInfo without a date: with dates, two zips of the same modules would differ.
             archive.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
     shutil.copyfile(Path(linklogs.__path__[0]) / "job.py", packed.job)
     return packed
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
-    """Each module's name in the zip, and its path."""
+    """Yield (name in the zip, path) of each module."""
     for package, patterns in MODULES:
         root = Path(package.__path__[0])
         for path in sorted(found for pattern in patterns for found in root.glob(pattern)):

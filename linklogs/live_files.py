@@ -1,4 +1,7 @@
-"""The files of a directory of link logs that count: all but files replaced by a merged file and not deleted yet."""
+"""The live files of link logs: all but files that a merged file replaces, and that are not deleted yet.
+
+Readers of link logs read live files only.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,35 @@ from linklogs.file_names import files_in, hours
 from recording.columns import REPLACES_KEY
 
 MERGED: Final = ".to."
-"""In the name of each merged file, and of no other."""
+"""Text in the name of each merged file, and of no other file."""
 
 
 def live_files(directory: Path) -> list[Path]:
-    """Live files of all nodes and hours, the oldest hour first. Only footers of merged files are read."""
+    """Return the live files of all nodes and hours, the oldest hour first.
+
+    Only Parquet footers are read, and only of merged files.
+    """
     return [path for _, hour in hours(directory) for path in live_files_in(hour)]
 
 
 def live_files_in(hour: Path) -> list[Path]:
-    # Listed once: a merged file that comes later does not count, and the files replaced by it still do.
+    """Return the live files in the directory of an hour, by name."""
+    # The directory is listed once: a merged file that appears later is not returned, and the files it replaces are.
     found = files_in(hour)
     replaced = {name for path in found for name in replaced_by(path)}
     return [path for path in found if path.name not in replaced]
 
 
 def replaced_in(hour: Path) -> set[str]:
-    """Names of replaced files, whether they still exist or not."""
+    """Return the names of all files that merged files in the directory of an hour replace, deleted or not."""
     return {name for path in files_in(hour) for name in replaced_by(path)}
 
 
 def replaced_by(path: Path) -> list[str]:
-    """Names of files that this file replaces; none for a file not merged, no Parquet, or deleted meanwhile."""
+    """Return the names of files that the file at ``path`` replaces.
+
+    Empty for a file that is not a merged file, is unreadable as Parquet, or was deleted meanwhile.
+    """
     if MERGED not in path.name:
         return []
     try:

@@ -1,6 +1,6 @@
-"""Finds the link logs of a time in a directory, and everything else there.
+"""Finds the link logs of a span of time in a local directory, and reports everything else there.
 
-Works on paths of this machine only: Spark finds files elsewhere.
+Only names are looked at, and only on this machine: Spark finds files elsewhere.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ NODE = "node="
 HOUR = "hour="
 SUFFIX = ".parquet"
 UNSEEN = "._"
-"""Names with these first characters are drafts, or none of our files."""
+"""Names with these first characters are ignored: such files are drafts, or no link logs."""
 EXPECTED = f"{NODE}NAME/{HOUR}YYYY-MM-DDTHH/*{SUFFIX}"
 
 
 class NoLogs(Exception):
-    """There is nothing to report; the message is a sentence for people."""
+    """No link logs can be read for a report; the message is a sentence for people, with the reason."""
 
 
 class LogFile(NamedTuple):
-    """A file known by its name alone; the content is for the reader to judge."""
+    """A file of a link log, found by name alone; whether the content is a link log is checked when the file is read."""
 
     node: str
     path: str
@@ -35,10 +35,10 @@ class LogFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundLogs:
-    """``files`` in order of node, hour and name.
+    """The link logs found for a report: ``files`` in order of node, hour and name.
 
-    ``notices``: a sentence for each thing that is left out, and for each node with files, but none of the time: hours
-    are those of the node's own clock.
+    ``notices``: a sentence for each file or directory that is left out, and for each node that has files, but none of
+    the requested time: the hours in names of directories are by the node's own clock, which may be wrong.
     """
 
     files: tuple[LogFile, ...]
@@ -47,15 +47,15 @@ class FoundLogs:
 
 @dataclass(slots=True)
 class _Walk:
-    """The walk through the directories of nodes and hours."""
+    """The walk through the directories of nodes and hours, which collects files and notices."""
 
     span: TimeSpan
     files: list[LogFile] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     hours: list[str] = field(default_factory=list)
-    """A node's hours outside the time."""
+    """Hours of the node being walked that are outside the requested time."""
     silent: list[str] = field(default_factory=list)
-    """A sentence for each node with files, but none of the time."""
+    """A sentence for each node that has files, but none of the requested time."""
 
     def root(self, directory: str) -> None:
         for entry in self._entries(directory):
@@ -81,12 +81,12 @@ class _Walk:
             if not entry.name.endswith(SUFFIX) or not entry.is_file():
                 self._leave_out(f"{entry.path} is not part of a link log: expected a file that ends in {SUFFIX}")
                 continue
-            # Retention in another process may delete old files at any time.
+            # A file that is gone is skipped: the writer, another process, may delete old files at any time.
             with suppress(FileNotFoundError):
                 self.files.append(LogFile(node, entry.path, entry.stat().st_size))
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
-        """Entries whose names are text; none if the directory was deleted meanwhile."""
+        """Yield a directory's entries, except names that are not valid UTF-8; none if it was deleted meanwhile."""
         try:
             entries = list(_visible(directory))
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class _Walk:
         return False
 
     def _leave_out(self, notice: str) -> None:
-        # Names may be any octets.
+        # Octets of a name that are not UTF-8 become escapes, so that the notice can be printed.
         self.notices.append(notice.encode("utf-8", "backslashreplace").decode())
 
 
@@ -138,7 +138,7 @@ def no_hour(path: str) -> str:
 
 
 def find(root: str, span: TimeSpan) -> FoundLogs:
-    """Find files by names alone; their content is for the reader to judge. Raise NoLogs if there are none."""
+    """Find files below ``root`` that may hold records of ``span``, by names alone. Raise NoLogs if there are none."""
     if not os.path.isdir(root):
         raise NoLogs(f"{root} is not a directory: expected one with link logs, {EXPECTED}")
     walk = _Walk(span)
@@ -149,7 +149,7 @@ def find(root: str, span: TimeSpan) -> FoundLogs:
 
 
 def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
-    """Entries in order, without drafts, and without names that readers of such directories ignore."""
+    """Yield a directory's entries by name, without drafts and other names that begin with a character of UNSEEN."""
     with os.scandir(directory) as entries:
         yield from sorted((each for each in entries if each.name[0] not in UNSEEN), key=lambda each: each.name)
 
@@ -175,7 +175,7 @@ def _nothing(root: str, notices: Sequence[str], span: TimeSpan) -> str:
 
 
 def _root_above(root: str) -> str | None:
-    """The directory with the nodes, given a directory of a node or of an hour."""
+    """Return the directory that has the nodes, given a directory of a node or of an hour; None for any other."""
     path = os.path.abspath(root)
     if os.path.basename(path).startswith(HOUR):
         path = os.path.dirname(path)
@@ -183,7 +183,7 @@ def _root_above(root: str) -> str | None:
 
 
 def _root_below(root: str) -> str | None:
-    """The only subdirectory with nodes; None if there are none or several, or ``root`` has nodes itself."""
+    """Return the only subdirectory with nodes; None if there are none or several, or if ``root`` has nodes itself."""
     if _has_nodes(root):
         return None
     directories = [each.path for each in _visible(root) if each.is_dir() and not each.name.startswith(NODE)]

@@ -1,7 +1,8 @@
-"""Merges several files of the link log into one, in bounded memory, with row groups as in any other file.
+"""Merges several files of one node's link log into one, in bounded memory, with row groups as in any other file.
 
-Each file opens with a snapshot of its run. The merge keeps the first snapshot, and of the others only news: the record
-of the node, and things that no earlier file told of. The state at any later time follows from the records between.
+Each file opens with a snapshot: records of the node's connections, links and queues at that time. The merge keeps the
+first snapshot; of later snapshots it keeps the record of the node, and records of things that no earlier file has. The
+state at a later time follows from the first snapshot and the records since.
 """
 
 from __future__ import annotations
@@ -24,37 +25,39 @@ from linklogs.repeat_filter import RepeatFilter
 from recording.columns import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, RecordKind
 
 DRAFT: Final = ".merging"
+"""The end of the name of a merged file while the file is written."""
 GROUP_ROWS: Final = 1 << 19
 
 Kinds = tuple[RecordKind, ...]
 _GROUPS: Final[tuple[Kinds, ...]] = (TOLD, *((kind,) for kind in MOVED))
-"""Kinds that share row groups."""
+"""The row groups of a merged file: all state records share row groups, and each kind of movement has its own."""
 _TEXT: Final = [column.name for column in COLUMNS if column.type == "string"]
 _OF_THE_FILE: Final = (REPLACES_KEY.encode(), b"ARROW:schema")
 
 
 class UnreadableFile(Exception):
-    """Names the file, the content found and the content expected."""
+    """A file cannot be merged; the message names the file, the content found and the content expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that can be merged; open only while it is read, so there may be many."""
+    """A file to be merged, with its footer; the file is open only while it is read, so there may be many sources."""
 
     path: Path
     footer: parquet.FileMetaData
 
     @property
     def described(self) -> Mapping[bytes, bytes]:
+        """The metadata of the file."""
         return self.footer.metadata or {}
 
     def groups_of(self, kinds: Kinds) -> list[int]:
-        """Row groups that may have records of the kinds."""
+        """Return the numbers of row groups that may have records of the kinds, by the statistics in the footer."""
         return [group for group in range(self.footer.num_row_groups) if _may_have(self.footer.row_group(group), kinds)]
 
     @contextmanager
     def opened(self) -> Iterator[parquet.ParquetFile]:
-        """Open the file. Raises Unreadable, also for errors of the caller's reads."""
+        """Open the file. Raises UnreadableFile, also if the caller's reads within the context fail."""
         text = [name for name in self.footer.schema.names if name in _TEXT]
         try:
             with parquet.ParquetFile(self.path, metadata=self.footer, read_dictionary=text) as file:
@@ -64,7 +67,7 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """Raises Unreadable for a file that is no link log, or of another version."""
+    """Read a file's footer. Raises UnreadableFile for a file that is no link log, or has another schema version."""
     try:
         footer = parquet.read_metadata(path)
     except (OSError, pyarrow.ArrowException) as error:
@@ -76,7 +79,7 @@ def source_of(path: Path) -> Source:
 
 
 def merge(hour: Path, sources: Sequence[Source]) -> None:
-    """Merge the files. After Unreadable or OSError there is no new file."""
+    """Write a merged file of the sources into ``hour``. After UnreadableFile or OSError there is no new file."""
     target = hour / _name_of(sources)
     replaced = sorted({name for source in sources for name in (source.path.name, *replaced_by(source.path))})
     described = {key: value for key, value in sources[-1].described.items() if key not in _OF_THE_FILE}
@@ -100,7 +103,7 @@ def _closing(writer: parquet.ParquetWriter) -> Iterator[parquet.ParquetWriter]:
         yield writer
         writer.close()
     except BaseException:
-        # The writer would try again at garbage collection, and write to a closed file.
+        # Otherwise the writer would close itself at garbage collection, and write to a file that is closed by then.
         writer.is_open = False
         raise
 
@@ -110,13 +113,16 @@ def _text(described: Mapping[bytes, bytes]) -> dict[str, str]:
 
 
 def _name_of(sources: Sequence[Source]) -> str:
-    """A new name that sorts like the first source. Each merge gives another name, and earlier merges sort first."""
+    """Return the name of the merged file, from the names of the first and the last source.
+
+    The name sorts like the first source, differs from all earlier names, and sorts behind earlier merges.
+    """
     stems = [source.path.name.removesuffix(SUFFIX) for source in sources]
     return f"{stems[0].partition(MERGED)[0]}{MERGED}{stems[-1].partition(MERGED)[2] or stems[-1]}{SUFFIX}"
 
 
 def _fits(found: pyarrow.Schema) -> bool:
-    """Whether the columns fit. Missing columns read as null."""
+    """Whether all columns found are of the schema. Columns of the schema may be missing: they become null."""
     wanted = {column.name: column.type for column in COLUMNS}
     return "kind" in found.names and all(wanted.get(field.name) == str(field.type) for field in found)
 
@@ -152,7 +158,10 @@ def _rows(file: parquet.ParquetFile, group: int, kinds: Kinds) -> pyarrow.Table:
 
 
 def _columns_of(file: parquet.ParquetFile, kinds: Kinds) -> list[str] | None:
-    """Columns to read. Kinds with many records need only their own columns: nulls take as much memory as numbers."""
+    """Return the columns to read for records of these kinds; None: all columns, for state records.
+
+    Records of movements are many, so only columns of their kinds are read: nulls take as much memory as numbers.
+    """
     if kinds == TOLD:
         return None
     return [column.name for column in COLUMNS if (set(kinds) & set(column.kinds) or not column.kinds)
@@ -169,7 +178,7 @@ def _in_schema(found: pyarrow.Table) -> pyarrow.Table:
 
 
 def _gathered(tables: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
-    """Join tables until they make a row group or a little more."""
+    """Join successive tables to tables of GROUP_ROWS rows or a little more; the last may be smaller."""
     waiting: list[pyarrow.Table] = []
     for table in tables:
         waiting.append(table)

@@ -1,8 +1,8 @@
-"""The Parquet format of the link log: the columns as Arrow types, and a writer that packs them.
+"""The Parquet format of link logs: the columns as Arrow types, and the settings of Parquet's writer.
 
 A batch becomes a row group. State records share one row group, and each kind of movement has its own, so that readers
-skip unwanted kinds by the statistics of row groups. Text is handed over as numbers of words, as Parquet keeps it; in
-the file it is plain text.
+skip unwanted kinds by the statistics of row groups. A batch has text in Arrow's dictionary form, a number for each
+distinct text, as Parquet stores text; readers of a file see plain text.
 """
 
 from __future__ import annotations
@@ -21,36 +21,42 @@ TEXT: Final = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 _TYPES: Final = {"string": TEXT, "int64": pyarrow.int64()}
 
 SCHEMA: Final = pyarrow.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
-"""The schema of a batch. Readers of a file see text in place of numbered words."""
+"""The schema of a batch, with text in dictionary form; readers of a file see plain text."""
 
 MOVED: Final = (RecordKind.DELIVERY, RecordKind.TRAFFIC, RecordKind.MESSAGE)
-"""Kinds with many records."""
+"""The kinds of movement, which have many records."""
 TOLD: Final = tuple(kind for kind in RecordKind if kind not in MOVED)
-"""Kinds with few records, in one row group: a small file is mostly footer, with every column of every row group."""
+"""The kinds of state records, which are few, and share one row group.
+
+More row groups would make files larger: a small file is mostly footer, with every column of every row group.
+"""
 
 RISING: Final = ("at_us", "took_us")
-"""Columns with too many values for a dictionary, and small steps between them."""
+"""Columns stored as differences: their values are too many for a dictionary, and the steps between them small."""
 
 VARIED: Final = ("at_us", "incoming", "outgoing", "outcome", "count", "size_bytes", "took_us", "queue")
-"""Columns that fill files of many deliveries, packed by zstd.
+"""Columns that take most of the bytes in files of many deliveries, compressed with zstd.
 
-Other columns use snappy: zstd unpacks small files in three times the time.
+Other columns are compressed with snappy: reading small files with zstd takes three times as long.
 """
 
 SKIPPED_BY: Final = ("kind", "event", "at_us")
-"""Columns with a minimum and maximum for each row group."""
+"""Columns with a minimum and maximum for each row group, by which readers skip row groups."""
 
 Words: TypeAlias = Any
-"""A pyarrow.DictionaryArray."""
+"""A column of text in dictionary form: a pyarrow.DictionaryArray."""
 
 
 def metadata(node: str, run: int, mesh: str) -> dict[str, str]:
-    """The metadata of a node's file; ``run`` in us of UTC, as in the column of this name."""
+    """Return the metadata of a file: node, mesh, schema version and ``run``, the node's start in us of UTC."""
     return {VERSION_KEY: str(SCHEMA_VERSION), NODE_KEY: node, RUN_KEY: str(run), MESH_KEY: mesh}
 
 
 def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> parquet.ParquetWriter:
-    """Each batch written becomes a row group. Metadata may be added as long as the writer is open."""
+    """Open a writer of a link log file with the metadata ``described``.
+
+    Each batch written becomes a row group. Metadata may be added as long as the writer is open.
+    """
     names = [column.name for column in COLUMNS if column.name not in RISING]
     writer = parquet.ParquetWriter(
         sink,
@@ -58,11 +64,11 @@ def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> p
         compression={name: "zstd" if name in VARIED else "snappy" for name in SCHEMA.names},
         use_dictionary=names,
         column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
-        # Most columns of a batch are null: with small steps, counting nulls costs more than all values.
+        # Large steps: most columns are null, and with small steps counting nulls takes longer than writing all values.
         write_batch_size=1 << 16,
-        # Columns that readers skip by. Links and sizes vary within every row group, and counting nulls has a price.
+        # No statistics of other columns: links and sizes vary within every row group, and counting nulls takes time.
         write_statistics=list(SKIPPED_BY),
-        # With the schema stored, only pyarrow would read words by number, and Spark text.
+        # Arrow's schema is left out: with the schema, pyarrow would read text in dictionary form, and Spark plain text.
         store_schema=False,
     )
     writer.add_key_value_metadata(dict(described))
@@ -70,14 +76,14 @@ def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> p
 
 
 def batch(columns: Mapping[str, Any], count: int) -> pyarrow.RecordBatch:
-    """A batch of ``count`` records, null where no column is given. A column is an Arrow or numpy array of this length.
+    """Make a batch of ``count`` records; columns that are not given are null.
 
-    Raises KeyError for a column that the schema does not have.
+    A column is an Arrow or numpy array of this length. Raises KeyError for a column that the schema does not have.
     """
     unknown = [name for name in columns if name not in SCHEMA.names]
     if unknown:
         raise KeyError(f"unknown column {unknown[0]!r} in a record: recording/columns.py lists all columns")
-    # One null array for all columns of a type: filling a new array costs as much as writing it.
+    # One array of nulls serves all columns of a type: filling another array takes as long as writing the array.
     nulls = {kind: pyarrow.nulls(count, kind) for kind in _TYPES.values()}
     arrays = [
         _array(columns[field.name], field.type) if field.name in columns else nulls[field.type] for field in SCHEMA
@@ -86,20 +92,20 @@ def batch(columns: Mapping[str, Any], count: int) -> pyarrow.RecordBatch:
 
 
 def batch_of_rows(rows: Sequence[Mapping[str, str | int | None]]) -> pyarrow.RecordBatch:
-    """A batch of a few records, each with the columns that it fills in."""
+    """Make a batch of a few records, given as rows; columns that a row lacks are null in its record."""
     given = dict.fromkeys(name for row in rows for name in row)
     return batch({name: [row.get(name) for row in rows] for name in given}, len(rows))
 
 
 def words(codes: numpy.ndarray[Any, Any], dictionary: Sequence[str]) -> Words:
-    """A column of text: ``codes`` are places in ``dictionary``."""
+    """Make a column of text from ``codes``: each is the place of a text in ``dictionary``."""
     return pyarrow.DictionaryArray.from_arrays(
         pyarrow.array(codes, pyarrow.int32()), pyarrow.array(dictionary, pyarrow.string())
     )
 
 
 def same(word: str, count: int) -> Words:
-    """A column with the same word in all rows."""
+    """Make a column of text with ``word`` in all ``count`` rows."""
     return words(numpy.zeros(count, numpy.int32), [word])
 
 

@@ -1,4 +1,4 @@
-"""Files that only owner and group can read, and that are complete as soon as they have their final names."""
+"""Writes files that only owner and group can read, and that are complete as soon as they have their final names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import BinaryIO
 FILE_MODE = 0o640
 DIRECTORY_MODE = 0o750
 OTHERS = 0o027
-"""The permissions withheld from all but owner and group."""
+"""The umask of private files: no permissions for others, and none to write for the group."""
 
 
 @contextmanager
 def kept_private() -> Iterator[None]:
-    """While the context lasts, all files made by this process are private; existing files stay as they are."""
+    """Make all new files of this process private while the context lasts; existing files keep their permissions."""
     before = os.umask(OTHERS)
     try:
         yield
@@ -25,14 +25,14 @@ def kept_private() -> Iterator[None]:
 
 
 def make_private(directory: Path) -> None:
-    """Make the directory and its whole content private, whoever made the files."""
+    """Make the directory and all files in the directory private. Raises PermissionError for a file of another user."""
     directory.chmod(DIRECTORY_MODE)
     for path in directory.rglob("*"):
         path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
 
 
 def make_directories(path: Path) -> None:
-    """Make missing directories, and sync their names."""
+    """Make the directory, and missing directories above it, all private; sync their names to the disk."""
     if path.is_dir():
         return
     make_directories(path.parent)
@@ -42,7 +42,7 @@ def make_directories(path: Path) -> None:
 
 
 def create(path: Path) -> int:
-    """Create or empty a file; return a descriptor to read and write."""
+    """Create a private file, or empty an existing file; return a descriptor to read and write."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     os.fchmod(handle, FILE_MODE)
     return handle
@@ -50,7 +50,10 @@ def create(path: Path) -> int:
 
 @contextmanager
 def replacing(path: Path, draft: Path) -> Iterator[BinaryIO]:
-    """Write to ``draft``, then rename and sync. After an error ``draft`` is gone, and ``path`` as before."""
+    """Replace the file at ``path`` by what the context writes: to ``draft`` first, synced, and renamed at the end.
+
+    After an error ``draft`` is deleted, and ``path`` is as before.
+    """
     try:
         with os.fdopen(create(draft), "wb") as file:
             yield file
@@ -64,7 +67,7 @@ def replacing(path: Path, draft: Path) -> Iterator[BinaryIO]:
 
 
 def sync(directory: Path) -> None:
-    """Sync the names in the directory."""
+    """Sync the names of files in the directory to the disk."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

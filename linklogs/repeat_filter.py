@@ -1,7 +1,7 @@
-"""Tells news from repeats among the snapshots that files open with.
+"""Drops repeated records as files of a link log are merged: each file opens with a snapshot, which repeats known state.
 
-Not every live record belongs to a snapshot: a thing whose record found no room in time is told as live later, and by no
-other record.
+A snapshot is a record with event LIVE for each connection, link, queue, neighbor and path. LIVE records outside of
+snapshots are kept: if the ring had no room when a thing began, a later LIVE record is the first record of the thing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,24 @@ from recording.columns import RecordEvent, RecordKind
 
 _NUMBERS: Final = ("queue", "link", "connection")
 _NAMES: Final = ("neighbor", "egress")
-"""The first of these columns with a value identifies the thing, within kind and run. Credit belongs to a link."""
+"""Columns that identify the thing of a record, within its kind and run: the first with a value in each list.
+
+A record of credit counts as a record of its link.
+"""
 _BEGINS: Final = pyarrow.array([RecordEvent.LIVE.value, RecordEvent.OPENED.value])
 
 
 class RepeatFilter:
-    """Expects the files of one node in order of time."""
+    """Drops snapshot records of things that earlier files have. Expects the files of one node in order of time."""
 
     def __init__(self) -> None:
         self._things: set[str] = set()
 
     def news_of(self, found: pyarrow.Table, begun: dict[int, int]) -> pyarrow.Table:
-        """Drop snapshot rows told before. ``begun``: the time of this file's snapshot by run, filled in here."""
+        """Return the state records ``found`` in a file, without repeats of things in earlier files' records.
+
+        ``begun`` has the time of the file's snapshot for each run: empty for a new file, and filled in here.
+        """
         is_live = compute.fill_null(compute.equal(found["event"], RecordEvent.LIVE), False)
         is_node = compute.equal(found["kind"], RecordKind.NODE)
         opens = found.filter(compute.and_(is_live, is_node))
@@ -41,7 +47,7 @@ class RepeatFilter:
 
 
 def _things(found: pyarrow.Table) -> pyarrow.ChunkedArray:
-    """A text for each row, the same for all rows of a thing."""
+    """Return a text for each record, equal for all records of the same thing (connection, link, queue ...)."""
     is_credit = compute.equal(found["kind"], RecordKind.CREDIT)
     kind = compute.if_else(is_credit, RecordKind.LINK.value, found["kind"].cast(pyarrow.string()))
     number = compute.coalesce(*(found[name] for name in _NUMBERS)).cast(pyarrow.string())

@@ -1,6 +1,7 @@
-"""Describes the tables that a job wrote: logs, time and options, so that a page can be made elsewhere.
+"""The description of the tables that a Spark job wrote: the logs, the time and the options of the report.
 
-The description is another table with a single row, and so can be wherever Spark writes.
+From tables and description `amqpmesh report --tables` makes the report's page. The description is a table with a single
+row, so that Spark can write it wherever Spark writes the other tables.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 NAME = "report"
-"""Name of the table."""
+"""The name of the table with the description."""
 VERSION = 1
 SCHEMA = pa.schema(
     [
@@ -36,12 +37,15 @@ SCHEMA = pa.schema(
 
 
 class NoTables(Exception):
-    """There is nothing to make a page of; the message is a sentence for people."""
+    """A directory lacks readable tables of a report; the message is a sentence for people, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """``from_us`` and ``to_us`` are None if nothing moved."""
+    """The description of a report's tables.
+
+    ``from_us`` and ``to_us`` are the time of the report, None if no record shows a movement.
+    """
 
     logs: str
     address: str | None
@@ -53,14 +57,14 @@ class ReplayResult:
     to_us: int | None
     seconds: float
     tables: list[str]
-    """In the order in which they are worth reading."""
+    """Names of the tables, the most important first."""
     wider_us: list[tuple[str, int]]
-    """By table, windows that are wider than requested."""
+    """(table, length of its windows) of each table with wider windows than requested."""
     near: list[str] = field(default_factory=list)
-    """Existing addresses, if none matches ``address``."""
+    """Addresses in the logs that resemble ``address``, if no address matches the pattern ``address``."""
     since_us: int | None = None
     until_us: int | None = None
-    """The requested time."""
+    """The requested time, from ``since_us`` to ``until_us``; None: no limit was requested."""
     version: int = VERSION
 
     def to_table(self) -> pa.Table:
@@ -68,7 +72,7 @@ class ReplayResult:
 
 
 def read_result(directory: Path) -> ReplayResult:
-    """Raise NoTables if no job, or a job of a newer amqpmesh, wrote the tables."""
+    """Read the description of the tables in ``directory``. Raise NoTables if missing, or of another version."""
     rows = read_table(directory, NAME).to_pylist()
     row = rows[0] if len(rows) == 1 else {}
     version = row.get("version")
@@ -78,7 +82,7 @@ def read_result(directory: Path) -> ReplayResult:
 
 
 def read_table(directory: Path, name: str) -> pa.Table:
-    """Raise NoTables if the table is missing or unreadable."""
+    """Read a table of a report. Raise NoTables if the table is missing or unreadable."""
     path = directory / name
     try:
         return parquet.read_table(path)

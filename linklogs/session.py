@@ -1,4 +1,4 @@
-"""A Spark session for reports: quiet, without a web page, and bound to this machine if it runs here alone."""
+"""Opens the Spark session of a report: few log lines, no web page, and with a local master no port beyond localhost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LOCAL = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    # All long work is done in workers: here, code that starts soon beats code that runs fast.
+    # Compile quickly, not well: all long work is done in Python workers, so little Java code runs for long.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
 }
-"""For a master in this process."""
+"""Settings for a local master, which runs the whole job on this machine."""
 
 ALWAYS = {
     "spark.ui.enabled": "false",
@@ -25,20 +25,21 @@ ALWAYS = {
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # A file of a link log is small: weighed as 4 MiB, thousands of files would be a task each.
+    # Files of link logs are small: with Spark's 4 MiB for opening a file, each of thousands of files would be a task.
     "spark.sql.files.openCostInBytes": "262144",
-    # Compiling takes longer than making a table of a few thousand rows.
+    # No compiled plans: compiling takes longer than making a table of a few thousand rows.
     "spark.sql.codegen.wholeStage": "false",
-    # Tables of links and connections are never worth a shuffle of the traffic.
+    # Join by sending tables of links and connections to all workers, never by a shuffle of the traffic.
     "spark.sql.autoBroadcastJoinThreshold": "268435456",
 }
+"""Settings for every master."""
 
 
 def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """``master`` None: as spark-submit says. ``conf`` wins over the settings here."""
+    """Open a session. ``master`` None: the master given to spark-submit. ``conf`` wins over the settings here."""
     is_local = master is not None and master.startswith("local")
     if is_local:
-        # Otherwise workers use the first python3 on the PATH, which may lack our libraries.
+        # Workers use this Python: the first python3 on the PATH may lack our libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**ALWAYS, **(LOCAL if is_local else {}), **conf}
     builder = SparkSession.builder.appName("amqpmesh report")

@@ -1,7 +1,7 @@
-"""Result tables as files: Parquet for programs, CSV for spreadsheets.
+"""Writes the tables of a report as files: Parquet for programs, CSV for spreadsheets.
 
-A spreadsheet evaluates text that begins like a formula, and names of users and addresses come from clients: such a cell
-gets a leading quote. Numbers stay as they are.
+A spreadsheet evaluates text that begins like a formula, and names of users and addresses come from clients: in CSV such
+text gets a leading quote. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 FORMULA = r"^(\s*[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
-"""Some spreadsheets take East Asian wide characters for the same; some skip spaces before them."""
+"""The beginning of text that a spreadsheet may evaluate.
+
+Some spreadsheets accept the East Asian wide forms of = + - @, too, and some skip spaces before these characters.
+"""
 
 
 def write(table: pa.Table, directory: Path, name: str, tz: ZoneInfo) -> None:
@@ -23,12 +26,12 @@ def write(table: pa.Table, directory: Path, name: str, tz: ZoneInfo) -> None:
 
 
 def guarded(table: pa.Table, tz: ZoneInfo) -> pa.Table:
-    """The table as written to CSV."""
+    """Return the table as written to CSV: times as text in ``tz``, and a quote before text that may be a formula."""
     return pa.table({name: _guarded(table[name], tz) for name in table.column_names})
 
 
 def ordered(table: pa.Table) -> pa.Table:
-    """Sort by time, then the busiest first; without such columns the order stays."""
+    """Sort the rows of a table by time, then the busiest first; without columns of either, the order stays."""
     rising = [name for name in ("window", "at") if name in table.column_names]
     falling = [name for name in ("messages", "starved_us") if name in table.column_names]
     keys = [*((name, "ascending") for name in rising), *((name, "descending") for name in falling)]

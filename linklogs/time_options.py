@@ -1,4 +1,4 @@
-"""Reads the times and time zones that users give for a report."""
+"""Reads the options of a report with times: time zone, span, and length of a window."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from linklogs.moments import TimeSpan
 
 US_PER_S = 1_000_000
 LONGEST_S = 366 * 86_400
-"""The longest window."""
+"""The longest time window of a report's tables over time."""
 
 
 def zone_of(text: str) -> ZoneInfo:
-    """Raise ValueError for text that is no time zone."""
+    """Return the time zone of option --tz. Raise ValueError for text that is no time zone."""
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -21,7 +21,10 @@ def zone_of(text: str) -> ZoneInfo:
 
 
 def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> TimeSpan:
-    """Times are in ``tz`` unless they name a zone. Raise ValueError for text that is no time, or an empty span."""
+    """Return the span of options --from and --to, whose times are in ``tz`` unless they name a zone.
+
+    Raise ValueError for text that is no time, or an empty span.
+    """
     span = TimeSpan(_us(since, "--from", tz), _us(until, "--to", tz))
     if span.from_us is not None and span.to_us is not None and span.from_us >= span.to_us:
         raise ValueError(f"--from {since} is not before --to {until}: expected an earlier --from")
@@ -29,8 +32,8 @@ def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> TimeSpan:
 
 
 def window_us_of(seconds: float) -> int:
-    """Raise ValueError for a window without length, or of more than a year."""
-    # Written so that NaN, neither less nor more, is refused too.
+    """Return the length of a window in us. Raise ValueError for less than 1 us, or more than 366 days."""
+    # `not` of a range refuses NaN, too, which is neither below nor above the range.
     if not 1 <= seconds * US_PER_S <= LONGEST_S * US_PER_S:
         raise ValueError(f"--window is {seconds:g} s: expected more than 0 s, and at most 366 days")
     return round(seconds * US_PER_S)

@@ -13,21 +13,21 @@ from enum import StrEnum
 from typing import Final
 
 SCHEMA_VERSION: Final = 1
-"""The version rises when readers of the version before would misread the files; a new column raises no version."""
+"""Version of the link log files, raised when older readers would misread new files; not raised for a new column."""
 
 VERSION_KEY: Final = "amqpmesh.link-log"
-"""Metadata keys of a file: the schema version here; NODE_KEY, RUN_KEY and MESH_KEY for its node, run and mesh."""
+"""Metadata key of a link log file for the schema version; NODE_KEY, RUN_KEY and MESH_KEY for node, run and mesh."""
 NODE_KEY: Final = "amqpmesh.node"
 RUN_KEY: Final = "amqpmesh.run"
 MESH_KEY: Final = "amqpmesh.mesh"
 DROPPED_KEY: Final = "amqpmesh.dropped"
-"""Number of records that the node had lost for want of room, from its start until the file was written."""
+"""Metadata key: number of records that the node lost for want of room in its ring, from its start to this file."""
 REPLACES_KEY: Final = "amqpmesh.replaces"
-"""JSON list of file names in the same directory: the file holds all records of the named files, which count no more."""
+"""Metadata key: JSON list of files in the same directory that this file replaces; readers ignore the listed files."""
 
 
 class RecordKind(StrEnum):
-    """Subject of a record."""
+    """Subject of a link log record: what the record describes."""
 
     NODE = "node"
     """The node: start, clock, lost records, end. A killed node leaves no record of its end."""
@@ -55,7 +55,7 @@ class RecordEvent(StrEnum):
     """Event that happened to the subject of the record."""
 
     LIVE = "live"
-    """The subject existed when the file was begun; or exists now, and the ring had no room to say so in time."""
+    """The subject existed when the file was begun, or began earlier, when the ring had no room for a record."""
     OPENED = "opened"
     """A connection opened, a link was attached, a queue was made, a neighbor came up, or a node started."""
     CLOSED = "closed"
@@ -64,10 +64,10 @@ class RecordEvent(StrEnum):
     DRAIN = "drain"
     """The receiver of an outgoing link asked ``count`` times for a drain: waiting messages, then the credit back."""
     LOST = "lost"
-    """The node lost ``count`` records for want of room."""
+    """The node lost ``count`` records for want of room in its ring."""
     ENQUEUED = "enqueued"
     DEQUEUED = "dequeued"
-    """The message left for a consumer, and was settled."""
+    """The message left its queue for a consumer, and was settled."""
     EXPIRED = "expired"
     DEAD_LETTERED = "dead_lettered"
     """The message moved to the dead-letter queue: no consumer accepted the message, or its queue had no room."""
@@ -89,18 +89,24 @@ class RecordOutcome(StrEnum):
 
 
 class DeliveryPart(StrEnum):
-    """Part of a delivery's way through the node. WHOLE and MANY count arrivals, WHOLE and COPY count departures."""
+    """Part of a delivery's way through the node that a record covers: the whole way, or one end of a multicast.
+
+    Records of WHOLE and MANY add up to the arrivals at the node, records of WHOLE and COPY to the departures.
+    """
 
     WHOLE = "whole"
     MANY = "many"
-    """A multicast delivery, as the sender sent the message."""
+    """A multicast delivery as it arrived from the sender; its copies have records of their own."""
     COPY = "copy"
-    """The copy of a multicast delivery for one taker."""
+    """The copy of a multicast delivery for one taker (outgoing link)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the files. ``type`` is `string` or `int64`; ``kinds`` of record fill in the column, all if empty."""
+    """A column of the link log files. ``type`` is `string` or `int64`.
+
+    Records of the ``kinds`` fill in the column, records of all kinds if ``kinds`` is empty.
+    """
 
     name: str
     type: str
@@ -109,12 +115,12 @@ class Column:
 
 
 STOPPED: Final = "stopped"
-"""Cause of a node's end: the node was asked to stop. FAILED: the node could not go on, but ended in order."""
+"""Cause in the record of a node's end: the node was asked to stop. FAILED: an error ended the node, yet in order."""
 FAILED: Final = "failed"
 
 
 STILL_S: Final = 10
-"""A link without a move for so long stands still. Dispatch, too, takes deliveries for stuck from then on."""
+"""A link stands still after so many seconds without a delivery; Qpid Dispatch calls deliveries stuck after as long."""
 
 _MOVED = (RecordKind.DELIVERY, RecordKind.TRAFFIC)
 _COUNTED = (*_MOVED, RecordKind.MESSAGE)
@@ -180,18 +186,21 @@ COLUMNS: Final = (
     Column("topology", "string", "SHA-256 of the topology file", (RecordKind.NODE,)),
     Column("version", "string", "version of amqpmesh", (RecordKind.NODE,)),
 )  # fmt: skip
-"""All columns, in the order of the files."""
+"""All columns of a link log file, in the order in which the file has them."""
 
 
 _SUBDIVISIONS = 16
 _SHIFT = 4
 
 BUCKET_ERROR: Final = 1 / (2 * _SUBDIVISIONS)
-"""Largest distance from the middle of a bucket to a latency in the bucket, as a share of the latency."""
+"""Largest distance from the middle of a latency bucket to a latency in that bucket, as a share of the latency."""
 
 
 def bucket_of(took_us: int) -> int:
-    """Return the bucket of a latency: exact below 16 us, then 16 buckets per doubling. Counts add up across records."""
+    """Return the number of the bucket of a latency: a bucket per us below 16 us, then 16 buckets per doubling.
+
+    All records use the same buckets, so counts of one bucket add up across records.
+    """
     if took_us < _SUBDIVISIONS:
         return took_us
     octave = took_us.bit_length() - 1

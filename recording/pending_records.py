@@ -1,8 +1,9 @@
-"""Rows that found no room in the ring: the row that updates a reader, for each connection, link, neighbor, path, queue.
+"""Pending records: state records that found no room in the ring, merged into one row for each thing.
 
-A reader knows each thing that an earlier record announced. For a known thing, the latest state is enough, or the news
-that the thing is gone; for an unannounced thing, the present state; for a thing that came and went unannounced,
-nothing. Sans-IO. Rows have the columns of `recording.columns`.
+A thing is a connection, link, neighbor, path or queue. A reader of the link log knows each thing that an earlier record
+announced. For a known thing, the latest state is enough, or the news that the thing is gone; for an unannounced thing,
+the present state; for a thing that came and went unannounced, no row at all. Sans-IO. Rows have the columns of
+`recording.columns`.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ _NAMED_BY: Final = {
     RecordKind.QUEUE: "queue",
 }
 _ADDED_UP: Final = ("starved_us", "count")
-"""Columns that cover the time between two records, so values of delayed rows are added up."""
+"""Columns that cover the time since the record before, so merging two pending records adds their values up."""
 
 
 @dataclass(slots=True)
 class _Late:
-    """A delayed row. ``is_heard_of``: an earlier record announced the thing to the reader."""
+    """A pending record. ``is_heard_of``: an earlier record in the ring announced the row's thing to the reader."""
 
     row: Row
     is_heard_of: bool
 
 
 class PendingRecords:
-    """Delayed rows, the oldest first.
+    """Keeps state records until the ring has room for them, the oldest first, and merges records of the same thing.
 
-    Always: at most one row for each thing that exists, or that the reader believes to exist.
+    Always: at most one row for each thing that exists, or that the reader of the link log believes to exist.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class PendingRecords:
         return len(self._late)
 
     def add(self, row: Row) -> None:
-        """Take a row that found no room in the ring, or that must follow delayed rows."""
+        """Keep a row that found no room in the ring, or must stay behind pending rows; merge rows of the same thing."""
         thing = _thing_of(row)
         if thing is None:
             return
@@ -70,7 +71,7 @@ class PendingRecords:
     def _close(self, thing: _Thing, row: Row) -> None:
         before = self._late.pop(thing, None)
         if before is None or before.is_heard_of:
-            # Move to the end, behind delayed rows about the credit of the link.
+            # The row of the end moves behind the pending rows about the link's credit.
             self._late[thing] = _Late(row, is_heard_of=True)
         elif thing[0] == RecordKind.LINK:
             for what in (RecordKind.CREDIT, RecordEvent.DRAIN, RecordKind.DROP):
@@ -78,7 +79,10 @@ class PendingRecords:
 
 
 def _thing_of(row: Row) -> _Thing | None:
-    """Return the key of the row's subject. Drains that a receiver asked for have another key than the link's credit."""
+    """Return the key of the thing that the row describes; None for a kind of record that is never kept as pending.
+
+    Drains that a receiver asked for have another key than the credit of the same link.
+    """
     kind = RecordKind(row["kind"])
     what = RecordEvent.DRAIN if row.get("event") == RecordEvent.DRAIN else kind
     return (what, row[_NAMED_BY[kind]]) if kind in _NAMED_BY else None
@@ -86,10 +90,10 @@ def _thing_of(row: Row) -> _Thing | None:
 
 def _both(before: Row, after: Row) -> Row:
     if before.get("event") == RecordEvent.CLOSED or after.get("event") == RecordEvent.OPENED:
-        # The thing exists again: its state before the end is past.
+        # The thing ended and exists again: forget its earlier state, and announce it as live.
         return after | {"event": RecordEvent.LIVE}
     if "depth_count" in after:
-        # An empty queue has no oldest message: drop the age from the row before.
+        # The row of an empty queue has no age of an oldest message: drop the age of the earlier row, too.
         before = {name: value for name, value in before.items() if name != "oldest_us"}
     added = {name: before[name] + after[name] for name in _ADDED_UP if name in before and name in after}
     event = {"event": before["event"]} if "event" in before else {}

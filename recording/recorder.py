@@ -33,9 +33,10 @@ class LinkLogOff(LogEvent):
 
 @contextmanager
 def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> Iterator[Recorder]:
-    """Yield a recorder for node ``name``: to a ring in ``rings`` if the topology asks for records and there is room.
+    """Yield a recorder for node ``name``, which writes to a new ring file in the folder ``rings``.
 
-    The last record says that the node ended, and how; a killed node leaves no such record.
+    The recorder records nothing if the topology asks for no records, or if there is no room for a ring. The last record
+    says that the node ended, and how; a killed node leaves no such record.
     """
     ring = _ring_file(topology, name, role, rings, log)
     recorder = Recorder(ring.memory if ring is not None else None, topology.link_logs.level.value)
@@ -74,7 +75,10 @@ def _sum_of(file: Path | None) -> str:
 
 @asynccontextmanager
 async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> AsyncIterator[None]:
-    """Set the recorder's clock and call ``on_second`` each second; call again at the end, when the driver is closed."""
+    """While the body of `async with` runs, set the recorder's clock and call ``on_second`` each second.
+
+    Without a ring, both are left out. At the end, once the driver is closed, call ``on_second`` a last time.
+    """
     clock = asyncio.create_task(_keep_time(recorder, driver, on_second))
     try:
         yield

@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef enum:
-    # Part of a delivery's way that a record describes.
+    # Part of a delivery's way through the node that a record covers: the whole way, a multicast's arrival, one copy.
     WHOLE_WAY = 0
     MANY_COPIES = 1
     ONE_COPY = 2
@@ -46,15 +46,16 @@ cdef class Recorder:
     cdef readonly unsigned char level
     cdef readonly unsigned long long written
     cdef readonly unsigned long long dropped
-    # The writer's count as last read: read again only when there seems to be no room.
+    # Number of slots that the writer had taken when last read from the ring: read again only when the ring seems full.
     cdef unsigned long long taken
-    cdef size_t next  # written % capacity: a division costs more than all the rest
+    cdef size_t next  # written % capacity, kept up to date, since a division costs more than all else in a record
     cdef unsigned long long now_us
-    # Wall clock less monotonic clock at the node's start.
+    # The node's wall clock minus its monotonic clock, taken at the node's start.
     cdef long long wall_offset_ms
     cdef unsigned int last_number
     cdef TrafficSums traffic
-    # Ends of links and queues that came or went: (end, is there, error); then ends with news at the end of the second.
+    # Ends of links, and queues, for state records: (end, is there, error) for an end that came or went; ends with other
+    # news, such as credit that ran out; ends that moved deliveries.
     cdef list changes
     cdef list restless
     cdef list moved

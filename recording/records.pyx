@@ -5,9 +5,10 @@ Each node has one recorder, which is the node's clock too. The ring is memory th
 deliveries each second. No delivery waits for the writer: a record without room is dropped and counted. Times are
 microseconds of the monotonic clock, read once for each batch of input.
 
-Part 0: the whole way from the incoming link to the last taker. A multicast leaves part 1 for the sender's delivery, and
-part 2 for each copy with the outcome of the copy. So parts 0 and 1 count arrivals, parts 0 and 2 departures. A delivery
-that no group had looked at when the sender was lost leaves no record.
+Part 0 in a record: the whole way of a delivery, from the incoming link to the last taker (outgoing link). A multicast
+leaves part 1 for the sender's delivery, and part 2 for each copy with the outcome of the copy. So parts 0 and 1 count
+arrivals, parts 0 and 2 departures. A delivery that the router had not begun to forward when the sender was lost leaves
+no record.
 """
 
 import json
@@ -47,8 +48,8 @@ RECORD_LEVELS = {"off": OFF, "summary": SUMMARY, "full": FULL}
 cdef class Recorder:
     """Writes the records of one node to ``memory``, a ring with a complete header; without ``memory``, records nothing.
 
-    ``level`` names the level of links and queues that have no level of their own. The node sets the recorder's time
-    with `set_now` at each input, with or without a ring.
+    ``level`` names the record level of links and queues that have no level of their own. The node sets the time of the
+    recorder, its clock, with `set_now` at each input, with or without a ring.
     """
 
     def __cinit__(self, memory=None, str level="off"):
@@ -62,14 +63,14 @@ cdef class Recorder:
         self.header = <unsigned char *>self.buffer.buf
         self.slots = <Slot *>(self.header + HEADER_BYTES)
         self.capacity = (self.buffer.len - HEADER_BYTES) // sizeof(Slot)
-        # Records of earlier runs that were lost when their rings were removed.
+        # The header begins with the number of records that were lost with removed rings of earlier runs.
         self.dropped = load_now(self.header + DROPPED_AT)
 
     def __dealloc__(self):
         self.close()
 
     def close(self):
-        """Let go of the ring: from now on nothing is recorded."""
+        """Release the memory of the ring: from now on the recorder records nothing."""
         self.capacity = 0
         self.level = OFF
         if self.has_buffer:
@@ -83,13 +84,13 @@ cdef class Recorder:
     ) noexcept:  # fmt: skip
         cdef unsigned int took_us = <unsigned int>min(self.now_us - start_us, LARGEST)
         cdef unsigned int size_bytes = <unsigned int>min(size, LARGEST)
-        # The delivery ended now, even if the slot cannot hold how long ago the delivery began.
+        # A latency beyond 32 bits is cut: the record gives the right end of the delivery, and a later start.
         self._write(level, Slot(
             self.now_us - took_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
         ))  # fmt: skip
 
     cdef int write_untaken(self, unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1:
-        """Record a delivery that no taker had. The time that the delivery waited is unknown, and recorded as 0."""
+        """Record a delivery that no taker (outgoing link) had. Its time of waiting is unknown, and recorded as 0."""
         if level:
             self.write(level, self.now_us, size, incoming, 0, outcome, WHOLE_WAY)
         return 0
@@ -98,12 +99,12 @@ cdef class Recorder:
         self, unsigned char level, unsigned char kind, unsigned long long start_us, unsigned int took_us, size_t size,
         unsigned int queue,
     ) noexcept:  # fmt: skip
-        """Record a message of a queue. ``kind`` is a code from the layout of the ring."""
+        """Record that a message entered or left a queue. ``kind`` is a code of `recording.ring_format.KINDS`."""
         self._write(level, Slot(start_us, took_us, <unsigned int>min(size, LARGEST), queue, 0, 1, kind, 0, 0, 0))
 
     cdef void _write(self, unsigned char level, Slot slot) noexcept:
         if not self.capacity:
-            return  # The delivery began while there was a ring.
+            return  # The ring was closed after the delivery had begun: nothing is recorded.
         if level == FULL:
             if self._has_room():
                 self._put(slot)
@@ -118,7 +119,7 @@ cdef class Recorder:
         )
 
     cdef void _put_traffic(self) noexcept:
-        """Write the sums of the current second to the ring."""
+        """Write the sums of the current second's deliveries to the ring, and start new sums."""
         cdef unsigned int number
         cdef Alike alike
         cdef unsigned long long end_us = (self.now_us // SECOND_US + 1) * SECOND_US
@@ -135,7 +136,7 @@ cdef class Recorder:
 
     # The ring
     cdef bint _has_room(self) noexcept:
-        """Say whether the ring has a free slot; if not, count a dropped record."""
+        """Say whether the ring has a free slot besides those for the node's end; if not, count a dropped record."""
         if self._fits(1):
             return True
         self._drop()
@@ -154,16 +155,19 @@ cdef class Recorder:
         self.written += 1
 
     cdef void _publish(self) noexcept:
-        """Make slots visible: a writer that sees the count sees the slots."""
+        """Make the slots visible to the writer process, by the count in the header, which is stored after the slots."""
         store_now(self.header + WRITTEN_AT, self.written)
 
     # Records with text
     def tell(self, dict row):
-        """Record the columns of ``row``; return False, and count a drop, if the ring has no room now."""
+        """Write ``row`` to the ring as a record with text; return False, and count a drop, if the ring has no room now.
+
+        Without a ring, or for a row longer than the ring, return True, as another try would gain nothing.
+        """
         return self._tell(row, False)
 
     def tell_late(self, dict row):
-        """Record a delayed ``row`` as `tell` does, but count no drop while the ring has no room."""
+        """Write the pending ``row`` as `tell` does, but count no drop without room, since callers try again."""
         return self._tell(row, True)
 
     cdef bint _tell(self, dict row, bint is_late) except? True:
@@ -173,7 +177,7 @@ cdef class Recorder:
         cdef size_t count = _slots_of(text)
         cdef bint is_too_long = count + LAST_SLOTS > self.capacity
         if not self._fits(count):
-            # A row longer than the whole ring never fits: trying again gains nothing.
+            # A row longer than the whole ring never fits: drop it, and return True so that no caller tries again.
             if not is_late or is_too_long:
                 self._drop()
             return is_too_long
@@ -181,7 +185,7 @@ cdef class Recorder:
         return True
 
     def tell_last(self, dict row):
-        """Record ``row``, the node's end, as the last record: slots are reserved for this row."""
+        """Write ``row``, the node's end, as the last record, in the slots that are reserved for this record."""
         cdef bytes text = _text_of(row)
         if not self.capacity:
             return True
@@ -193,25 +197,28 @@ cdef class Recorder:
 
     # The ends of links
     cdef int note(self, object end, bint is_there, object error) except -1:
-        """Keep for `take_changes` that ``end`` came or went."""
+        """Note for `take_changes` that ``end``, of a link, or a queue came (``is_there``) or went, with ``error``."""
         if self.capacity:
             self.changes.append((end, is_there, error))
         return 0
 
     cdef int note_restless(self, object end) except -1:
-        """Keep ``end`` for `take_restless`. Callers note each end once until the end is taken."""
+        """Note ``end``, of a link, or a queue for `take_restless`. Callers note an end once until the end is taken."""
         if self.capacity:
             self.restless.append(end)
         return 0
 
     cdef int note_moved(self, object end) except -1:
-        """Keep ``end`` for `take_moved`. Callers note each end once until the end is taken."""
+        """Note that the link of ``end`` moved a delivery.
+
+        Callers note an end once until `take_moved` returns the end.
+        """
         if self.capacity:
             self.moved.append(end)
         return 0
 
     def take_moved(self, Py_ssize_t most):
-        """Return ends that moved, ``most`` at a time, or a tenth of all if a tenth is more.
+        """Remove and return ends whose links moved deliveries: ``most``, or a tenth of all noted ends if that is more.
 
         In each second nearly all ends move. Without the tenth, links that come and go would make the list grow forever.
         """
@@ -221,7 +228,7 @@ cdef class Recorder:
         return found
 
     def take_restless(self):
-        """Return ends and queues with other news: credit that ran out or came back, drains, missed copies, depth."""
+        """Remove and return ends and queues with other news: credit out or back, drains, missed copies, queue depth."""
         found, self.restless = self.restless, []
         return found
 
@@ -236,16 +243,16 @@ cdef class Recorder:
 
     # Levels and numbers
     def level_of(self, name):
-        """Return the record level of a link or queue by the level's ``name``; None names the level of the node.
+        """Return the code of the record level ``name`` of a link or queue; for None, the code of the node's own level.
 
-        OFF where there is no ring.
+        Without a ring, return OFF.
         """
         if name is None:
             return self.level
         return RECORD_LEVELS[name] if self.capacity else OFF
 
     cdef unsigned int next_number(self) noexcept:
-        """Return a number for an end of a link or for a queue, which this recorder never gives again."""
+        """Return a number for an end of a link or for a queue: the next number, so that no two have the same."""
         self.last_number += 1
         return self.last_number
 
@@ -258,22 +265,25 @@ cdef class Recorder:
         self.now_us = now_us
 
     def set_wall_offset(self, double offset_s):
-        """Set wall clock less monotonic clock, once at the start: a clock set later cannot expire or revive messages."""
+        """Set the wall clock minus the monotonic clock, once at the node's start.
+
+        The offset stays, so that no later change of the wall clock can expire or revive messages.
+        """
         self.wall_offset_ms = <long long>(offset_s * 1000)
 
     def set_clock(self, long long ahead_us):
-        """Set how far UTC is ahead of the monotonic clock, in us."""
+        """Write to the ring's header how far UTC is ahead of the monotonic clock, in us, for the writer."""
         if self.capacity:
             store_now(self.header + CLOCK_AT, <unsigned long long>ahead_us)
 
     def end_second(self):
-        """Write the sums of the second to the ring."""
+        """Write the sums of the second's deliveries to the ring now."""
         if self.capacity and self.traffic.used:
             self._put_traffic()
 
 
 cdef bint _has_free(Recorder here, size_t count) noexcept:
-    """Say whether ``count`` slots are free, slots that are reserved for the node's end included."""
+    """Say whether the ring has ``count`` free slots, counting the slots that are reserved for the node's end."""
     if here.written + count - here.taken <= here.capacity:
         return True
     here.taken = load_now(here.header + TAKEN_AT)
@@ -301,5 +311,5 @@ cdef int _put_text(Recorder here, bytes text) except -1:
 
 
 cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:
-    """Return the outcome that the sender was told; ABORTED if the sender aborted the delivery."""
+    """Return the code of the outcome that this node gave the sender; ABORTED if the sender aborted the delivery."""
     return ABORTED if pn.delivery_aborted(incoming) else pn.delivery_local_state(incoming)

@@ -17,11 +17,11 @@ from pathlib import Path
 from recording import ring_format as ring
 
 KEPT = 3
-"""Number of rings of a node's earlier runs that are kept for the writer."""
+"""Number of rings of a node's earlier runs that are kept for the writer; a starting node removes older rings."""
 
 
 class RingFile:
-    """The ring of one run of a node, mapped as ``memory``. A lock on the file says that the node is alive."""
+    """Makes and maps the ring of one run of a node: a file, mapped as ``memory``, locked while the node lives."""
 
     def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
         """Raise OSError if the disk has no room for ``size_bytes``, or the folder cannot be written to."""
@@ -35,7 +35,7 @@ class RingFile:
             os.posix_fallocate(self._handle, 0, size_bytes)
             self.memory = mmap.mmap(self._handle, size_bytes)
             self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost)
-            # The writer never sees a half-made ring.
+            # Rename only now: the writer looks for `.ring`, so the writer never sees a ring without a header.
             unfinished.rename(path)
         except OSError:
             os.close(self._handle)
@@ -43,8 +43,11 @@ class RingFile:
             raise
 
     def close(self) -> None:
-        """Unlock the ring, as the node writes no more. The memory stays mapped until nobody refers to the memory."""
-        # The map keeps the file open, so closing alone would keep the lock.
+        """Unlock the ring file, which tells the writer that the node is gone.
+
+        The memory stays mapped while any object refers to the memory.
+        """
+        # The memory map keeps the file open, so os.close alone would not release the lock.
         fcntl.flock(self._handle, fcntl.LOCK_UN)
         os.close(self._handle)
 
@@ -65,7 +68,11 @@ def _forget_old(folder: Path, node: str) -> int:
 
 
 def _untaken(path: Path) -> int:
-    """Return the number of slots that the writer has not taken, and of drops if the writer took no slot at all."""
+    """Return the number of records that are lost if the ring at ``path`` is removed.
+
+    The sum of the slots that the writer has not taken, and of the drops, unless the writer took a slot and so knows of
+    the drops. 0 for a file that cannot be read or is not a ring.
+    """
     try:
         with path.open("rb") as file:
             found = file.read(ring.HEADER_BYTES)
@@ -99,7 +106,10 @@ def _is_left(path: Path) -> bool:
 
 
 def header(size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int = 0) -> bytes:
-    """Return the header of a ring of ``size_bytes`` in all. ``dropped``: records lost with rings of earlier runs."""
+    """Return the header of a ring file of ``size_bytes``, header included.
+
+    ``dropped`` is the number of records that were lost with removed rings of the node's earlier runs.
+    """
     found = bytearray(ring.HEADER_BYTES)
     said = json.dumps(dict(about)).encode()
     capacity = (size_bytes - ring.HEADER_BYTES) // ring.SLOT_BYTES

@@ -43,7 +43,7 @@ CLOCK_AT: Final = 256
 NODE_AT: Final = 512
 
 LAST_SLOTS: Final = 4
-"""Slots that a node leaves free until its end, to record the end: 96 bytes at most."""
+"""Slots of a ring that stay free for the record of the node's own end, whose text takes 96 bytes at most."""
 
 DELIVERY: Final = 1
 TRAFFIC: Final = 2
@@ -58,7 +58,7 @@ KINDS: Final = {
     6: (RecordKind.MESSAGE, RecordEvent.DEAD_LETTERED),
     7: (RecordKind.MESSAGE, RecordEvent.REMOVED),
 }
-"""Kind and event by code, for slots that are complete records."""
+"""Record kind and event by the code in byte ``kind`` of a slot, for slots that are complete records."""
 
 OUTCOMES: Final = {
     0: RecordOutcome.NONE,
@@ -69,6 +69,6 @@ OUTCOMES: Final = {
     0x26: RecordOutcome.RELEASED,
     0x27: RecordOutcome.MODIFIED,
 }
-"""Outcome by code; from 0x24 on, codes are descriptors of delivery states. [3.4]"""
+"""Outcome of a delivery by the code in a slot; codes from 0x24 on are AMQP's descriptors of delivery states. [3.4]"""
 
 PARTS: Final = {0: DeliveryPart.WHOLE, 1: DeliveryPart.MANY, 2: DeliveryPart.COPY}

@@ -16,10 +16,10 @@ from recording.columns import STILL_S
 
 
 class LinkEnd(Protocol):
-    """One end of a link.
+    """A node's end of a link, incoming or outgoing, as `Standstill` reads it.
 
     ``kept_count``: complete deliveries without an outcome; None for an incoming link, which keeps none of its own.
-    ``moved_count`` rises with each delivery, unless each delivery changes the credit.
+    ``moved_count`` rises with each delivery, except on a link where each delivery changes ``credit``.
     """
 
     @property
@@ -32,14 +32,17 @@ class LinkEnd(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """State of a link, in numbers of deliveries."""
+    """State of a link that a record gives: its credit and its unsettled deliveries, None for an incoming link."""
 
     credit: int
     unsettled: int | None
 
     @property
     def is_held_up(self) -> bool:
-        """Whether credit or outcomes are missing; never for an incoming link: records of time without credit say so."""
+        """Whether the receiver of an outgoing link withholds credit or outcomes.
+
+        Always false for an incoming link, whose lack of credit has records of its own.
+        """
         return self.unsettled is not None and (self.credit == 0 or self.unsettled > 0)
 
 
@@ -52,9 +55,9 @@ class _Link:
 
 
 class Standstill:
-    """Decides when the state of a link is recorded, with ``tell`` and the number of the link.
+    """Decides when the credit and unsettled deliveries of a link are recorded, and calls ``tell(link number, counts)``.
 
-    Always: a link that needs no look has stood still for STILL_S, and its state was recorded then.
+    Always: a link outside of ``_moving`` has stood still for STILL_S, and its state was recorded then.
     """
 
     def __init__(self, tell: Callable[[int, LinkCounts], None]) -> None:
@@ -67,14 +70,14 @@ class Standstill:
         return len(self._links)
 
     def on_move(self, number: int, end: LinkEnd) -> None:
-        """Note that link ``number`` is new, or may have changed."""
+        """Note that link ``number`` is new, or may have moved deliveries, so that `look` checks the link."""
         link = self._links.get(number)
         if link is None:
             link = self._links[number] = _Link(end)
         self._moving[number] = link
 
     def on_told(self, number: int, credit: int) -> None:
-        """Note that another record has given the credit of an incoming link."""
+        """Note that another record has given the credit of an incoming link: the same credit is not recorded again."""
         link = self._links.get(number)
         if link is not None:
             link.told = LinkCounts(credit, None)
@@ -84,7 +87,7 @@ class Standstill:
         self._moving.pop(number, None)
 
     def look(self, now: float, most: int) -> None:
-        """Look at moving links once a second, at ``most`` so many, in turn."""
+        """Check the links noted by `on_move`, at most ``most`` of them, in turn; call once a second."""
         for number in list(islice(self._moving, most)):
             link = self._moving.pop(number)
             if not self._is_still(number, link, now):

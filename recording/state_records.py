@@ -1,4 +1,7 @@
-"""State records that nodes of all kinds write: connections, links, time without credit; in time, or late if delayed."""
+"""State records that nodes of all kinds write: connections, links, time without credit.
+
+A state record without room in the ring is *pending*: it is written later, and updated until then.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from wire.endpoint import Endpoint
 from wire.link import IncomingLink
 
 AT_ONCE: Final = 1000
-"""Most delayed rows written, and most links looked at, in one second beside the second's own rows: some 10 ms."""
+"""Most pending records written to the ring in one second, and most links checked for a change; takes some 10 ms."""
 _BESIDE: Final = 4
-"""Delayed rows written with each new row, so that the backlog shrinks even where much happens."""
+"""Pending records written to the ring with each new record, so that the backlog shrinks even while much happens."""
 
 
 LEAST_STARVED_US: Final = 1000
-"""Less time without credit in a second is not recorded: credit that returns before the next message is normal."""
+"""A sender's time without credit is recorded from 1 ms on: credit that returns before the next message is normal."""
 
 
 class StarvedEnd(Protocol):
@@ -35,22 +38,22 @@ class StarvedEnd(Protocol):
 
 
 class StateRecorder:
-    """Writes state records. A row without room in the ring is written later, so that readers know the state again."""
+    """Writes a node's state records. A record without room in the ring is written later, so that readers catch up."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._untold = PendingRecords()
         self._starving: dict[int, Any] = {}
-        """Ends of links whose senders have or had no credit, by link number; recorded in turn."""
+        """Incoming ends of links whose senders have or had no credit, by link number; recorded in turn."""
         self.standstill = Standstill(self._tell_what_it_has)
         self.is_on = recorder.capacity > 0
 
     def tell(self, kind: RecordKind, event: RecordEvent | None, **columns: Any) -> None:
-        """Record a row. ``columns`` that are None are left out."""
+        """Write a state record to the ring, or keep the record as pending. ``columns`` that are None are left out."""
         said = {"kind": kind, "event": event, **columns}
         row = {name: value for name, value in said.items() if value is not None}
         if self._untold:
-            # Keep the order: earlier rows still wait.
+            # Earlier records still wait for room in the ring: this record goes behind them.
             self._untold.add(row)
             self._tell_late(_BESIDE)
         elif not self._recorder.tell(row):
@@ -84,7 +87,7 @@ class StateRecorder:
         self.tell(RecordKind.LINK, RecordEvent.CLOSED, link=link, connection=connection, cause=cause)
 
     def is_moving(self, link: int, end: LinkEnd) -> None:
-        """Note that a link is new, or may have changed, for a look at the end of the second."""
+        """Note that a link is new, or may have moved deliveries: at the end of the second `tell_standing` checks it."""
         self.standstill.on_move(link, end)
 
     def _tell_what_it_has(self, link: int, has: LinkCounts) -> None:
@@ -92,13 +95,13 @@ class StateRecorder:
 
     # Time without credit
     def is_starving(self, link: int, end: StarvedEnd) -> None:
-        """Note that the sender of a link has or had no credit, for a record at the end of the second."""
+        """Note that the sender of a link has or had no credit: `tell_starving` records the time without credit."""
         self._starving[link] = end
 
     def tell_starving(self, cause_of: Callable[[int, Any], str | None]) -> None:
-        """Record time without credit, for AT_ONCE links at most, in turn.
+        """Record the time that senders had no credit, for AT_ONCE links at most, in turn.
 
-        ``cause_of`` a link number and an end gives the cause; None for a link that is gone.
+        ``cause_of(link number, end)`` returns the cause of the lack; None for a link that is gone, which is left out.
         """
         for link in list(islice(self._starving, AT_ONCE)):
             end = self._starving.pop(link)
@@ -119,12 +122,12 @@ class StateRecorder:
 
     # Time
     def end_second(self) -> None:
-        """Write the second's sums, and some of the delayed rows, to the ring."""
+        """Write the sums of the second's deliveries, and up to AT_ONCE pending records, to the ring."""
         self._recorder.end_second()
         self._tell_late(AT_ONCE)
 
     def tell_standing(self, now: float) -> None:
-        """Record links that stand still, after all other records of the second."""
+        """Record credit and unsettled deliveries of links that began or stand still; call after the second's rows."""
         self.standstill.look(now, AT_ONCE)
 
     def _tell_late(self, most: int) -> None:

@@ -5,14 +5,14 @@ ctypedef struct Alike:
     unsigned char outcome
     unsigned char part
     unsigned char kind
-    unsigned int count  # 0: a free place
+    unsigned int count  # deliveries; 0: this place of the table is free
     unsigned int took_us
     unsigned int size_bytes
 
 
 cdef class TrafficSums:
     cdef Alike *table
-    cdef unsigned int *places  # places in use, in order of arrival
+    cdef unsigned int *places  # places of the table that are in use, in order of first use
     cdef readonly unsigned int used
 
     cdef bint add(

@@ -1,6 +1,6 @@
 """Sums over the deliveries of one second, by kind, incoming link, outgoing link, outcome, part and latency bucket.
 
-Buckets are the same as in `recording.columns.bucket_of`. Not for threads.
+Buckets are the same as in `recording.columns.bucket_of`. Not thread-safe.
 """
 
 from libc.stdlib cimport calloc, free
@@ -18,7 +18,10 @@ cdef unsigned int LARGEST = 0xFFFFFFFF
 
 
 cdef class TrafficSums:
-    """Sums for at most ``MOST`` groups of equal deliveries at a time."""
+    """A hash table of sums: deliveries equal in links, outcome, part, kind and latency bucket are counted together.
+
+    Holds at most ``MOST`` such sums at a time.
+    """
 
     def __cinit__(self):
         self.table = <Alike *>calloc(PLACES, sizeof(Alike))
@@ -34,7 +37,10 @@ cdef class TrafficSums:
         self, unsigned int incoming, unsigned int outgoing, unsigned int took_us, unsigned int size_bytes,
         unsigned char outcome, unsigned char part, unsigned char kind,
     ) noexcept:  # fmt: skip
-        """Count a delivery; return False if there is no room until the sums are taken."""
+        """Count a delivery in its sum; return False, uncounted, if the table is full or the sum of bytes overflows.
+
+        The caller then writes the sums to the ring, calls `clear` and adds the delivery again.
+        """
         cdef unsigned short bucket = bucket_of(took_us)
         cdef unsigned int place = _place_of(incoming, outgoing, bucket, outcome, part, kind)
         cdef Alike *alike = &self.table[place]
@@ -87,5 +93,5 @@ cdef unsigned short bucket_of(unsigned int took_us) noexcept:
 
 
 def bucket(unsigned int took_us):
-    """Return the bucket as `recording.columns.bucket_of` does."""
+    """Return the latency bucket of ``took_us``, for tests against `recording.columns.bucket_of`."""
     return bucket_of(took_us)

@@ -1,1 +1,1 @@
-"""A router node: link state in ``routing``, deliveries in ``forwarding``, all state owned by ``node``."""
+"""A router: link state in ``routing``, movement of deliveries in ``forwarding``, the owner of all state in ``node``."""

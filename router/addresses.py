@@ -1,6 +1,7 @@
 """The addresses in use at this router, with the circuits, broker links and advertisements that each address needs.
 
-Changes are noted as they happen and settled once after each input, so that a burst of attaches costs one pass.
+An address that changes is only noted as changed, and settled after the input: settling makes and closes circuits and
+links, and advertises. So a burst of attaches costs one pass.
 """
 
 from __future__ import annotations
@@ -44,11 +45,17 @@ from wire.log import Emit
 
 BURIAL_S = 0.5
 _MOST_AT_ONCE = 64
-"""Addresses settled in one turn: other inputs come in between, and the next hop can start on the first circuits."""
+"""Most addresses settled in one turn. Other inputs are handled between turns, and the next hop gets the first circuits
+before this router makes the last.
+"""
 
 
 class RouterAddresses:
-    """Owner of every group. ``advertise(key, is_there)`` tells other routers; ``tell_edges()`` answers edge routers."""
+    """Owns the address entries and groups of this router, and settles each after a change.
+
+    ``advertise(key, is_there)`` tells other routers whether this router has takers for a key; ``tell_edges()`` sends
+    edge routers the changed answers about the keys that they ask for.
+    """
 
     def __init__(
         self,
@@ -90,7 +97,10 @@ class RouterAddresses:
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
-        """Keys of sharded queues with consumers elsewhere, now or before: a broker that comes up later looks here."""
+        """Keys of queues on several brokers that have, or had, consumers at other routers.
+
+        When a broker comes up here later, its messages for these consumers are fetched.
+        """
 
     # Groups
     def group(self, policy: AddressPolicy, phase: int = 0) -> AddressGroup:
@@ -125,7 +135,10 @@ class RouterAddresses:
         return bool(entry is not None and entry.group.takers) or self._reach.is_taken_elsewhere(policy)
 
     def add_consumer(self, policy: AddressPolicy, link: OutgoingLink, user: str | None) -> None:
-        """Answer the attach from ``user``, for a multicast perhaps later, and add the consumer to the group."""
+        """Answer the attach of a consumer of ``user``, and add the consumer to the address's group.
+
+        The attach to a multicast may be answered later (`router.distribution.attach_waits`).
+        """
         entry = self._entry(policy, self._reach.consumer_phase(policy))
         if policy.kind.is_stored and entry.group.maker is None:
             entry.group.maker = user
@@ -136,9 +149,10 @@ class RouterAddresses:
             entry.group.add_taker(Taker(link, entry.group))
 
     def accept_circuit(self, link: IncomingLink, spec: CircuitSpec, edge: int = 0) -> None:
-        """Act as the egress of an anycast circuit, or as a router on the tree of a multicast. Raises LinkError.
+        """Act as the egress of an anycast circuit, or as a router on the tree of a multicast.
 
         ``edge``: number of the connection if the circuit comes from an edge router; then this router is the ingress.
+        Raises AmqpError if this router cannot serve the circuit.
         """
         policy = self._book.resolve(spec.address)
         if policy is None or policy.kind.is_refused:
@@ -155,14 +169,15 @@ class RouterAddresses:
         inlet.is_stream = spec.kind is CircuitKind.STREAM
         if edge:
             inlet.is_edge = True
-            # With a fallback, deliveries return from the queue in order, so the edge's own consumers may take them.
+            # Deliveries do not go back to the edge router from which they came (``shuns``). With a fallback they may:
+            # an edge router then sends even the deliveries for its own consumers here, behind those of the queue.
             inlet.shuns = 0 if policy.fallback else edge
         else:
             self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
 
     def _is_alive(self, policy: AddressPolicy) -> bool:
-        """True if a dynamic address has a taker, here or at an edge router."""
+        """True if a dynamic address has a taker here, at another router, or at an edge router of this router."""
         return self.has_taker(policy) or bool(self._edges.taking(policy.key(0).text))
 
     # Calls from groups
@@ -183,7 +198,8 @@ class RouterAddresses:
             self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)
         self._fallbacks.on_end_lost(entry, end, error)
-        # An open dynamic address may still have takers at another router, though this egress has none.
+        # The egress says that a dynamic address has no taker: release the deliveries. But consumers of an open dynamic
+        # address may be at several routers.
         if error is not None and error.condition == NO_TAKER and not self._reach.is_taken_elsewhere(entry.policy):
             group.give_up()
 
@@ -193,7 +209,10 @@ class RouterAddresses:
             self._circuits.better.on_up(entry, taker)
 
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
-        """True if all reachable brokers of a sharded queue send here; for a circuit, all brokers connected here."""
+        """True if the messages of a queue on several brokers arrive here from each broker in reach.
+
+        ``is_circuit``, for a consumer at another router: True if they arrive from each broker connected to this router.
+        """
         entry = self._entries.get((group.address, group.phase))
         if entry is None:
             return True
@@ -213,22 +232,28 @@ class RouterAddresses:
         entry = self._entries.get((group.address, group.phase))
         return self._branches.streams(entry, inlet) if entry is not None else []
 
-    # Calls from the mesh
+    # Changes of paths and of other routers' takers, from the routing core
     def on_paths_changed(self) -> None:
         for entry in self._entries.values():
             self._changed.add(entry)
         self._look_for_consumers()
 
     def _look_for_consumers(self) -> None:
-        """Settle the sharded queues whose consumers can be reached now: a broker here may hold messages for them."""
+        """Settle the queues on several brokers whose consumers at other routers are in reach now.
+
+        A broker connected to this router may hold messages for them.
+        """
         self.on_keys_changed(frozenset(key for key in self._consumed if self._routing.routers_with(key)))
 
     def on_keys_changed(self, keys: frozenset[str]) -> None:
-        """Other routers gained or lost takers for these keys."""
+        """Other routers gained or lost takers for ``keys``: settle the addresses concerned.
+
+        The key of a broker or edge router concerns all addresses at the broker or edge router.
+        """
         for text in keys:
             key = Key.parse(text)
             if key is None:
-                continue  # a key of a later protocol, or nonsense from a neighbor
+                continue  # ignore a key of a later protocol, or a malformed key of a neighbor
             if key.form is KeyForm.BROKER:
                 self.on_broker_changed(key.name)
             elif key.form is KeyForm.EDGE:
@@ -247,13 +272,16 @@ class RouterAddresses:
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
-        """The dynamic addresses of the edge router have moved: settle them."""
+        """The edge router may have another active uplink, so its dynamic addresses are elsewhere: settle them."""
         for entry in self._entries.values():
             if router_of(entry.policy.address) == edge:
                 self._changed.add(entry)
 
     def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
-        """The edge router takes, or asks for, other ``keys`` than before."""
+        """An edge router of this router takes, or asks for, other ``keys`` than before: settle their addresses.
+
+        ``has_moved``: the edge router began or ceased to use this router as its active uplink.
+        """
         if has_moved:
             self._on_edge_moved(edge)
         for text in keys:
@@ -265,7 +293,7 @@ class RouterAddresses:
                 self._changed.add(self._entry(policy, key.phase))
 
     def _deny(self, key: str) -> None:
-        """The key is malformed or belongs to another topology: answer the edge routers that the key has no taker."""
+        """Answer edge routers that ask for ``key`` that it has no taker: it is malformed or not of this topology."""
         for edge in self._edges.asking(key):
             self._edges.note(edge, key, ReachLevel.NONE)
             self._has_news = True
@@ -282,7 +310,10 @@ class RouterAddresses:
                 self._give_back_later(entry, edge)
 
     def _give_back_later(self, entry: AddressEntry, edge: str) -> None:
-        """Only this edge still takes the address: hold its deliveries for a while, as after the last taker leaves."""
+        """Only ``edge`` takes the address now: after ``hold_s``, release the deliveries that came from ``edge``.
+
+        Deliveries are held for the same time after any last taker leaves.
+        """
         self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
 
     def _give_back(self, entry: AddressEntry, edge: str) -> None:
@@ -302,7 +333,8 @@ class RouterAddresses:
             return
         for policy in kept:
             self.group(policy)
-        # Now, not at the end of this input: see RouterNode._on_broker_changed.
+        # Settle now, not at the end of this input: the announcements of fallback queues have to go out before the
+        # broker is advertised (`RouterNode._on_broker_changed`).
         self._fallbacks.settle_keeping(broker)
         self._look_for_consumers()
 
@@ -311,7 +343,10 @@ class RouterAddresses:
 
     # Settling
     def settle(self) -> None:
-        """Make missing ends and drop unneeded ends of changed addresses; a timer due at once continues the rest."""
+        """Settle changed addresses: make the circuits and links that each needs now, close others, and advertise.
+
+        If many have changed, a timer due at once settles the rest, after other inputs.
+        """
         count = 0
         while self._changed and count < _MOST_AT_ONCE:
             count += 1
@@ -327,7 +362,7 @@ class RouterAddresses:
             self._timers.after(0.0, self._go_on)
 
     def _go_on(self) -> None:
-        """The node settles again after its timers ran."""
+        """Do no more: the node calls `settle` after its timers ran."""
         self._has_more = False
 
     def _settle(self, key: tuple[str, int], entry: AddressEntry) -> None:
@@ -337,7 +372,7 @@ class RouterAddresses:
             self._branches.settle(entry)
         else:
             self._circuits.settle(entry)
-        # Changes made by this settling need no second look: the code below sees them all.
+        # The circuits made above have marked the entry as changed again, but the code below sees them all.
         self._changed.discard(entry)
         self._settle_advertisement(entry)
         self._joining.look(entry)
@@ -352,8 +387,8 @@ class RouterAddresses:
         elif self._is_over(entry):
             group.give_up()
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
-            # The address has no taker and none was ever announced: release the deliveries of anonymous senders at
-            # once.
+            # The address has no taker and no router announces one: release at once, not after a wait, what anonymous
+            # producers sent.
             group.give_up()
         if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
@@ -361,18 +396,21 @@ class RouterAddresses:
             self._reach.forget(entry)
 
     def _is_over(self, entry: AddressEntry) -> bool:
-        """True if the uplink of this edge router says that a dynamic address is gone."""
+        """True if this is an edge router, and its uplink says that the entry's dynamic address is gone."""
         return self._reach.is_edge and bool(router_of(entry.policy.address)) and not self._reach.is_announced(entry)
 
     @staticmethod
     def _may_be_kept(entry: AddressEntry) -> bool:
-        """True if a broker may take deliveries without other takers."""
+        """True if the address has no need of takers, because a broker may store its deliveries."""
         return entry.policy.kind.is_stored or bool(entry.policy.fallback)
 
     def _bury(self, group: AddressGroup) -> None:
-        """The consumer of a dynamic address is gone, and the address with it: release deliveries at once."""
+        """The consumer of a dynamic address here is gone, and the address with it: release its deliveries at once.
+
+        The circuits of other routers to the address are ended after ``BURIAL_S``.
+        """
         group.give_up()
-        # Deliveries on the way are still answered one by one, as never written; then the circuits end.
+        # Until then deliveries on the way are still released one by one, so that their producers know them unsent.
         self._timers.after(BURIAL_S, lambda: self._end_circuits(group))
 
     @staticmethod
@@ -383,7 +421,7 @@ class RouterAddresses:
             inlet.expel(AmqpError(NO_TAKER, f"address {group.address!r} no longer has a receiver"))
 
     def _is_awaited(self, entry: AddressEntry) -> bool:
-        """True if the entry must stay although it has no ends.
+        """True if the entry must stay although it has no inlet and no taker.
 
         Other routers have consumers of a queue with a broker here, this router keeps the entry's fallback, or an edge
         router takes the address or asks for it.

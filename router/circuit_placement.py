@@ -1,4 +1,7 @@
-"""Place an arriving circuit: with this router's groups, at one of its brokers, or passed on to the next hop."""
+"""Place an arriving circuit, a link that another router attached with a circuit spec.
+
+A circuit ends at a group of this router, ends at a broker of this router, or is passed on to the next hop.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from wire.link import IncomingLink, Link
 
 
 class CircuitPlacement:
-    """All methods raise AmqpError for a circuit that cannot be placed."""
+    """Decides where an arriving circuit goes on. All methods raise AmqpError for a circuit that cannot be placed."""
 
     def __init__(
         self, router_id: str, book: AddressBook, addresses: RouterAddresses, circuits: Circuits, ways: RoutePaths
@@ -39,7 +42,10 @@ class CircuitPlacement:
             raise _not_by_receiver(spec)
 
     def of_edge(self, link: Link, spec: CircuitSpec, number: int) -> None:
-        """Place a circuit from an edge router, which knows no path but to this router: the path begins here."""
+        """Place a circuit from an edge router, over the connection ``number``.
+
+        The edge router knows no path beyond this router, so this router computes the path.
+        """
         if spec.kind is CircuitKind.ROUTE:
             path = self._ways.path_to(spec.broker)
             if path is None:

@@ -1,4 +1,6 @@
-"""Events about brokers, links, circuits and fallbacks that a router writes to its log. The names are stable.
+"""Events about brokers, links, circuits and fallbacks that a router writes to its log.
+
+The names of events and fields do not change, since people and tools search logs for them.
 
 Events about neighbors and paths are in `router.routing.events`.
 """
@@ -13,7 +15,7 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class BrokerUp(LogEvent):
-    """This router is connected to a broker."""
+    """This router's connection to the broker `broker` is open; `container_id` is what the broker calls itself."""
 
     broker: str
     container_id: str
@@ -21,7 +23,7 @@ class BrokerUp(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class BrokerDown(LogEvent):
-    """This router lost its connection to a broker."""
+    """This router lost its connection to the broker `broker`; `reason` says why."""
 
     level: ClassVar[Level] = "warning"
     broker: str
@@ -30,7 +32,10 @@ class BrokerDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class BrokerLinkRefused(LogEvent):
-    """A broker refused a client's routed link. `address` is missing if the client named only a subscription."""
+    """A client's link could not be attached at a broker: the broker, or this router before the broker, refused it.
+
+    `address` is missing if the client named only a subscription.
+    """
 
     level: ClassVar[Level] = "warning"
     broker: str
@@ -55,7 +60,10 @@ class AttachRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkEnded(LogEvent):
-    """The router ended a client's link: the client broke a rule or left a message half sent; `condition` says which."""
+    """The router ended a client's link, since the client broke a rule of AMQP or left a message half sent.
+
+    `condition` and `description` say which.
+    """
 
     level: ClassVar[Level] = "warning"
     client: str
@@ -68,7 +76,10 @@ class LinkEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class CircuitRefused(LogEvent):
-    """A circuit to the router `egress`, or a link to the broker of that name, was refused. The router tries again."""
+    """A circuit to the router `egress`, or a link to the broker of that name, was refused or ended with an error.
+
+    The router tries again.
+    """
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -79,7 +90,7 @@ class CircuitRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouteReattached(LogEvent):
-    """A client's link to a broker was attached again, possibly over another path."""
+    """The path of a client's link to a broker was lost, and the link is attached again, possibly over another path."""
 
     link: str
     address: str
@@ -89,7 +100,7 @@ class RouteReattached(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackBegan(LogEvent):
-    """Deliveries that producers here send to the address now go to the fallback queue."""
+    """Deliveries that producers here send to `address` go to its fallback queue `queue` from now on."""
 
     address: str
     queue: str
@@ -97,7 +108,7 @@ class FallbackBegan(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackEnded(LogEvent):
-    """Deliveries to the address go to consumers again."""
+    """Deliveries that producers here send to `address` go to consumers again, no longer to the queue `queue`."""
 
     address: str
     queue: str

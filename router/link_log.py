@@ -1,8 +1,8 @@
-"""State records for the link log: connections, links, neighbors and paths of this router, and their changes.
+"""Write state records to the link log: connections, links, neighbors and paths of this router, and their changes.
 
 Records of deliveries are written where the deliveries are settled (`recording.records`) and name links by number. The
-state record of a link, with its number, is written here at the end of the input that attached the link. Columns are
-those of `recording.columns`.
+state record of a link, with its number, is written here at the end of the input that attached the link. The columns
+of a record are explained in `recording.columns`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
 
 class RouterLinkLog:
-    """``routing`` returns the neighbors and paths."""
+    """Writes the state records of one router. ``routing`` returns a snapshot of its neighbors and paths."""
 
     def __init__(self, recorder: Recorder, book: AddressBook, routing: Callable[[], RoutingSnapshot]) -> None:
         self._recorder = recorder
@@ -38,7 +38,7 @@ class RouterLinkLog:
         self._book = book
         self._arriving: dict[int, RouterConnection] = {}
         self._links: dict[int, dict[int, None]] = {}
-        """For each recorded connection, the numbers of its links."""
+        """For each connection with a state record, the numbers of its links with a state record."""
         self._neighbors: dict[str, int] = {}
         self._is_topology_new = False
         self._routing = routing
@@ -46,12 +46,13 @@ class RouterLinkLog:
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
-        """Remember a new connection; its record is written once the peer's OPEN names the peer."""
+        """Note a new connection; its state record is written once the peer's OPEN names the peer."""
         if self._teller.is_on:
             self._arriving[connection.number] = connection
 
     def on_disconnected(self, connection: RouterConnection, reason: str) -> None:
-        # With the reason, because the error noted at these links is the error for the peers on other connections.
+        # The links of this connection get the connection's ``reason``: the error noted at each link is the error that
+        # was passed on to peers on other connections.
         self._settle(connection.number, reason)
         self._arriving.pop(connection.number, None)
         links = self._links.pop(connection.number, None)
@@ -68,11 +69,11 @@ class RouterLinkLog:
 
     # Links
     def settle(self) -> None:
-        """Record all changes since the last call."""
+        """Record all connections and links that came or went since the last call."""
         self._settle(None, "")
 
     def _settle(self, lost: int | None, reason: str) -> None:
-        """``lost``: a connection that is gone with all links; ``reason``: why."""
+        """Record the changes. ``lost``: the number of a connection that is gone, with all its links, for ``reason``."""
         if self._arriving:
             self._meet()
         if self._recorder.has_changes:
@@ -123,7 +124,7 @@ class RouterLinkLog:
             self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:
-        """Record once a second the values that change all the time."""
+        """Record once a second what changes all the time: credit, time without credit, drains, missed copies, paths."""
         self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()
@@ -157,7 +158,7 @@ class RouterLinkLog:
             self._teller.is_moving(end.number, end)
 
     def _is_known(self, end: Inlet | Taker) -> bool:
-        """True if the end was recorded and still exists."""
+        """True if the link of ``end`` has a state record, and has not ended."""
         return end.number in self._links.get(end.link.endpoint.owner.number, ())
 
     def _cause_of(self, number: int, inlet: Inlet) -> str | None:
@@ -165,7 +166,10 @@ class RouterLinkLog:
 
     # Neighbors and paths
     def on_routing(self, action: actions.Action) -> None:
-        """Record a lost neighbor at once, other changes when the second is over: at a start many come together."""
+        """Record a lost neighbor at once, other changes of neighbors and paths at the end of the second.
+
+        When a mesh starts, many changes come together, and one record for each neighbor and path is enough.
+        """
         match action:
             case NeighborDown(router, reason):
                 self._lose(router, reason)
@@ -182,7 +186,7 @@ class RouterLinkLog:
             self._tell(RecordKind.NEIGHBOR, RecordEvent.CLOSED, neighbor=router, cost=cost, cause=cause)
 
     def _compare(self) -> None:
-        """Record the changes of neighbors, and of the cheapest path to each router."""
+        """Record what changed since the last comparison: neighbors, and the cheapest path to each router."""
         known = self._routing()
         self._compare_neighbors({name: each.cost for name, each in known.neighbors.items()})
         paths = {name: (">".join(each.path), each.cost or 0) for name, each in known.routers.items() if each.path}
@@ -210,7 +214,7 @@ def _came(router: str, before: Mapping[str, object]) -> RecordEvent:
 
 
 def _spec_of(link: Link) -> CircuitSpec | None:
-    """Return the circuit spec from the attach of a link between routers."""
+    """Return the circuit spec in the attach of a link between routers; None if the attach has none."""
     text = link.own_property(CIRCUIT) or link.remote_property(CIRCUIT)
     return CircuitSpec.from_text(text) if text is not None else None
 
@@ -225,7 +229,7 @@ def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> str | None:
 
 
 def _cause_of(group: Any) -> str:
-    """Return why the senders of the group have no credit."""
+    """Return why the senders of ``group`` have no credit: its takers grant none, or it has no taker."""
     return "takers" if getattr(group, "takers", True) else "no_taker"
 
 

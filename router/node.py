@@ -1,7 +1,7 @@
-"""A router: owns all its state, takes inputs and time, does no I/O.
+"""A router as a node: owns all state of the router, takes inputs and the time, does no I/O.
 
-Inputs come from the driver (`wire.driver`). Endpoints with bytes to send gather in ``dirty``, work for the driver in
-``commands``.
+The driver (`wire.driver`) calls the node with inputs. The node lists endpoints with bytes to send in ``dirty``, and
+other work for the driver, such as opening a connection, in ``commands``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from wire.node import Abort, Command
 
 
 class RouterNode:
-    """Implements ``wire.node.Node`` and, for its endpoints, ``wire.events.Sink``."""
+    """A router. Implements ``wire.node.Node`` for the driver and ``wire.events.Sink`` for the router's endpoints."""
 
     def __init__(
         self,
@@ -192,18 +192,19 @@ class RouterNode:
         self._look_at_clock(now)
         connection: RouterConnection = endpoint.owner
         self._connections.pop(connection.number, None)
-        # Mark all inlets first: handling the loss of one link may let other links go on.
+        # Mark all inlets as lost first: handling the loss of one link may start deliveries of the connection's others.
         for inlet in [link.owner for link in endpoint.links if isinstance(link.owner, Inlet)]:
             inlet.is_lost = True
         if isinstance(connection, NeighborConnection):
-            # Routing before the links: deliveries of lost links look for another path at once.
+            # Tell routing before the links: deliveries of lost links look at once for another path, which must not
+            # lead over this connection.
             if connection.kind == EDGE:
                 self._act(self._edges.on_connection_lost(connection.number))
             else:
                 self._act(self._routing.on_connection_lost(connection.number, now))
         elif isinstance(connection, BrokerConnection):
-            # Likewise: a route that learned of the loss would otherwise attach again over the connection that is
-            # being lost.
+            # Tell the connection before its links: else a link route that learns of the loss would attach again over
+            # the connection that is being lost.
             connection.on_lost(reason)
         error = path_lost(f"connection to {connection.describe()} lost: {reason}")
         for link in endpoint.links:
@@ -228,7 +229,7 @@ class RouterNode:
         self._settle()
 
     def on_second(self, now: float) -> None:
-        """Record once a second the values that change all the time."""
+        """Write the state records of this second to the link log; called by the driver once a second."""
         self._link_log.on_second(now)
 
     def next_deadline(self) -> float | None:
@@ -250,18 +251,21 @@ class RouterNode:
 
     @property
     def epoch(self) -> int:
-        """A counter, raised whenever a path of an interior router may have changed."""
+        """A counter, raised whenever a path may have changed; always 0 at an edge router."""
         return self._routing.epoch if isinstance(self._routing, Routing) else 0
 
     def edges(self) -> dict[tuple[str, str], int]:
-        """Return the reachable edges as this router knows them: two router ids in order -> cost."""
+        """Return the connections between routers in reach, as this router knows them: two ids in order -> cost.
+
+        Empty at an edge router, which knows none.
+        """
         return self._routing.edges() if isinstance(self._routing, Routing) else {}
 
     def set_cost(self, neighbor: str, cost: object, now: float) -> int:
-        """Set this end's cost of the connection to ``neighbor``; the larger of both ends counts. Return the cost
-        before.
+        """Set this router's cost of the connection to ``neighbor``; of both ends' costs the larger counts.
 
-        Raises ValueError if the topology has no such connection, or ``cost`` is not a valid cost.
+        Return this router's cost before. Raises ValueError if the topology has no such connection, the connection is
+        one of an edge router, or ``cost`` is not a valid cost.
         """
         if self._settings.is_edge or neighbor in self._settings.edges:
             edge = self._settings.router_id if self._settings.is_edge else neighbor
@@ -279,7 +283,7 @@ class RouterNode:
         self._settle()
         return before
 
-    # Hot events: the owner of the link handles each event
+    # Events of deliveries and credit: passed on at once, one by one, to the owner of the link
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if link.owner is not None:
             link.owner.on_delivery(link, delivery)
@@ -303,7 +307,9 @@ class RouterNode:
         self._link_log.on_connection(connection)
 
     def _on_arrived(self, arriving: ArrivingConnection) -> None:
-        """A connection to the node port is open: a router says so in its OPEN, every other peer is an operator."""
+        """The OPEN of a connection to the node port arrived. Make a connection to a router if the OPEN's properties
+        give the peer the role of a router, else a connection of an operator.
+        """
         endpoint, number = arriving.endpoint, arriving.number
         remote = endpoint.remote
         assert remote is not None
@@ -369,7 +375,8 @@ class RouterNode:
         self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
 
     def _on_broker_changed(self, broker: str) -> None:
-        # Announce the fallback's messages first: a router that learns of the broker already knows of the messages.
+        # Announce first that fallback queues at the broker may hold messages: another router that learns of the broker
+        # then knows of the messages already.
         self._addresses.on_broker_changed(broker)
         self._advertise(broker_key(broker), self._brokers.is_up(broker))
 
@@ -397,11 +404,15 @@ class RouterNode:
                 case LogEvent():
                     self._emit(action)
 
-        # Cached, because the driver asks after every input; input heard since then only makes the deadline later.
+        # Cached, because the driver asks for the deadline after every input. Bytes from a neighbor move the deadline
+        # too, but only to a later time.
         self._routing_deadline = self._find_routing_deadline()
 
     def _drop(self, number: int, error: AmqpError) -> None:
-        """Close and abort the connection; a peer that only hung finds the CLOSE when it goes on."""
+        """Close the connection and abort it, without an answer from the peer.
+
+        A peer that was only suspended finds the CLOSE, with its error, when the peer runs again.
+        """
         if (connection := self._connections.get(number)) is not None:
             connection.endpoint.close(error)
             self.commands.append(Abort(connection.endpoint, error.description))

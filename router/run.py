@@ -1,4 +1,4 @@
-"""Run one router as a process: its share of the topology becomes settings, listeners and connectors."""
+"""Run one router as a process: make settings, listeners and connectors from the router's part of the topology."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wire.tls import MeshIdentity, Role
 
 _NODES = "nodes"
 _SESSION_WINDOW_BYTES = 4 << 20
-"""Bytes that the links of one client session may leave unread here."""
+"""Incoming window of a client's session: how many bytes its client may send before the router has read them."""
 _MIN_WINDOW_FRAMES = 4
 
 
@@ -46,7 +46,7 @@ class RunningSnapshot:
 
 
 class RunningRouter:
-    """A running router, for control sockets and tests."""
+    """A running router, as control sockets and tests see it: snapshots, and changes of link costs."""
 
     def __init__(self, node: RouterNode, driver: Driver) -> None:
         self._node = node
@@ -56,16 +56,20 @@ class RunningRouter:
         return RunningSnapshot(self._node.snapshot(), self._driver.snapshot())
 
     def set_cost(self, neighbor: str, cost: object) -> int:
-        """Set the cost until the router stops; return the cost before. Raises ValueError."""
+        """Set the cost of the connection to ``neighbor`` until the router stops; return the cost before.
+
+        Raises ValueError if ``cost`` is not valid or the topology has no such connection.
+        """
         before = self._node.set_cost(neighbor, cost, self._driver.now())
         self._driver.wake()
         return before
 
 
 def _calm_collector() -> None:
-    """Let the garbage collector run rarely: scanning long-lived objects took a fifth of a multicast's time.
+    """Let Python's garbage collector run rarely: scanning long-lived objects took a fifth of a multicast's time.
 
-    Objects that connections leave behind are found in the second generation, within some thousand connections.
+    Objects in cycles that closed connections leave behind are freed with the second generation, after some thousand
+    connections.
     """
     gc.collect()
     gc.freeze()
@@ -122,7 +126,7 @@ async def _serve(
 
 
 class _Parts:
-    """Settings, listeners and connectors of one router, made from the topology."""
+    """Makes the settings, listeners and connectors of one router from the topology."""
 
     def __init__(self, topology: Topology, name: str, files: NodeFiles) -> None:
         self._topology = topology
@@ -251,7 +255,8 @@ class _Parts:
             name=name,
             needs_kind=not broker.is_embedded,
             endpoint=EndpointSettings(
-                # All routers look alike to a broker, so that a durable subscriber may come back at another router.
+                # All routers have one container-id at a broker, so that a durable subscriber may come back at another
+                # router.
                 container_id=self._topology.mesh,
                 hostname=broker.hostname or (location.host if location else name),
                 properties={"product": "amqpmesh", "version": self._version, "amqpmesh.router": self._name},

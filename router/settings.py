@@ -1,4 +1,4 @@
-"""The settings of a router: a share of the topology, the properties sent to peers and the limits granted to them."""
+"""The settings of a router: its part of the topology, the properties that it sends to peers, and limits for peers."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class ListenerSettings:
     link_capacity: int = 1000
     max_message_bytes: int = 0
     sender_stall_timeout_s: float = 10.0
-    """How long a client may leave a message half sent when the client could send the rest."""
+    """How long a client may leave a message half sent, though it could send the rest; then the router ends the link."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
-    """One router's share of the topology. ``costs`` are the configured costs towards neighbors."""
+    """One router's part of the topology. ``costs``: neighbor -> cost of the connection as the topology has it."""
 
     router_id: str
     mesh: str
     instance: int
     listeners: Mapping[str, ListenerSettings]
-    """Listeners by name; a connection to any other listener comes to the node port."""
+    """Listeners for clients, by name; a connection accepted by any other listener is one to the node port."""
     node_endpoint: EndpointSettings
     costs: Mapping[str, int] = field(default_factory=dict)
     connectors: Mapping[str, str] = field(default_factory=dict)
     """Name of a connector -> id of the router that the connector dials."""
     is_edge: bool = False
-    """All of ``connectors`` lead to uplinks; ``costs`` has the uplinks in order of preference."""
+    """True for an edge router: all ``connectors`` lead to uplinks, and ``costs`` lists the uplinks by preference."""
     edges: frozenset[str] = frozenset()
     """The edge routers of the mesh."""
     brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Snapshots of a router, for people and tests."""
+"""Snapshots, frozen views of a router's state, for people and tests."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class ConnectionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RouterView:
-    """Another router as seen from here; ``cost`` and ``path`` are None while the router cannot be reached.
+    """Another router as seen from this router.
 
-    ``connection_cost``: the cost of the connection to a neighbor; the cheapest path may be another, and cheaper.
+    ``cost`` and ``path`` are of the cheapest path, None while the other router is out of reach. ``connection_cost``:
+    the cost of the direct connection to a neighbor, which may be dearer than the cheapest path.
     """
 
     router: str
@@ -53,7 +54,7 @@ class RouterNodeSnapshot:
     routers: tuple[RouterView, ...]
     mode: str
     active_uplink: str | None
-    """For an edge router: the interior router at the other end of all its links."""
+    """For an edge router: the interior router to which all its circuits lead; None without one."""
     edges: tuple[str, ...]
     """Edge routers whose active uplink is this router."""
 

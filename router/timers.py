@@ -1,4 +1,4 @@
-"""Pending calls of a node: deadlines in one heap, time as an argument."""
+"""The pending calls of a node, in one heap by deadline. Time is an argument: nothing here reads a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 class Timer:
-    """A pending call; ``cancel`` may come at any moment, also from within the call."""
+    """A pending call. ``cancel`` may be called at any moment, also after the call or from within it."""
 
     __slots__ = ("action", "deadline")
 
@@ -23,7 +23,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class RetryDelay:
-    """A time to wait before a fallback action."""
+    """A time to wait before a failed step is tried again, or before another step is taken."""
 
     timers: Timers
     seconds: float
@@ -33,7 +33,7 @@ class RetryDelay:
 
 
 class Timers:
-    """Owned by the node, which sets ``now`` (seconds, monotonic) before each input."""
+    """The pending calls of one node, which sets ``now`` (seconds, monotonic) before each input."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -51,7 +51,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def run(self, now: float) -> None:
-        """Make every call that is due."""
+        """Set ``now``, and make every call that is due, earliest first; also calls that become due meanwhile."""
         self.now = now
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             timer = heapq.heappop(self._heap)[2]

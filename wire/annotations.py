@@ -1,4 +1,4 @@
-"""Message annotations: adding annotations to an encoded message, and leaving the rest byte for byte.
+"""Message annotations: adding annotations to an encoded message, whose other bytes stay as they are.
 
 Spec: AMQP 1.0 [3.2.3] message annotations, which stand behind the header and the delivery annotations.
 """
@@ -14,7 +14,7 @@ from wire.sections import scan
 
 MESSAGE_ANNOTATIONS = ULong(0x72)
 OWN_PREFIX = "x-opt-amqpmesh-"
-"""Prefix of annotations that nodes of the mesh exchange in outcomes, and that are not part of a message."""
+"""Prefix of annotations that nodes exchange in modified outcomes; `merged` keeps such annotations out of messages."""
 
 
 def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> bytes:
@@ -29,7 +29,10 @@ def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> by
 
 
 def with_encoded(message: bytes, section: bytes) -> bytes:
-    """Return ``message`` with the annotations of ``section``, made by `merged`, added or replaced by name."""
+    """Return ``message`` with the annotations of ``section``, made by `merged`, added or replaced by name.
+
+    If the annotations of either are unreadable, return ``message`` unchanged.
+    """
     try:
         return _with(message, _decoded(section))
     except CodecFault:
@@ -37,9 +40,10 @@ def with_encoded(message: bytes, section: bytes) -> bytes:
 
 
 def merged(section: bytes, annotations: Mapping[str, Any]) -> bytes:
-    """Return a section with the annotations of ``section``, which may be empty, and ``annotations``.
+    """Return a message-annotations section with the annotations of ``section``, which may be empty, and further ones.
 
-    An unreadable ``section`` is returned unchanged. ``annotations`` are values as in `wire.codec.values`.
+    An unreadable ``section`` is returned unchanged. Annotations with the prefix OWN_PREFIX are left out. Values are
+    values of `wire.codec.values`.
     """
     added = {Symbol(name): value for name, value in annotations.items() if not name.startswith(OWN_PREFIX)}
     try:
@@ -58,7 +62,7 @@ def _with(message: bytes, added: dict[object, object]) -> bytes:
 
 
 def _decoded(section: bytes) -> dict[object, object]:
-    """Decode a section; {} if empty. Raises CodecFault if the value is not a map, or has the same key twice."""
+    """Decode a message-annotations section; {} if empty. Raises CodecFault if it is not a map, or has a key twice."""
     if not section:
         return {}
     annotations = decode(section).value

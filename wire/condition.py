@@ -19,7 +19,10 @@ def read(condition: Pointer, kind: type[AmqpError] = AmqpError) -> AmqpError | N
 
 
 def write(condition: Pointer, error: AmqpError | None, endpoint: EndpointCore | None = None) -> None:
-    """Write ``error``; with ``endpoint``, for a close, end or detach, only as much as the peer takes in a frame."""
+    """Write ``error``, or nothing for None, to proton's ``condition``.
+
+    With ``endpoint``, for a close, end or detach, shorten the error to what fits in a frame of the peer.
+    """
     lib.pn_condition_clear(condition)
     if error is None:
         return

@@ -1,4 +1,4 @@
-"""One TCP connection from first to last byte: handshake, endpoint, flow of output, a gentle end.
+"""One TCP connection from first to last byte: TLS and SASL handshake, AMQP endpoint, flow of output, orderly end.
 
     NEW --> HANDSHAKE --layers accepted--> AMQP --is_finished, failure--> LINGER --> gone
                \\--------failure, silence--------------------------------/
@@ -36,16 +36,18 @@ class ConnectionPhase(Enum):
     GONE = auto()
 
 
-# Reaching a member through its class costs Python 3.11 as much as a call: too much for each read and each write.
+# Python 3.11 takes as long for a member of an enum class as for a call, too long for each read and write: this copy.
 _AMQP = ConnectionPhase.AMQP
 
 
 class SocketConnection(asyncio.BufferedProtocol):
-    """Always: ``endpoint`` is set from AMQP on; ``on_gone`` comes exactly once, and last.
+    """One TCP connection: passes bytes between its socket, TLS and SASL, and its AMQP endpoint.
 
-    Input is read into one buffer for all connections (``ConnectionOwner.input_buffer``) and taken out at once. Plain
-    AMQP is written from the engine straight to the socket; asyncio's buffer only gets bytes that the socket did not
-    take.
+    Always: ``endpoint`` is set from phase AMQP on; the owner's ``on_gone`` is called exactly once, and last.
+
+    Input is read into one buffer for all connections (``ConnectionOwner.input_buffer``) and taken out at once. AMQP
+    without TLS is written from the engine straight to the socket; asyncio's buffer only gets bytes that the socket did
+    not take.
     """
 
     __slots__ = (
@@ -110,7 +112,7 @@ class SocketConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._owner.guard(self, self._on_eof)
-        # True while our own half has something to send; a lingering connection has nothing left.
+        # True keeps the socket open for our output; a lingering connection has no output left, so asyncio closes it.
         return self._phase is ConnectionPhase.AMQP
 
     def pause_writing(self) -> None:
@@ -161,7 +163,7 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._look_after(endpoint)
 
     def _look_after(self, endpoint: Endpoint) -> None:
-        """Handle an endpoint that is closed on our side, or finished."""
+        """Wait for the peer's close if the endpoint is closed on our side; end the connection if it is finished."""
         if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
             self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
         if endpoint.is_finished and not self._is_output_paused:
@@ -175,11 +177,11 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._write_layers()
 
     def _write_plain(self, endpoint: Endpoint) -> None:
-        """Write straight to the socket; asyncio keeps the rest, and calls when the rest is written."""
+        """Write the endpoint's output straight to the socket; asyncio sends the bytes that the socket does not take."""
         if self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size():
-            return  # output of the layers; asyncio calls when these bytes are written
+            return  # bytes of the handshake go first; asyncio calls resume_writing when these bytes are written
         try:
             rest = endpoint.send_to(self._socket)
             if rest:
@@ -187,21 +189,21 @@ class SocketConnection(asyncio.BufferedProtocol):
         except OSError as error:
             while endpoint.output():
                 pass
-            # A reason that the peer gave before is better, if there is one.
+            # Abort for the socket's error, unless the peer has closed before: its reason is the better one for the log.
             if not endpoint.is_finished:
                 self.abort(describe_os_error(error))
 
     def forsake(self) -> None:
-        """Lose a connection whose dialing was given up just as it was made: the loop may never report the loss."""
+        """Report a connection as lost whose dialing was given up just as it was made: uvloop may never report that."""
         if self._phase is not ConnectionPhase.NEW:
             self.connection_lost(None)
 
     def close(self, error: AmqpError | None) -> None:
-        """End in order: tell the peer, and wait for the peer's close."""
+        """Close the connection in order: send ``error`` with our close, and wait for the peer's close."""
         if self._phase is ConnectionPhase.NEW:
             self.abort("closed by us")
         elif self._phase is ConnectionPhase.HANDSHAKE and self.origin.connector is not None:
-            self.abort("closed by us")  # the dialing side has sent nothing yet that could be lost
+            self.abort("closed by us")  # a connection that we dialed has no answer yet that the peer would lose
         elif self._phase is ConnectionPhase.HANDSHAKE:
             self._end("closed by us")
         elif self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
@@ -212,7 +214,7 @@ class SocketConnection(asyncio.BufferedProtocol):
                 self._end(f"closed by us: {error}" if error is not None else "closed by us")
 
     def abort(self, reason: str) -> None:
-        """End now: unsent bytes stay unsent, further input is not read."""
+        """Close the socket now: bytes still in our buffers are not sent, further input is not read."""
         if self._phase is ConnectionPhase.GONE:
             return
         self._reason = self._reason or reason
@@ -222,7 +224,7 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def reset(self, reason: str) -> None:
-        """Abort; bytes that the kernel has not sent yet stay unsent, too."""
+        """Abort, and drop the bytes that the kernel has not sent yet, too: the peer gets a TCP reset."""
         if not self._transport.is_closing():
             forget_unsent(self._transport)
         self.abort(reason)
@@ -252,7 +254,7 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._on_eof()
 
     def _check_password(self, check: PasswordCheck) -> None:
-        # Input during the check would be read into memory without bound.
+        # Stop reading during the check, since no one would take the input, which would fill memory without bound.
         self._transport.pause_reading()
         self._owner.check_password(check, lambda is_right: self._owner.guard(self, lambda: self._on_checked(is_right)))
 
@@ -276,7 +278,7 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._end(f"no open frame within {waited_s:g} s")
 
     def _fail(self, reason: str, delay_s: float) -> None:
-        """Send the answer of the failed layers, after a delay that makes guessing passwords slow."""
+        """Send the answer of the failed TLS or SASL, then close; ``delay_s`` before makes guessing passwords slow."""
         self._reason = reason
         self._phase = ConnectionPhase.LINGER
         self._arm_deadline(delay_s, self._end_failed)
@@ -354,18 +356,18 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._tick = self._loop.call_later(max(deadline - now, 0.001), self._on_tick)
         self._owner.on_input(self)
         if self._is_output_paused and self.endpoint.has_failed:
-            # The peer sends nothing and reads nothing: our last frame would never be written.
+            # The peer sends nothing and reads nothing, so our close frame would never be written: abort.
             self.abort(self.endpoint.ending.reason)
 
     # The end
     def _end(self, reason: str) -> None:
-        """Close our half, discard further input, and go when the peer does (or after LINGER_S)."""
+        """Close our half of the socket, discard further input, and be gone when the peer closes, or after LINGER_S."""
         self._phase = ConnectionPhase.LINGER
         self._reason = self._reason or reason
         if self._has_ended or self._transport.is_closing():
             return
         self._has_ended = True
-        # Not from within: the caller may look at the endpoint once more.
+        # Tell the owner later, not from here: the caller may look at the endpoint once more before the owner frees it.
         self._loop.call_soon(self._owner.on_ended, self, self._reason)
         self._cancel_timers()
         self._arm_deadline(LINGER_S, self._transport.abort)
@@ -380,7 +382,7 @@ class SocketConnection(asyncio.BufferedProtocol):
         try:
             self._transport.write_eof()
         except OSError:
-            # The peer reset the connection behind the bytes that were just read.
+            # The peer has reset the connection after the bytes that were just read: no half is left to close.
             self._transport.abort()
 
     def _write_layers(self) -> None:

@@ -1,4 +1,4 @@
-"""Reason for the end of a connection, for the log: in order, by which side with which error, or a failed transport."""
+"""Reason for the end of an AMQP connection, for the log: which side closed with which error, or a failed transport."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from wire.errors import ConnectionFault
 
 @dataclass(frozen=True, slots=True)
 class ConnectionEnd:
-    """End of a connection. ``is_clean``: both sides closed, with an error or without."""
+    """How an AMQP connection ended.
+
+    ``is_clean``: a side closed it, with an error or without, and no transport failed.
+    """
 
     is_clean: bool
     reason: str
@@ -32,7 +35,7 @@ def read(connection: Pointer, transport: Pointer) -> ConnectionEnd:
 
 
 def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:
-    """Whether the engine stopped reading without a word, as it does at a frame whose body is not AMQP data."""
+    """Whether the engine, known to have stopped reading, gives no reason: the body of a frame is not AMQP data."""
     is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
     has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
     return not is_closed_by_peer and not has_condition

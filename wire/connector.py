@@ -1,4 +1,4 @@
-"""Keeps one outgoing connection up: dials at once, after each loss with growing pauses, and logs why it is down."""
+"""Keeps one outgoing connection up: dials, dials again after a loss, with growing pauses, and logs the reasons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wire.sasl import SaslClient
 from wire.tls import PeerIdentity
 from wire.tls_session import TlsSession
 
-# After a life this long, a connection counts as working: the next attempt comes at once.
+# A connection that was open for this long counts as working: once it is lost, the next attempt comes at once.
 _STABLE_S = 5.0
 
 
@@ -32,7 +32,10 @@ class ConnectorSnapshot:
 
 
 class Connector:
-    """Always: at most one connection at a time."""
+    """Dials a peer, and dials again whenever the connection is lost, until stopped.
+
+    Always: at most one connection at a time.
+    """
 
     def __init__(self, owner: ConnectionOwner[SocketConnection], node: Node, spec: ConnectorSpec, log: Emit) -> None:
         self.spec = spec
@@ -71,7 +74,7 @@ class Connector:
             return
         if connection.endpoint is None:
             self._owner.on_connect_failed(self.spec.name, reason)
-        if not self._lost.done():  # the node may have stopped dialing, and then nobody waits for the reason
+        if not self._lost.done():  # done if the node stopped the connector in on_connect_failed: none needs the reason
             self._lost.set_result(reason)
 
     def snapshot(self) -> ConnectorSnapshot:
@@ -92,7 +95,7 @@ class Connector:
             await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))
 
     async def _attempt(self) -> str:
-        """Dial and stay until the connection is lost; return the reason."""
+        """Dial, and wait until the attempt fails or the connection is lost; return the reason of either."""
         spec = self.spec
         self._lost = asyncio.get_running_loop().create_future()
         try:
@@ -112,8 +115,8 @@ class Connector:
             async with asyncio.timeout(spec.handshake_timeout_s):
                 await asyncio.get_running_loop().create_connection(self._make_connection, spec.host, spec.port)
         except BaseException:
-            # The time is up, or the node dials no more. uvloop drops a connection made in that very moment, and then
-            # calls no connection_lost.
+            # The time for dialing is up, or the connector was stopped. uvloop drops a connection made in that very
+            # moment without a call of connection_lost, so treat the connection as lost here.
             if self._connection is not None:
                 self._connection.forsake()
             raise

@@ -1,4 +1,4 @@
-"""The compiled parts of endpoints, links and deliveries, for work that is done for each delivery.
+"""The compiled base classes of endpoints, sessions and links, for work that is done for each delivery.
 
 `Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these classes.
 """
@@ -15,14 +15,14 @@ cdef enum:
 
 
 cdef class Waiter:
-    """An object that holds something back until an endpoint has room; a higher ``rank`` gets an earlier turn."""
+    """An object that holds back output until an endpoint has room; a higher ``rank``, a priority, goes first."""
 
     cdef int rank
     cdef int on_room(self) except -1
 
 
 cdef class DeliveryOwner(Waiter):
-    """Owner of a link, called without Python in between: an end of a stitch."""
+    """Compiled owner of a link: gets the deliveries, dispositions and flows of the link without a call of Python."""
 
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1
@@ -41,7 +41,7 @@ cdef class EndpointCore:
     cdef pn_transport_t *transport
     cdef pn_collector_t *collector
     cdef readonly FrameGate gate
-    # Events that the engine does not report.
+    # Events of our own, which the engine does not report: returned by the next `drain`.
     cdef list late
     cdef readonly bint is_freed
     cdef public bint is_output_blocked
@@ -50,14 +50,14 @@ cdef class EndpointCore:
     cdef size_t unsent_bytes
     cdef readonly unsigned long long bytes_in
     cdef readonly unsigned long long bytes_out
-    # Time of the last byte, as far as ``hear`` was told, and the count of bytes by then.
+    # Time of the peer's last byte, to the last call of ``hear``, and the count of the peer's bytes by then.
     cdef readonly double heard_at
     cdef unsigned long long heard_bytes
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
     cdef list owing
-    cdef dict waiters  # with whole deliveries
-    cdef dict bulk  # with pieces of large deliveries
+    cdef dict waiters  # waiters for room, in order, that hold whole deliveries
+    cdef dict bulk  # waiters for room, in order, that hold pieces of large deliveries
     cdef bint is_ranked
     cdef unsigned long long outputs
 
@@ -85,12 +85,13 @@ cdef class SessionCore:
     cdef pn_session_t *raw
     cdef readonly EndpointCore endpoint
     cdef readonly bint is_gone
-    # Bytes that the session's links may leave unread here.
+    # Incoming window: bytes that the session's links together may leave unread here.
     cdef public size_t window_bytes
-    # Frames that the engine was handed, as of its output number ``handed_at``: not counted in the peer's window yet.
+    # Frames that the engine has not written yet, estimated since its output number ``handed_at``: the peer's window
+    # does not count these frames yet.
     cdef size_t handed_frames
     cdef unsigned long long handed_at
-    # The peer set no bound when the session began.
+    # The peer's begin gave a window so large that it counts as no bound.
     cdef bint is_unbounded
 
     cdef bint is_crowded_now(self) noexcept
@@ -111,23 +112,23 @@ cdef class LinkCore:
     cdef readonly bint is_incoming
     # The peer's data about the link; None before the peer attached the link.
     cdef readonly PeerLink peer
-    # The owner is about to hear of a fault of the peer that ends the link.
+    # A LinkDetached with the peer's fault is on its way to the owner, who closes the link: do not report it again.
     cdef public bint is_fault_told
-    # The attach of the link was found to fit.
+    # The attach of the link was measured, and fits in a frame of the peer.
     cdef public bint is_measured
 
     cdef bint is_open_now(self) noexcept
 
     @cython.final
     cdef inline bint is_faulty(self) noexcept:
-        """Say whether the peer sent something that ends the link: nothing more is read from the link."""
+        """Say whether the peer sent something over the link that ends the link: no further delivery of it is read."""
         return self.peer is not None and self.peer.fault is not None
 
 
 cdef class IncomingCore(LinkCore):
     cdef int slack
     cdef readonly size_t read_bytes
-    # Deliveries that were advanced past.
+    # Number of deliveries that were advanced past: read, or given up.
     cdef unsigned int passed_count
 
     cdef int credit_now(self) noexcept
@@ -143,7 +144,7 @@ cdef class IncomingCore(LinkCore):
 
 
 cdef class OutgoingCore(LinkCore):
-    # A drain is answered, and the engine does not know yet.
+    # Our answer to the peer's drain, giving all credit back, is decided but not given to the engine yet.
     cdef bint owes_credit
 
     cdef int credit_now(self) noexcept

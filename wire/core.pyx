@@ -24,12 +24,12 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef enum:
     MAX_KIND = 128
-    # Least content of a frame, for the count of frames under way: a peer's frames may be smaller, and then the engine
-    # keeps the rest until the window opens.
+    # Size assumed of a transfer frame, for an estimate of the frames that the engine has not written yet. If the peer
+    # takes smaller frames only, the engine keeps the rest until the peer's session window opens.
     LEAST_FRAME_BYTES = 16000
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
-    # Most bytes of a flow that we write.
+    # Most bytes of a flow frame that this endpoint writes itself, behind the engine's output.
     MOST_FLOW_BYTES = 128
 
 cdef unsigned int OVERRUN_FRAMES = 0x80000000
@@ -39,7 +39,7 @@ cdef bint cold_kinds[MAX_KIND]
 
 
 def pass_on(kinds):
-    """Choose the events, by the engine's numbers, that `Endpoint._on_cold_event` gets."""
+    """Choose the kinds of events, by the engine's numbers, that `Endpoint._on_cold_event` gets; others are dropped."""
     for kind in kinds:
         cold_kinds[kind] = True
 
@@ -64,11 +64,14 @@ cdef class DeliveryOwner(Waiter):
         raise NotImplementedError
 
     def on_gone(self):
-        """The link is about to be freed with its deliveries: perhaps the first news since the owner ended the link."""
+        """Called before the link is freed with its deliveries, after both sides have ended the link."""
 
 
 cdef class DirtyEndpoints:
-    """Endpoints that may have output, each once. Always: ``is_dirty`` is true of exactly the endpoints in here."""
+    """A node's endpoints that may have output, each once, for the driver to flush.
+
+    Always: ``is_dirty`` is true of exactly the endpoints in here.
+    """
 
     def __cinit__(self):
         self.endpoints = []
@@ -77,7 +80,7 @@ cdef class DirtyEndpoints:
         return len(self.endpoints)
 
     def pop(self):
-        """Return the next endpoint that needs a flush, or None: an input often leaves nothing to send."""
+        """Remove and return an endpoint that needs a flush; None if there is none, as after many inputs."""
         cdef EndpointCore endpoint
         while self.endpoints:
             endpoint = self.endpoints.pop()
@@ -99,7 +102,7 @@ cdef class DirtyEndpoints:
 
 
 cdef class EndpointCore:
-    """The engine of one connection."""
+    """Base class of `Endpoint`: drives proton's engine of one AMQP connection, with its bytes, events and output."""
 
     def __cinit__(self):
         self.waiters = {}
@@ -109,7 +112,7 @@ cdef class EndpointCore:
         self.late = []
 
     def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty, FrameGate gate):
-        """Take the engine's pointers; called once, before anything else here."""
+        """Take the addresses of the engine's objects for this connection; called once, before any other method."""
         self.gate = gate
         self.connection = <pn_connection_t *>connection
         self.transport = <pn_transport_t *>transport
@@ -117,7 +120,7 @@ cdef class EndpointCore:
         self.dirty = dirty
 
     def _stop(self):
-        """Stop using the engine, whose memory is freed next."""
+        """Stop using the engine: the caller frees its memory next, and later calls do nothing."""
         self.is_freed = True
         self.reduced.clear()
         self.owing.clear()
@@ -129,7 +132,7 @@ cdef class EndpointCore:
 
     @property
     def is_calm(self):
-        """Whether our side is open and the transport goes on: the endpoint needs no care beyond its bytes."""
+        """Whether our side of the connection is open and its transport works: only bytes are left to handle."""
         return self.is_calm_now()
 
     cdef bint is_calm_now(self) noexcept:
@@ -138,14 +141,14 @@ cdef class EndpointCore:
         return bool(pn.connection_state(self.connection) & PN_LOCAL_ACTIVE)
 
     cdef bint wants_flush(self) except -1:
-        """Say whether there is output, a waiter for room, or an endpoint that is not calm."""
+        """Say whether the driver has to flush: there is output, a waiter for room, or the connection is ending."""
         if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk or self.gate.restless:
             return True
         return pn.transport_pending(self.transport) > 0
 
     # Bytes
     def receive(self, chunk):
-        """Feed bytes from the socket. Bad bytes become a close with an error in the output, and a Closed event."""
+        """Feed bytes from the peer. Malformed bytes lead to a close with an error in the output, and a Closed event."""
         cdef Py_buffer view
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
@@ -165,7 +168,7 @@ cdef class EndpointCore:
         return self.mark()
 
     def hear(self, double now):
-        """Note the time of the bytes since the last call; before the first byte, silence begins with the first call."""
+        """Note ``now`` as the time of the peer's last byte, at the first call or if bytes came since the last call."""
         if self.heard_bytes != self.bytes_in or self.heard_at == 0:
             self.heard_bytes, self.heard_at = self.bytes_in, now
 
@@ -174,7 +177,7 @@ cdef class EndpointCore:
         return PyBytes_FromStringAndSize(gathered, self._gather())
 
     def send_to(self, int socket):
-        """Write the output straight to a non-blocking socket; return the bytes that the socket did not take.
+        """Write the output straight to a non-blocking socket, given by its number; return bytes that it did not take.
 
         Raises OSError as `socket.send` does.
         """
@@ -187,7 +190,7 @@ cdef class EndpointCore:
                 sent = 0
             if sent < size:
                 if self.owing:
-                    self.mark()  # nothing else may call for the answers to drains
+                    self.mark()  # another flush has to write the answers to drains: perhaps no input follows
                 return PyBytes_FromStringAndSize(gathered + sent, size - sent)
         return b""
 
@@ -213,7 +216,10 @@ cdef class EndpointCore:
         return size
 
     cdef ssize_t _say_flows(self, ssize_t size) except -1:
-        """Append flows that the engine does not send, behind all output of the engine. Return the new size."""
+        """Append flows that the peer is owed, and that the engine does not send, to the ``size`` bytes of its output.
+
+        Return the new size; flows without room wait for the next output.
+        """
         cdef list owed
         owed, self.gate.restless = self.gate.restless, []
         for each in owed:
@@ -227,7 +233,7 @@ cdef class EndpointCore:
         return size
 
     def _flow_for(self, each):
-        """Return the flow that is owed to the peer, or None when session or link is gone, or no flow is due."""
+        """Return the flow frame owed to the peer for ``each``, a session or link; None if gone, or no flow is due."""
         cdef PeerSession session
         cdef PeerLink peer
         cdef LinkCore link
@@ -246,7 +252,8 @@ cdef class EndpointCore:
             credit, count = max(0, pn.link_remote_credit(link.raw)), peer.delivery_count
         else:
             credit = pn.link_credit(link.raw) + pn.link_queued(link.raw)
-            # The owner gives remaining credit back, and then the engine sends the flow.
+            # The peer asked for a drain, and credit remains: no flow here, as the engine sends a flow when the owner
+            # gives the credit back.
             if not is_asked and not (is_drained and credit <= 0 and not (<OutgoingCore>link).owes_credit):
                 return None
             count = (peer.credit_end - <unsigned int>credit) & 0xFFFFFFFF
@@ -274,8 +281,9 @@ cdef class EndpointCore:
         return True
 
     cdef int _answer_drains(self) except -1:
-        # The engine forgets an answer that is given before the last delivery is written. And the engine counts a begun
-        # delivery at its end: an earlier answer would give back the credit of the delivery, and the end take one more.
+        # Answer a drain only when all deliveries of the link are written and none is begun. The engine forgets an
+        # answer given earlier; and the engine counts a delivery at its end, so an earlier answer would also give back
+        # the credit of a begun delivery, which then takes one more at its end.
         cdef OutgoingCore link
         cdef list links
         links, self.owing = self.owing, []
@@ -296,7 +304,7 @@ cdef class EndpointCore:
         return 0
 
     def mark_dirty(self):
-        """Note that there may be output now."""
+        """Put the endpoint among the node's dirty endpoints: there may be output now."""
         self.mark()
 
     # Room
@@ -305,7 +313,7 @@ cdef class EndpointCore:
 
     @property
     def has_room(self):
-        """Whether another chunk may be handed to the engine without piling up there."""
+        """Whether the engine may be handed another chunk: the socket takes bytes, and less than 64 KiB wait."""
         return self.has_room_now()
 
     cdef int wait(self, object waiter) except -1:
@@ -320,7 +328,7 @@ cdef class EndpointCore:
         return bool(self.waiters) or len(self.bulk) > (waiter in self.bulk)
 
     def wait_for_room(self, waiter):
-        """Call ``waiter.on_writable()`` once when there may be room again, from the node, after output and input."""
+        """Call ``waiter.on_writable()`` once when there may be room again: in `wake_waiters`, which the node calls."""
         self.wait(waiter)
 
     @property
@@ -328,7 +336,7 @@ cdef class EndpointCore:
         return bool(self.waiters) or bool(self.bulk)
 
     def wake_waiters(self):
-        """Wake waiters in turn while there is room: whole deliveries first, then pieces of large deliveries.
+        """Call waiters for room in turn while there is room: first those with whole, then those with large deliveries.
 
         Among waiters of one kind, the higher rank goes first. A waiter that waits again goes behind the others.
         """
@@ -346,7 +354,7 @@ cdef class EndpointCore:
             if not self.has_room_now():
                 break
             if queue.pop(waiter, self) is self:
-                continue  # the waiter had its turn on the way
+                continue  # another waiter's turn has already called or removed this waiter
             if isinstance(waiter, Waiter):
                 (<Waiter>waiter).on_room()
             else:
@@ -360,7 +368,10 @@ cdef class EndpointCore:
 
     # Events
     def drain(self, sink):
-        """Hand every hot event to its link's owner, or else to ``sink``; return all other events. Order is kept."""
+        """Hand each delivery, disposition and flow to its link's compiled owner, else to ``sink``; return other events.
+
+        Each of the two keeps the order of the engine's events.
+        """
         cdef list events = []
         cdef pn_event_t *event
         cdef int kind
@@ -386,24 +397,24 @@ cdef class EndpointCore:
         return events
 
     def on_peer_begun(self, SessionCore session):
-        """Match a session with the peer's begin: the engine reports begins in the peer's order."""
+        """Match a session with the gate's data of the peer's begin: the engine reports begins in the peer's order."""
         cdef PeerSession peer = self.gate.begun.popleft()
         peer.session = session
 
     def on_peer_attached(self, LinkCore link):
-        """Match a link with the peer's attach: the engine reports attaches in the peer's order."""
+        """Match a link with the gate's data of the peer's attach: the engine reports attaches in the peer's order."""
         link.peer = self.gate.attached.popleft()
         link.peer.link = link
 
     def tell_later(self, event):
-        """Return ``event`` from the drain that follows the present bytes of the peer, behind the engine's events."""
+        """Have the next `drain` return ``event``, behind the engine's events."""
         self.late.append(event)
 
-    # The owner stays in a local: a call of the owner may take the link from the owner, or end the link.
+    # A local variable holds the owner during its call, since the call may give the link another owner, or end the link.
     cdef int _on_flow(self, sink, LinkCore link) except -1:
         cdef DeliveryOwner hot = link.hot
         if not link.is_incoming and (<OutgoingCore>link).owes_credit and not pn.link_get_drain(link.raw):
-            (<OutgoingCore>link).owes_credit = False  # the peer wants no credit back any more
+            (<OutgoingCore>link).owes_credit = False  # the peer has ended its drain: give no credit back
         if hot is not None:
             hot.on_flow_event()
         else:
@@ -443,8 +454,8 @@ cdef class EndpointCore:
         return 0
 
 
-# With each delivery that the engine finalizes and revives, it does the same to a link and a session that nobody refers
-# to: a tenth of the cost of forwarding. So sessions and links are referred to while they are known here.
+# Sessions and links hold a reference to their objects in the engine. Without one, the engine would finalize and revive
+# the link and session with each delivery: a tenth of the cost of forwarding.
 cdef class SessionCore:
     def __init__(self, EndpointCore endpoint, size_t pointer):
         self.endpoint = endpoint
@@ -459,11 +470,14 @@ cdef class SessionCore:
 
     @property
     def address(self):
-        """Address of the engine's session."""
+        """Address in memory of the engine's session, as an int for cffi."""
         return <size_t>self.raw
 
     cdef bint is_crowded_now(self) noexcept:
-        """Say whether unread bytes take a quarter of the window: well before the window shuts for all links."""
+        """Say whether unread bytes take more than a quarter of the session's incoming window.
+
+        The owners of links then act well before the window shuts for all links of the session.
+        """
         return pn.session_incoming_bytes(self.raw) * 4 > self.window_bytes
 
     def on_begun(self):
@@ -472,16 +486,18 @@ cdef class SessionCore:
 
     cdef size_t remote_window_now(self) noexcept:
         cdef unsigned int frames = pn.session_remote_incoming_window(self.raw)
-        # The engine counts without a sign: a window that the peer made smaller than the frames under way looks huge.
+        # The engine's count is unsigned: if the peer shrank its window below the frames under way, the count wraps to a
+        # huge number, which stands for 0.
         return 0 if frames >= OVERRUN_FRAMES and not self.is_unbounded else frames
 
     cdef size_t handed_now(self) noexcept:
-        """Return the frames, at most, that the engine was handed and did not write."""
+        """Return the largest number of transfer frames of the session that the engine may hold unwritten."""
         cdef size_t kept_bytes
         if self.handed_at != self.endpoint.outputs:
             self.handed_at = self.endpoint.outputs
             kept_bytes = pn.session_outgoing_bytes(self.raw)
-            # Bytes that could not be written before still count, or great numbers of frames would follow.
+            # Count the bytes left from earlier outputs, too, in frames of the smallest size: else far more frames would
+            # be handed over than the window takes.
             self.handed_frames = 1 + kept_bytes // SMALLEST_FRAME_BYTES if kept_bytes else 0
         return self.handed_frames
 
@@ -492,7 +508,10 @@ cdef class SessionCore:
 
 
 cdef class LinkCore:
-    """A link. The engine's link points to this object while ``is_gone`` is false, so that events lead here."""
+    """Base class of links in both directions, over the engine's link.
+
+    The engine's link points to this object while ``is_gone`` is false, so that events lead here.
+    """
 
     def __init__(self, SessionCore session, size_t pointer, str name):
         self.session = session
@@ -526,22 +545,22 @@ cdef class LinkCore:
 
     @property
     def address(self):
-        """Address of the engine's link."""
+        """Address in memory of the engine's link, as an int for cffi."""
         return <size_t>self.raw
 
     @property
     def is_stolen(self):
-        """Whether the peer attached the link again, as another link. [2.6.1]"""
+        """Whether the peer attached a link of the same name and role again, which replaces this link. [2.6.1]"""
         return self.peer is not None and self.peer.is_stolen
 
     @property
     def fault(self):
-        """The error for something the peer sent over this link that cannot be kept, or None."""
+        """The error with which to end this link, for a transfer of the peer that is not supported; or None."""
         return None if self.peer is None else self.peer.fault
 
     @property
     def owner(self):
-        """The object that handles the link's deliveries."""
+        """The object that handles the link's deliveries; a DeliveryOwner is called directly, without the sink."""
         return self._owner
 
     @owner.setter
@@ -582,7 +601,7 @@ cdef class IncomingCore(LinkCore):
         return 0
 
     cdef int raise_negative_credit(self) except -1:
-        # A reduction that crossed transfers would put link-credit 4294967293 on the wire.
+        # Raise a credit below 0, which arises when a reduction crosses transfers: else the flow would say 4294967293.
         cdef int missing
         if not self.is_gone:
             missing = pn.link_remote_credit(self.raw)
@@ -607,10 +626,10 @@ cdef class IncomingCore(LinkCore):
         pn.link_advance(self.raw)
         return self.endpoint.mark()
 
-    # The same for Python
+    # For Python callers: properties and methods over the C functions above
     @property
     def credit(self):
-        """Deliveries the sender may still start; negative when the sender started more than promised."""
+        """Deliveries the sender may still start; negative when the sender started more than it had credit for."""
         return 0 if self.is_gone else self.credit_now()
 
     @property
@@ -620,28 +639,28 @@ cdef class IncomingCore(LinkCore):
 
     @property
     def queued(self):
-        """Deliveries that arrived and were not advanced past."""
+        """Number of deliveries that arrived, in part or whole, and that `advance` has not passed."""
         return 0 if self.is_gone else pn.link_queued(self.raw)
 
     def grant(self, int deliveries):
-        """Raise the sender's credit."""
+        """Raise the sender's credit by ``deliveries``; raise LocalStateError for a negative number."""
         if deliveries < 0:
             raise LocalStateError(f"grant of {deliveries} on {self!r}; reduce with set_credit")
         self.grant_now(deliveries)
 
     def set_credit(self, int deliveries):
-        """Set the sender's credit to exactly ``deliveries``; transfers that cross a reduction still arrive."""
+        """Set the sender's credit to exactly ``deliveries``; transfers sent before a reduction arrives still come."""
         self.set_credit_now(deliveries)
 
     def request_drain(self, int deliveries):
-        """Grant credit, and ask the sender to use all credit now or give it back. [2.6.7]"""
+        """Grant credit for ``deliveries`` more, and ask the sender to use all credit now or give it back. [2.6.7]"""
         if not self.is_gone:
             self.slack = max(0, self.slack - deliveries)
             pn.link_drain(self.raw, deliveries)
             self.endpoint.mark()
 
     def say_flow_again(self):
-        """Send a flow again, with the session's next flow; an unanswered drain stays a drain."""
+        """Send the link's flow again, unchanged, with the session's window; an unanswered drain stays a drain."""
         if self.is_drain_pending:
             self.request_drain(0)
         else:
@@ -653,17 +672,17 @@ cdef class IncomingCore(LinkCore):
 
     @property
     def is_drain_pending(self):
-        """Whether we asked for a drain, and the sender still holds credit."""
+        """Whether we asked for a drain, and the sender has not used or given back all credit yet."""
         return not self.is_gone and bool(pn.link_draining(self.raw))
 
     @property
     def current(self):
-        """The oldest delivery not advanced past, or None."""
+        """The oldest delivery that `advance` has not passed; None without one, or after a fault that ends the link."""
         cdef pn_delivery_t *delivery = NULL if self.is_gone or self.is_faulty() else self.current_now()
         return None if delivery is NULL else <size_t>delivery
 
     def recv(self, Py_ssize_t max_bytes):
-        """Take the bytes of the current delivery that have arrived; b"" for none now, or at the delivery's end."""
+        """Take up to ``max_bytes`` that have arrived of the current delivery; b"" for none now, or at its end."""
         cdef bytes buffer = PyBytes_FromStringAndSize(NULL, max_bytes)
         cdef ssize_t count = self.recv_into(PyBytes_AS_STRING(buffer), max_bytes)
         return buffer if count == max_bytes else buffer[:count]
@@ -705,10 +724,10 @@ cdef class OutgoingCore(LinkCore):
         pn.delivery_abort(delivery)
         return self.endpoint.mark()
 
-    # The same for Python
+    # For Python callers: properties and methods over the C functions above
     @property
     def credit(self):
-        """Deliveries we may still start. A started delivery counts only when finished."""
+        """Deliveries that we may still start; a started delivery takes its credit only when it is finished."""
         return 0 if self.is_gone else self.credit_now()
 
     @property
@@ -716,7 +735,10 @@ cdef class OutgoingCore(LinkCore):
         return not self.is_gone and bool(pn.link_get_drain(self.raw))
 
     def drained(self):
-        """Give back all credit behind the deliveries sent, but only if the peer still asks for a drain. [2.6.7]"""
+        """Give all credit left back, once the deliveries sent so far are written, if the peer asks for a drain.
+
+        [2.6.7]
+        """
         if self.is_draining and not self.owes_credit:
             self.owes_credit = True
             self.endpoint.owing.append(self)
@@ -724,7 +746,7 @@ cdef class OutgoingCore(LinkCore):
 
     @property
     def is_writable(self):
-        """Whether proton could put a chunk on the wire now, so that no chunk piles up inside proton."""
+        """Whether socket and session window have room for a chunk, so that no chunk piles up inside the engine."""
         return not self.is_gone and self.is_writable_now()
 
     def start(self, bytes tag):
@@ -732,7 +754,7 @@ cdef class OutgoingCore(LinkCore):
         return <size_t>self.start_now(PyBytes_AS_STRING(tag), len(tag))
 
     def send(self, chunk):
-        """Append to the current delivery."""
+        """Append ``chunk`` to the message bytes of the current delivery."""
         cdef Py_buffer view
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
@@ -741,9 +763,9 @@ cdef class OutgoingCore(LinkCore):
             PyBuffer_Release(&view)
 
     def finish(self):
-        """Complete the current delivery."""
+        """Complete the current delivery: its last transfer is sent, and it takes one credit."""
         self.finish_now()
 
     def abort(self, size_t delivery):
-        """End a delivery that will never be complete; the receiver throws its part away. [2.6.14]"""
+        """Abort a delivery that will never be complete: the receiver discards the part that it has. [2.6.14]"""
         self.abort_now(<pn_delivery_t *>delivery)

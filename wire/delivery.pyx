@@ -1,7 +1,7 @@
-"""Deliveries by the pointers of the engine, ints to Python: functions on a pointer, no object per delivery.
+"""Functions on deliveries, given by their pointers in the engine, which are ints to Python: no object per delivery.
 
 Spec: AMQP 1.0 [3.4] delivery states; [2.6.12] transferring a message.
-Proton pools deliveries: a pointer kept after ``settle``, or after its link went, points to another, live delivery.
+Proton reuses deliveries: drop a pointer at ``settle``, or when its link is freed, as it may then be another delivery's.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -28,7 +28,7 @@ cdef size_t pending_now(pn_delivery_t *delivery) noexcept:
 
 
 def pending(size_t delivery):
-    """Return the bytes that can be read now; 0 for an aborted delivery, whose bytes the engine still counts."""
+    """Return the number of bytes of an incoming delivery that can be read now; 0 for an aborted delivery."""
     return pending_now(<pn_delivery_t *>delivery)
 
 
@@ -55,7 +55,10 @@ def remote_state(size_t delivery):
 
 
 def settle(size_t delivery):
-    """Settle, but an incoming delivery only when complete or aborted: its later frames would shrink the window."""
+    """Settle a delivery. Callers settle an incoming delivery only once it is complete or aborted.
+
+    Later frames of a settled delivery would take room of the session's window for good.
+    """
     pn.delivery_settle(<pn_delivery_t *>delivery)
 
 
@@ -65,12 +68,12 @@ def tag(size_t delivery):
 
 
 def has_outcome(size_t delivery):
-    """Say whether the peer gave a terminal state; a settlement without a state is no outcome."""
+    """Say whether the peer gave the delivery a terminal state; a settlement without a state does not count."""
     return is_terminal(pn.delivery_remote_state(<pn_delivery_t *>delivery))
 
 
 def remote_outcome(size_t delivery):
-    """Return the peer's terminal state; None while there is none, or for a state that is not an outcome."""
+    """Return the delivery's terminal state from the peer; None without a state, or for a state that is not terminal."""
     cdef size_t state = pn.delivery_remote_state(<pn_delivery_t *>delivery)
     if state == ACCEPTED_STATE:
         return ACCEPTED
@@ -90,7 +93,7 @@ def remote_outcome(size_t delivery):
 
 
 def set_outcome(size_t delivery, outcome):
-    """Tell the peer as much as fits a frame. A later ``settle`` tells the peer that we forgot the delivery."""
+    """Send the peer the outcome of a delivery, with an error or annotations cut to fit a frame; do not settle yet."""
     cdef size_t state = outcome.kind
     cdef pn_disposition_t *local = pn.delivery_local(<pn_delivery_t *>delivery)
     if state == REJECTED_STATE or state == MODIFIED_STATE:
@@ -107,7 +110,7 @@ def set_outcome(size_t delivery, outcome):
 
 
 cdef int set_failed(pn_delivery_t *delivery) noexcept:
-    """Set MODIFIED with delivery-failed: the delivery was written, and is in doubt."""
+    """Set the outcome MODIFIED with delivery-failed, for a delivery in doubt: sent on, and its outcome lost."""
     cdef pn_disposition_t *local = pn.delivery_local(delivery)
     pn.disposition_set_failed(local, True)
     pn.disposition_set_undeliverable(local, False)
@@ -116,16 +119,16 @@ cdef int set_failed(pn_delivery_t *delivery) noexcept:
 
 
 cdef int _copy_condition(pn_condition_t *origin, pn_condition_t *goal) noexcept:
-    """Copy a condition and its info, which `pn_condition_copy` leaves behind unless the info was read before."""
+    """Copy an error condition with its info; `pn_condition_copy` would leave out an info that was not read before."""
     pn.condition_set_name(goal, pn.condition_get_name(origin))
     pn.condition_set_description(goal, pn.condition_get_description(origin))
     return pn.data_copy(pn.condition_info(goal), pn.condition_info(origin))
 
 
 cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) except -1:
-    """Give ``goal`` locally the remote state of ``origin``, of whatever kind; return False when there is no state.
+    """Set the peer's state of ``origin``, of any kind, as our state of ``goal``; return False if there is no state.
 
-    The copy has as much of an error, annotations or data as fits a frame of the peer of ``goal``.
+    An error is shortened, and annotations or data are dropped, if too large for a frame of the peer of ``goal``.
     """
     cdef size_t state = pn.delivery_remote_state(origin)
     cdef pn_disposition_t *remote

@@ -1,4 +1,4 @@
-"""The driver of one node: sockets, clock and passwords on the outside, inputs and actions on the inside.
+"""The driver of one node: does the I/O (sockets, clock, checks of passwords), and feeds the node, which does none.
 
     socket, timer --> Connection --> node.on_<input>(..., now) --> wake: after_input, flush dirty, commands, timer
 
@@ -32,7 +32,7 @@ __all__ = ["BindError", "Driver", "DriverSnapshot"]
 
 _INPUT_BYTES = 262_144
 _TURNS = 8
-"""Turns of waiters for room after one input, of 64 KiB each."""
+"""Turns, of 64 KiB each, in which waiters for room may write after one input; further turns follow in a later loop."""
 _MIN_TIMER_S = 0.001
 _BUG_PAUSE_S = 1.0
 
@@ -45,7 +45,10 @@ class DriverSnapshot:
 
 
 class Driver:
-    """Always: an endpoint is in ``_by_endpoint`` from when the node made it until ``on_disconnected``."""
+    """Runs one node: keeps its listeners, connectors and connections, feeds it input, and carries out its commands.
+
+    Always: an endpoint is in ``_by_endpoint`` from when the node made it until ``on_disconnected``.
+    """
 
     def __init__(
         self, node: Node, log: Emit = emit, *, container_id: str, clock: Callable[[], float] = time.monotonic
@@ -67,7 +70,7 @@ class Driver:
         self._later: dict[Endpoint, None] = {}
         self._is_closing = False
         self._gone = asyncio.Event()
-        # One thread: guessing passwords in many connections must not take more than one core from the machine.
+        # One thread for all checks of passwords, so that guesses over many connections take one core at most.
         self._passwords = ThreadPoolExecutor(1, "passwords")
 
     # For the code that runs the node
@@ -79,7 +82,7 @@ class Driver:
         return port
 
     def connect(self, spec: ConnectorSpec) -> None:
-        """Dial, and keep dialing; a connector of the same name is replaced."""
+        """Dial a peer, and dial again after each loss; a connector of the same name is stopped and replaced."""
         self.disconnect(spec.name)
         self._connectors[spec.name] = Connector(self, self._node, spec, self._log)
 
@@ -170,7 +173,7 @@ class Driver:
         self.wake()
 
     def _part(self, connection: SocketConnection, reason: str) -> None:
-        """Give up the endpoint, and all that the peer held, at once: the peer may take time to close the socket."""
+        """Tell the node that the endpoint is gone, and free it, at once: the peer may take time to close the socket."""
         endpoint = connection.endpoint
         if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
@@ -198,7 +201,7 @@ class Driver:
             self.on_fault(connection, fault)
 
     def guard_node(self, call: Callable[[], None]) -> bool:
-        """Run ``call``, an input of the node; return False after a fault of ours, which is then in the log."""
+        """Run ``call``, which is input for the node; log any exception as a NodeBug, and return False for it."""
         try:
             call()
         except Exception as bug:  # noqa: BLE001 (as in guard)
@@ -207,7 +210,10 @@ class Driver:
         return True
 
     def on_fault(self, connection: SocketConnection, fault: Exception) -> None:
-        """Close the connection for a fault of the peer; drop the connection for a fault of ours. [2.8.16]"""
+        """Close the connection with ``fault`` if it is an AmqpError, a fault of the peer. [2.8.16]
+
+        Any other exception is a fault of this program: log it as a ConnectionBug, and abort the connection.
+        """
         if isinstance(fault, AmqpError):
             connection.close(fault)
             return
@@ -235,7 +241,7 @@ class Driver:
                 self._go_on_later(endpoint)
 
     def _go_on_later(self, endpoint: Endpoint) -> None:
-        """Go on in a later turn: a socket that takes all bytes must not keep the loop from other connections."""
+        """Let the endpoint's waiters write in a later turn of the loop, so that other connections get their turns."""
         if not self._later:
             self._loop.call_soon(self._go_on)
         self._later[endpoint] = None
@@ -261,7 +267,7 @@ class Driver:
 
     def _arm_timer(self) -> None:
         deadline = self._node.next_deadline()
-        # A timer that fires too early costs less than a new timer after each input.
+        # Keep a timer that fires earlier than the deadline: an early call costs less than a new timer after each input.
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:
@@ -272,7 +278,7 @@ class Driver:
     def _on_timer(self) -> None:
         self._timer = None
         if not self.guard_node(lambda: self._node.on_time(self.now())):
-            # The node's deadline may well be still due: without a pause this would spin.
+            # After a bug in the node's timer, its deadline may still be due: wait a second, so as not to spin.
             self._timer_at = 0.0
             self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
         self.wake()

@@ -1,14 +1,15 @@
-# Time without credit on a link, since `take_us` was last called. Times are us of the monotonic clock.
+# A clock of droughts, the times in which a link has no credit, as summed up since the last call of `take_us`.
+# Times are us of the monotonic clock.
 
 ctypedef struct Drought:
     bint is_on
     unsigned long long since_us
-    # Time of all droughts that have ended since.
+    # Sum of the droughts that have ended since the last call of `take_us`.
     unsigned long long before_us
 
 
 cdef inline bint turn(Drought *drought, bint is_on, unsigned long long now_us) noexcept:
-    """Note that a link has no credit now (``is_on``), or some; return True if this is news."""
+    """Note whether a link has no credit now (``is_on``); return True if the link had credit before, or vice versa."""
     if drought.is_on == is_on:
         return False
     drought.is_on = is_on

@@ -1,4 +1,4 @@
-"""Reasons for the end of a connection or link, in our own words, without words of the peer."""
+"""Reasons for the end of a connection or link as link logs give them: without free text of the peer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from wire.errors import AmqpError
 
 
 def without_words(reason: str) -> str:
-    """Return how a connection ended, and the condition: further words of the peer may contain private names.
+    """Return ``reason``, the end of a connection, without a description: the peer's text may contain private names.
 
     ``reason`` is "how", "how: condition" or "how: condition: description".
     """
@@ -15,7 +15,10 @@ def without_words(reason: str) -> str:
 
 
 def told(error: AmqpError | None) -> str | None:
-    """Return the condition of a link's error alone; a condition neither AMQP's nor ours is marked as the peer's."""
+    """Return the condition of a link's error, without its description; None without an error.
+
+    A condition that neither AMQP nor amqpmesh defines gets the prefix "by the peer: ".
+    """
     if error is None:
         return None
     return error.condition if KNOWN_CONDITION.fullmatch(error.condition) else BY_PEER + error.condition

@@ -1,8 +1,9 @@
-"""One AMQP connection, sans-IO: bytes in, bytes out, events, a clock that is an argument.
+"""One AMQP connection, sans-IO: bytes in, bytes out, events; the time is an argument.
 
 Routers, brokers and clients use the same endpoint, after TLS and SASL (``wire.sasl``). Spec: AMQP 1.0 [2.4].
-Bytes, events and room are compiled, in `wire.core`. Rules of proton 0.40 that shape the code, each with a test: windows
-are always set; a session or link above the peer's limits ends the transport silently, so both are counted here.
+Bytes, events and room for output are compiled, in `wire.core`. Behaviour of proton 0.40 that shapes the code, each with
+a test: a session's window is unlimited unless set, so it is always set; a session or link above the peer's limits ends
+the transport silently, so both are counted here.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ AnyLink = TypeVar("AnyLink", bound=Link)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Identity of the other end, as proved by TLS and SASL before the first AMQP frame."""
+    """Identity of the other end of a connection, as proved by TLS and SASL before the first AMQP frame."""
 
     user: str | None = None
     is_mesh: bool = False
@@ -61,22 +62,22 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """Our fields of OPEN, and the limits for the peer."""
+    """The fields of OPEN that this endpoint sends, and the limits that it sets for the peer."""
 
     container_id: str
     hostname: str | None = None
     max_frame_bytes: int = 16384
     idle_timeout_s: float = 16.0
-    """We close after this time without input; half of this time is advertised. 0: never."""
+    """The endpoint closes after this time without input, and advertises half of this time in OPEN. 0: never closes."""
     max_sessions: int = 256
     max_links: int = 10_000
     window_frames: int = 256
-    """Incoming window of each session, in frames; times max_frame_bytes, a bound on a session's bytes held here."""
+    """Incoming window of each session, in frames: times max_frame_bytes, the most unread bytes of a session."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     offered_capabilities: tuple[str, ...] = ()
     desired_capabilities: tuple[str, ...] = ()
     said: list[Pointer] = field(default_factory=list, init=False, repr=False, compare=False)
-    """Result of `to_say` in the engine's form: made for the first connection, copied for each."""
+    """Values of `to_say` in the engine's form: made for the first connection, and copied for each connection."""
 
     def to_say(self) -> tuple[tuple[Callable[[Pointer, Any], None], Any], ...]:
         """Return a writer and a value for each part of OPEN that is more than a number or text."""
@@ -110,7 +111,7 @@ def _at_once(endpoint: Endpoint) -> bool:
 
 
 class Endpoint(EndpointCore):
-    """A connection with its sessions and links. Not thread-safe; owned by one node."""
+    """One AMQP connection with its sessions and links, owned by one node. Not thread-safe."""
 
     def __init__(
         self, settings: EndpointSettings, peer: Peer | None = None, dirty: DirtyEndpoints | None = None
@@ -123,9 +124,9 @@ class Endpoint(EndpointCore):
         self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
         self.has_peer_closed_in_order = False
-        """The peer closed by its own will, before us, and without an error."""
+        """The peer closed the connection before us, and without an error."""
         self.may_answer_close: Callable[[Endpoint], bool] = _at_once
-        """Called when the peer has closed: False puts our answer off until `answer_close`."""
+        """Called when the peer has closed the connection: if it returns False, our close waits until `answer_close`."""
         self._connection = lib.pn_connection()
         self._transport = new_transport()
         self._collector = lib.pn_collector()
@@ -144,7 +145,7 @@ class Endpoint(EndpointCore):
 
     # Opening and closing
     def open(self, properties: Mapping[str, Any] | None = None) -> None:
-        """Send OPEN, once; after a close do nothing: the peer's OPEN may come behind the cause of our close.
+        """Send OPEN, once; do nothing after a later call, or after a close, which may precede the peer's OPEN.
 
         ``properties`` are added to the properties of the settings.
         """
@@ -175,7 +176,7 @@ class Endpoint(EndpointCore):
 
     @property
     def peer_name(self) -> str:
-        """The peer's name for itself, for people to read."""
+        """The container-id of the peer, for error texts; "the peer" if there is none."""
         return (self.remote.container_id if self.remote is not None else "") or "the peer"
 
     @property
@@ -192,10 +193,10 @@ class Endpoint(EndpointCore):
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will be sent or understood, so that the socket can go."""
+        """Whether no more bytes will be sent or read, so that the socket can be closed."""
         if self.is_freed or lib.pn_transport_closed(self._transport):
             return True
-        # No input behind a fault is read, not even a close: all is over once our own close is written.
+        # No input behind a fault of the peer is read, not even a close: finished once our own close is written.
         return self._fault is not None and lib.pn_transport_pending(self._transport) < 0
 
     @property
@@ -218,7 +219,7 @@ class Endpoint(EndpointCore):
 
     @property
     def ending(self) -> ConnectionEnd:
-        """Reason why the connection finished, until the endpoint is freed."""
+        """Reason why the connection ended; not to be read once the endpoint is freed."""
         if self._fault is not None:
             return ConnectionEnd(False, str(self._fault))
         return connection_end.read(self._connection, self._transport)
@@ -249,7 +250,10 @@ class Endpoint(EndpointCore):
 
     # Bytes and time
     def receive_eof(self) -> str | None:
-        """Note that the peer sends no more; return the fault in that, or None if the peer had closed the connection."""
+        """Note that the peer closed its half of the socket; return the reason if this breaks AMQP's rules, else None.
+
+        None if the peer closed the AMQP connection before; else the endpoint closes with the reason.
+        """
         if self.is_freed or self.is_finished:
             return None
         if lib.pn_connection_state(self._connection) & lib.PN_REMOTE_CLOSED:
@@ -264,7 +268,7 @@ class Endpoint(EndpointCore):
         return reason
 
     def tick(self, now: float) -> float | None:
-        """Send heartbeats, or close for want of input; return the time for the next call. [2.4.5]"""
+        """Send a heartbeat if due, or close after too long without input; return the time for the next call. [2.4.5]"""
         if self.is_freed:
             return None
         self.hear(now)
@@ -280,10 +284,10 @@ class Endpoint(EndpointCore):
         return silence_ends_at if deadline is None else min(silence_ends_at, deadline)
 
     def _look_at_silence(self, now: float) -> float | None:
-        """Close after too long a silence; else return the time at which the silence will be too long.
+        """Close after too long a silence of the peer; else return the time at which the silence will be too long.
 
-        The engine counts from its tick after the last byte, which makes up to twice the time. Times count in whole
-        milliseconds, as in the engine: else the engine would close first, with a sentence of its own.
+        The engine's own limit counts from its tick after the last byte, up to twice the time. Times count in whole
+        milliseconds, as in the engine: else the engine would close first, with a text of its own.
         """
         limit_s = self.settings.idle_timeout_s
         if not limit_s or self._fault is not None:
@@ -328,7 +332,7 @@ class Endpoint(EndpointCore):
 
     @property
     def has_ending_sessions(self) -> bool:
-        """Whether a session of ours will soon be free: the session, or a link it ends with, waits for an answer."""
+        """Whether a session will soon be free: it, or the link that it ends with, waits for the peer's answer."""
         own = (link for link in self._links.values() if link.session.ends_with_its_links)
         return any(link.has_left for link in own) or any(session.has_left for session in self._sessions.values())
 
@@ -342,7 +346,7 @@ class Endpoint(EndpointCore):
         return link
 
     def forget(self, link: Link) -> None:
-        """Free a link that both sides have ended, with its unsettled deliveries."""
+        """Free a link that both sides have ended, with its unsettled deliveries; tell a compiled owner before."""
         if link.is_gone:
             return
         pointer = link.pointer
@@ -358,7 +362,10 @@ class Endpoint(EndpointCore):
         self._free_if_over(link.session)
 
     def _tell_window(self, session: Session) -> None:
-        """Tell the peer of room from bytes that went unread with a link: the engine would wait for another flow."""
+        """Tell the peer of room in the session's window, since a freed link took its unread bytes along.
+
+        The window goes out with a flow of another incoming link; the engine alone would wait for its next flow.
+        """
         for link in self._links.values():
             if link.session is session and isinstance(link, IncomingLink):
                 link.say_flow_again()
@@ -383,7 +390,7 @@ class Endpoint(EndpointCore):
         return session
 
     def _on_link_fault(self, link: Link) -> None:
-        """Let the owner of ``link`` know of the peer's fault on the link, so that the owner ends the link."""
+        """Report a LinkDetached, once, for a fault of the peer on ``link``, so that the owner closes the link."""
         error = link.fault
         if error is None or link.has_left or link.is_fault_told:
             return
@@ -415,14 +422,14 @@ class Endpoint(EndpointCore):
             self.answer_close()
 
     def answer_close(self) -> None:
-        """Answer the peer's close, once all that the peer sent before was dealt with."""
+        """Answer the peer's close, which `may_answer_close` put off until all earlier input was handled."""
         if not self.is_freed:
             lib.pn_connection_close(self._connection)
             self.mark_dirty()
 
     @property
     def owes_close(self) -> bool:
-        """Whether the peer has closed, and we have not yet."""
+        """Whether the peer has closed the connection, and we have not answered yet."""
         if self.is_freed:
             return False
         state = lib.pn_connection_state(self._connection)
@@ -481,7 +488,8 @@ class Endpoint(EndpointCore):
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
         self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:
-            # A refused link takes memory until the peer answers: a peer that never does loses the connection.
+            # A refused link takes memory until the peer answers with a detach: close the connection of a peer with as
+            # many refused links as it may have links.
             self.close(
                 AmqpError(
                     "amqp:resource-limit-exceeded", "the peer goes on attaching links without detaching refused links"

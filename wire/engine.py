@@ -1,4 +1,4 @@
-"""Functions of proton's engine for calls from Python.
+"""Functions of proton's engine (the C library of AMQP) for calls from Python.
 
 Calls made once for each link or connection go through cffi to the C functions themselves (proton's wrapper objects cost
 twenty times as much); calls made for each delivery are compiled: `wire.core` over `wire.proton`.
@@ -23,13 +23,13 @@ NULL = ffi.NULL
 LIBRARIES = tuple(
     name for name, is_in in (("Cyrus SASL", lib.pn_sasl_extended()), ("OpenSSL", lib.pn_ssl_present())) if is_in
 )
-"""Libraries that proton's build took in because the machine had them. Only proton's own client uses any of them."""
+"""Optional libraries that proton was built with, since the machine had them; only proton's own client uses these."""
 
 
 def _function(signature: str, name: bytes) -> Any:
-    """Return a function that the same shared object exports, but does not declare to its cffi.
+    """Return a function of proton's library that the library exports, but does not declare to cffi.
 
-    `ffi` reads the types itself: a `cffi.FFI()` of our own would need a C parser, which takes long to import.
+    Proton's own `ffi` parses the signature: a `cffi.FFI()` of ours would need a C parser, which takes long to import.
     """
     return ffi.cast(signature, address_of_function(name))
 
@@ -50,19 +50,19 @@ def address_of(pointer: Pointer) -> int:
 
 
 def pointer_to(kind: str, address: int) -> Pointer:
-    """Return the pointer for an int from the compiled parts. ``kind`` is the type in C, "pn_link_t"."""
+    """Return the cffi pointer for an address from compiled code. ``kind`` is the C type, such as "pn_link_t"."""
     return ffi.cast(f"{kind} *", address)
 
 
 def _say_nothing(context: int, subsystem: int, level: int, message: Any) -> None:
-    """Drop proton's warnings: masks do not keep proton from writing warnings to stderr, where our log is."""
+    """Drop a warning of proton, which would go to stderr, where our log is; proton's log mask lets warnings pass."""
 
 
 _no_sink = ffi.callback("void(intptr_t, int, int, const char *)", _say_nothing)
 
 
 def new_transport() -> Pointer:
-    """Make a transport, silent unless proton's own variables ask for a trace."""
+    """Make a proton transport that logs nothing, unless PN_LOG or PN_TRACE_* in the environment ask for a trace."""
     transport = lib.pn_transport()
     if not _IS_TRACED:
         _set_log_sink(_logger_of(transport), _no_sink, 0)
@@ -70,15 +70,15 @@ def new_transport() -> Pointer:
 
 
 def set_session_window(session: Pointer, frames: int) -> None:
-    """Bound what a session may send us, and reopen the window at half. proton's default is unlimited."""
+    """Set a session's incoming window to ``frames``, reopened when half is used; proton's default is unlimited."""
     _set_window(session, frames, frames // 2)
 
 
 def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> None:
     """Free the engine of one connection.
 
-    The order matters: the connection leaves its collector before it goes, or the events of its own end are put into
-    memory that is gone (a crash, once there are unsettled deliveries).
+    The order matters: the connection is taken from its collector before it is freed; else the events of its own end are
+    put into freed memory (a crash, if there are unsettled deliveries).
     """
     lib.pn_transport_unbind(transport)
     _free_transport(transport)
@@ -88,7 +88,7 @@ def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> 
 
 
 def text(chars: Pointer) -> str | None:
-    """Return a C string as str; None for NULL. Bytes that are not UTF-8 stay visible, and never raise an error."""
+    """Return a C string as str; None for NULL. Bytes that are not UTF-8 become backslash escapes and raise no error."""
     return None if chars == NULL else ffi.string(chars).decode("utf-8", "backslashreplace")
 
 

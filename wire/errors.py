@@ -1,4 +1,4 @@
-"""AMQP errors, each with a condition; the type of an error is the scope: connection, session or link.
+"""AMQP errors, each with a condition; the class of an error says what it ends: connection, session or link.
 
 Spec: AMQP 1.0 [2.8.15] to [2.8.18].
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class AmqpError(Exception):
-    """The peer broke a rule, or asked for something that cannot be given. [2.8.14]
+    """An error to send to the peer, or from the peer: a broken rule, or a request that cannot be met. [2.8.14]
 
     ``condition`` is the symbol on the wire, ``description`` a sentence with the numbers in it.
     """
@@ -35,11 +35,11 @@ class LinkError(AmqpError):
 
 
 class FrameTooSmall(LinkError):
-    """An attach, or its answer, does not fit a frame of its reader, and never will on this path. [2.8.15]"""
+    """An attach, or its answer, is larger than the frames that its reader takes, so no retry helps. [2.8.15]"""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:frame-size-too-small", description)
 
 
 class LocalStateError(Exception):
-    """We broke a rule of our own: a bug, never caught by the forwarder."""
+    """A call that breaks a rule of this program: a bug, caught only by the driver's handler of all exceptions."""

@@ -1,4 +1,4 @@
-"""Events from an endpoint to its node, except deliveries, dispositions and flows, which go to the sink directly."""
+"""Events that `Endpoint.drain` returns to the node, and `Sink`, which gets deliveries, dispositions and flows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The peer closed, or the transport failed; ``error`` is the fault, if there is any. Comes once."""
+    """The peer closed the connection, or its transport failed; ``error`` is the fault, if any. Comes once."""
 
     error: AmqpError | None
 
@@ -37,7 +37,7 @@ class SessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class LinkAttached:
-    """The peer attaches: answer with ``accept_as_proposed``, termini and ``open``, or ``refuse``."""
+    """The peer attached a link: the node calls ``accept_as_proposed`` or ``refuse``, or sets termini and opens."""
 
     link: Link
 
@@ -59,10 +59,10 @@ class LinkEstablished:
 
 @dataclass(frozen=True, slots=True)
 class LinkDetached:
-    """The peer left, by a detach or with the session; ``closed`` when the terminus goes with the link. [2.6.4]
+    """The peer ended a link, by a detach or with the session; ``closed``: its terminus ends with the link. [2.6.4]
 
     The end of a session does not end a terminus that may outlive its link. The event also comes when the peer sent
-    something over the link that cannot be kept (``link.fault``): the owner then closes the link with that error.
+    a transfer that is not supported (``link.fault``): the owner then closes the link with that error.
     """
 
     link: Link
@@ -74,13 +74,13 @@ Event = Opened | Closed | SessionBegun | SessionEnded | LinkAttached | LinkOverL
 
 
 class Sink(Protocol):
-    """Receiver of the hot events during ``Endpoint.drain``. A compiled owner of a link takes the place of the sink."""
+    """Gets deliveries, dispositions and flows during ``Endpoint.drain``, of links without a compiled owner."""
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
-        """Bytes, the end or the abort of a delivery arrived."""
+        """Bytes of an incoming delivery arrived, or its end, or its abort."""
 
     def on_disposition(self, link: Link, delivery: Pointer) -> None:
-        """The peer gave a state or settled."""
+        """The peer gave a delivery a state, or settled the delivery."""
 
     def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
-        """The peer's credit, drain or session window changed."""
+        """The peer changed the link's credit or its drain, or the session's window."""

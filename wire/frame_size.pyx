@@ -1,7 +1,7 @@
-"""Check that a frame of the engine fits the frames that the reader takes.
+"""Check that a frame which the engine will write fits the frames that the peer takes.
 
 Spec: AMQP 1.0 [2.7.1] max-frame-size, [2.4.1] 512 bytes before the peer's OPEN. The engine splits transfers only, and
-writes everything else in one frame, however large; a reader answers a frame that is too large with the end of the
+writes everything else in one frame, however large; a peer answers a frame that is too large with the end of the
 connection. So an attach is measured before it is opened, and an error is shortened before it is written.
 """
 
@@ -23,16 +23,19 @@ from wire.proton cimport (
 cdef enum:
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
-    # Longest encodings of all parts not counted apart, from the frame's header to the nulls behind the last field.
+    # Bytes at most of the parts of an attach, a terminus and a text whose sizes are not measured: headers, small
+    # fields.
     ATTACH_BYTES = 50
     TERMINUS_BYTES = 52
     TEXT_BYTES = 5
-    # Bytes in front of a condition: in a close, end or detach; in a disposition or transfer (tag of 32 bytes at most).
+    # Bytes at most of a frame in front of its error condition: of a close, end or detach; of a disposition or transfer
+    # (with a tag of 32 bytes at most).
     ENDING_BYTES = 32
     DELIVERY_BYTES = 128
-    # Bytes of a condition itself: descriptor and list, two texts.
+    # Bytes of an encoded error condition without its texts and info: descriptor, list, sizes of two texts.
     CONDITION_BYTES = 22
-    # Most bytes of a condition's name: no name is this long, but peers may say anything.
+    # A condition's name is cut to this size in a frame that is too large: no real name is this long, but a peer's name,
+    # passed on, may be.
     MOST_NAME_BYTES = 255
     UNLIMITED = 0xFFFFFFFF
 
@@ -40,7 +43,7 @@ cdef bytes _ELLIPSIS = b"..."
 
 
 cdef size_t _limit(pn_connection_t *connection, pn_transport_t *transport) noexcept:
-    """Return the largest frame that the peer takes."""
+    """Return the size of the largest frame that the peer takes: 512 bytes before the peer's OPEN."""
     cdef size_t taken
     if pn.connection_state(connection) & PN_REMOTE_UNINIT:
         return SMALLEST_FRAME_BYTES
@@ -49,7 +52,10 @@ cdef size_t _limit(pn_connection_t *connection, pn_transport_t *transport) noexc
 
 
 cdef size_t _limit_of_attach(EndpointCore endpoint, pn_link_t *link) noexcept:
-    """Return the limit of an attach: the answer repeats our attach, and so has to fit the frames that we take, too."""
+    """Return the size of the largest attach to write: for our own attach, at most the frames that we take ourselves.
+
+    The peer's answer repeats our attach, and so has to fit those, too.
+    """
     cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
     cdef size_t own = pn.transport_get_max_frame(endpoint.transport)
     if pn.link_state(link) & PN_REMOTE_ACTIVE or not own:
@@ -90,7 +96,7 @@ cdef ssize_t _attach(pn_link_t *link) noexcept:
     cdef ssize_t source = _terminus(pn.link_source(link), True)
     cdef ssize_t target = _terminus(pn.link_target(link), False)
     cdef ssize_t properties = 0
-    # An answer has no properties.
+    # Our answer to a peer's attach has no properties, which an attach of our own may have.
     if not pn.link_state(link) & PN_REMOTE_ACTIVE:
         properties = _value(pn.link_properties(link))
     if source < 0 or target < 0 or properties < 0:
@@ -99,7 +105,7 @@ cdef ssize_t _attach(pn_link_t *link) noexcept:
 
 
 def find_excess(LinkCore link):
-    """Return (bytes of an attach, bytes allowed) if too large; (-1, 0) if the attach cannot be encoded; else None."""
+    """Return (bytes, bytes allowed) of an attach that is too large; (-1, 0) if it cannot be encoded; else None."""
     cdef ssize_t size = _attach(link.raw)
     cdef size_t limit
     if size < 0:
@@ -110,7 +116,7 @@ def find_excess(LinkCore link):
 
 # Conditions
 cdef bytes _shortened(bytes text, ssize_t room):
-    """Cut ``text`` at the end of a character, with "..." behind; return b"" where there is no room for that."""
+    """Return ``text``, cut after a whole character, with "..." behind, if longer than ``room``; b"" without room."""
     cdef Py_ssize_t end = room - len(_ELLIPSIS)
     if len(text) <= room:
         return text
@@ -122,7 +128,7 @@ cdef bytes _shortened(bytes text, ssize_t room):
 
 
 cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
-    """Shorten a condition: the info goes first, then the ends of the texts."""
+    """Shorten an error condition to ``room`` bytes: drop its info first, then cut its name and description."""
     cdef const char *name = pn.condition_get_name(condition)
     cdef const char *description = pn.condition_get_description(condition)
     cdef pn_data_t *info
@@ -149,7 +155,7 @@ cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
 
 
 def fit_ending(EndpointCore endpoint not None, size_t condition):
-    """Shorten the condition of a close, end or detach to fit."""
+    """Shorten the error condition of a close, end or detach to fit in a frame of the peer."""
     cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
     _fit(<pn_condition_t *>condition, <ssize_t>limit - ENDING_BYTES)
 
@@ -161,7 +167,7 @@ cdef ssize_t _room(pn_delivery_t *delivery) noexcept:
 
 
 cdef int fit_condition(pn_condition_t *condition, pn_delivery_t *delivery) except -1:
-    """Shorten the condition of a rejected delivery to fit."""
+    """Shorten the error condition of a rejected delivery to fit in a frame of the peer."""
     return _fit(condition, _room(delivery))
 
 
@@ -173,10 +179,10 @@ cdef int _fit_value(pn_data_t *data, pn_delivery_t *delivery) except -1:
 
 
 cdef int fit_annotations(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Drop annotations of a modified delivery that are too large; the other fields stay."""
+    """Drop the annotations of a modified delivery if too large for a frame of the peer; the other fields stay."""
     return _fit_value(pn.disposition_annotations(disposition), delivery)
 
 
 cdef int fit_data(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Drop data that is too large, of a delivery with a state that the engine has no fields for."""
+    """Drop the data of a delivery state that the engine does not know, if too large for a frame of the peer."""
     return _fit_value(pn.disposition_data(disposition), delivery)

@@ -9,7 +9,7 @@ cdef class FrameGate(Rules):
     cdef unsigned int max_frame_bytes
     cdef unsigned int header_left
     cdef readonly bint is_open_made_up
-    # Bytes of a frame that is not complete yet.
+    # Buffer for the bytes so far of an incoming frame that is not complete yet: its bytes, their number, its size.
     cdef unsigned char *held
     cdef size_t held_bytes
     cdef size_t held_room

@@ -1,9 +1,10 @@
-"""Gate from a peer to the engine: only whole frames reach the engine, each after a check. [2.3], [2.7]
+"""Gate from a peer to proton's engine: only whole frames reach the engine, each after a check. [2.3], [2.7]
 
-The engine decodes leniently, and passes on bytes that it did not decode. So every frame is first held against the
+The engine decodes leniently, and passes on bytes that it did not decode. So every frame is first checked against the
 codec's table here; `wire.plain` does so more cheaply for transfers and dispositions of the common form. A fault of the
-peer becomes ``fault``, an error with the names of performative and field, and nothing behind the fault is read. The
-gate is total: no input raises (but for want of memory), and no byte beyond a frame is read.
+peer becomes ``fault``, an error with the names of performative and field: the endpoint closes the connection with it,
+and nothing behind the fault is read. No input raises an exception, except for want of memory, and no byte beyond a
+frame is read.
 """
 
 cimport cython
@@ -31,7 +32,7 @@ from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 from wire.rules import FRAMING
 
 cdef extern from "Python.h":
-    # With borrowed references: no count of references is touched.
+    # Plain access to a list by borrowed references, without a change of any reference count.
     PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t) noexcept
     Py_ssize_t PyList_GET_SIZE(PyObject *) noexcept
 
@@ -57,7 +58,10 @@ _MADE_UP_OPEN = encode_frame(AmqpFrame(0, CompositeValue(table.OPEN, {"container
 
 @cython.final
 cdef class FrameGate(Rules):
-    """Always: the engine was given the protocol header and whole, well-formed frames, and nothing else."""
+    """Checks all bytes of one peer, frame by frame, and gives the good frames to the engine.
+
+    Always: the engine was given the protocol header and whole, well-formed frames, and nothing else.
+    """
 
     def __cinit__(self, size_t transport, unsigned int max_frame_bytes, unsigned int channel_max):
         self.transport = <pn_transport_t *>transport
@@ -70,18 +74,18 @@ cdef class FrameGate(Rules):
 
     @property
     def is_in_frame(self):
-        """Whether the bytes so far end in the middle of a frame."""
+        """Whether the peer's bytes so far end in the middle of a frame, or of the protocol header."""
         return self.held_bytes > 0 or 0 < self.header_left < HEADER_BYTES
 
     def make_up_open(self):
-        """Give the engine an open when the peer sent none: without an open, the engine sends no close."""
+        """Give the engine an OPEN in the peer's place if the peer sent none: without it, the engine sends no close."""
         if not self.is_open and not self.header_left:
             self.is_open = self.is_open_made_up = True
             self._give(<bytes>_MADE_UP_OPEN, len(_MADE_UP_OPEN))
 
     # Bytes
     cdef int feed(self, const unsigned char *at, size_t size) except -1:
-        """Check the peer's bytes, and give the good frames to the engine in as few pieces as possible."""
+        """Check the peer's bytes, and give good frames to the engine, in as few calls as possible; keep a cut frame."""
         cdef const unsigned char *end = at + size
         cdef const unsigned char *clean
         cdef size_t frame_bytes
@@ -117,14 +121,14 @@ cdef class FrameGate(Rules):
         return 0
 
     cdef const unsigned char *_feed_header(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Pass the protocol header to the engine, which judges the header. [2.2]"""
+        """Pass the peer's protocol header to the engine, which checks it; return the place behind the header. [2.2]"""
         cdef size_t taken = min(<size_t>self.header_left, <size_t>(end - at))
         self._give(at, taken)
         self.header_left -= taken
         return at + taken
 
     cdef const unsigned char *_feed_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Complete the frame that began in earlier bytes."""
+        """Complete, check and pass on the frame that began in earlier bytes; return the place behind its bytes."""
         cdef size_t missing, frame_bytes, taken
         cdef int verdict
         if self.held_bytes < FRAME_HEADER_BYTES:
@@ -152,7 +156,7 @@ cdef class FrameGate(Rules):
         return at
 
     cdef int _hold(self, const unsigned char *at, size_t size) except -1:
-        """Keep bytes of an incomplete frame. The room grows with the bytes that came, not with the announced size."""
+        """Keep bytes of an incomplete frame. The buffer grows with the bytes that came, not with the announced size."""
         cdef size_t room
         cdef void *grown
         if self.held_bytes + size > self.held_room:
@@ -189,10 +193,10 @@ cdef class FrameGate(Rules):
         return self._look_at_performative(frame, body, end)
 
     cdef bint _is_plain(self, const unsigned char *frame, size_t size) noexcept:
-        """Say whether a frame is a transfer or disposition of the common form that breaks no rule, and note the frame.
+        """Say whether a frame is a transfer or disposition of the common form that breaks no rule; if so, count it.
 
-        Any other frame gets a closer look, and is not noted here. All references here are borrowed: no call could
-        drop a reference.
+        Any other frame is left to `_look`, and is not counted here. All references here are borrowed, which is safe,
+        since nothing called here drops a reference.
         """
         cdef const unsigned char *body = frame + FRAME_HEADER_BYTES
         cdef Py_ssize_t channel = <Py_ssize_t>frame[6] << 8 | frame[7]

@@ -1,4 +1,4 @@
-"""Header of a message: writing a new header, and leaving the rest byte for byte.
+"""Header section of an encoded message: writing a new header, and leaving all other bytes of the message as they are.
 
 Spec: AMQP 1.0 [3.2.1].
 """
@@ -22,7 +22,7 @@ def with_header(message: bytes, **changes: Any) -> bytes:
 
 
 def encode_header(head: MessageHead) -> bytes:
-    """Encode the header section alone."""
+    """Return the encoded header section with the header fields of ``head``; its other fields are ignored."""
     ttl = b"\x40" if head.ttl_s is None else struct.pack(">BI", 0x70, min(round(head.ttl_s * 1000), _LONGEST))
     body = b"".join(
         (

@@ -20,7 +20,10 @@ Sasl = SaslServer | SaslClient
 
 @dataclass(frozen=True, slots=True)
 class PeerTerms:
-    """Terms for a peer. ``refuse`` returns the fault in the identity of the peer's certificate, or None."""
+    """Demands on the peer of a connection: makers of its TLS and SASL layers, None or returning None for no such layer.
+
+    ``refuse`` returns why the identity in the peer's certificate is not accepted; None if it is.
+    """
 
     make_tls: Callable[[], TlsSession] | None
     make_sasl: Callable[[PeerIdentity | None], Sasl | None]
@@ -28,7 +31,10 @@ class PeerTerms:
 
 
 class Layers:
-    """Always: ``accepted`` and ``failure``, once set, stay as set; both are set only if TLS fails after acceptance."""
+    """The TLS and SASL layers of one connection, stacked; either may be absent.
+
+    Always: ``accepted`` and ``failure``, once set, stay as set; both are set only if TLS fails after acceptance.
+    """
 
     def __init__(self, terms: PeerTerms) -> None:
         self._terms = terms
@@ -55,7 +61,7 @@ class Layers:
         return self._tls is not None
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes from the socket; return the bytes for AMQP."""
+        """Take bytes from the socket; return the bytes for the AMQP endpoint, b"" until the layers have accepted."""
         if self.failure is not None:
             return b""
         try:
@@ -72,24 +78,24 @@ class Layers:
         return self._after_sasl()
 
     def on_password_checked(self, is_right: bool) -> bytes:
-        """Answer ``password_check``; return bytes for AMQP that came meanwhile."""
+        """Take the result of ``password_check``; return the bytes for the AMQP endpoint that came meanwhile."""
         if isinstance(self._sasl, SaslServer):
             self._sasl.on_password_checked(is_right)
         return self._after_sasl()
 
     def send(self, data: bytes) -> None:
-        """Take bytes from AMQP, for ``output``."""
+        """Take bytes from the AMQP endpoint, to be encrypted if there is TLS, for ``output``."""
         if self._tls is None:
             self._raw_output += data
             return
         try:
             self._tls.send(data)
         except TlsFault as fault:
-            # Nothing can be sent any more; the peer's end, or silence, will end the connection.
+            # Broken TLS sends nothing more: note the failure, and leave the end to the peer, or to the idle timeout.
             self.failure = self.failure or SaslRefused(str(fault))
 
     def output(self) -> bytes:
-        """Return bytes for the socket."""
+        """Remove and return the bytes that wait for the socket."""
         if self._tls is not None:
             return self._tls.output()
         data = bytes(self._raw_output)
@@ -101,13 +107,13 @@ class Layers:
             self._tls.close()
 
     def describe_state(self) -> str:
-        """Return the name of the awaited input."""
+        """Return the name of the input that the layers wait for, for a log line: "TLS handshake", "open frame"."""
         if not self._has_begun:
             return "TLS handshake"
         return self._sasl.describe_state() if self._sasl is not None else "open frame"
 
     def _begin_above_tls(self) -> None:
-        """Once TLS is ready, check the certificate and start SASL."""
+        """Once the TLS handshake is done, or without TLS, check the peer's certificate and start SASL."""
         if self._has_begun or (self._tls is not None and not self._tls.is_ready):
             return
         self._has_begun = True

@@ -23,7 +23,7 @@ RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 
 
 class Session(SessionCore):
-    """A session of a connection. The incoming window bounds the bytes that links may leave unread here. [2.5.6]"""
+    """A session of a connection. Its incoming window bounds the bytes that its links leave unread here. [2.5.6]"""
 
     __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count")
 
@@ -34,7 +34,7 @@ class Session(SessionCore):
         self.link_count = 0
         self.is_over = False
         self.has_left = False
-        """We ended the session: further input is to be ignored. [2.5.5]"""
+        """We ended the session, so further input of the peer on the session is ignored. [2.5.5]"""
         self.ends_with_its_links = False
 
     @property
@@ -42,21 +42,24 @@ class Session(SessionCore):
         return pointer_to("pn_session_t", self.address)
 
     def sender(self, name: str) -> OutgoingLink:
-        """Make a new outgoing link, to be given termini and opened."""
+        """Make a new outgoing link of ours; the caller sets its source and target, and opens it."""
         return self.endpoint.adopt(OutgoingLink(self, lib.pn_sender(self.pointer, chars(name))))
 
     def receiver(self, name: str) -> IncomingLink:
         return self.endpoint.adopt(IncomingLink(self, lib.pn_receiver(self.pointer, chars(name))))
 
     def end(self, error: AmqpError | None = None) -> None:
-        """End now, or when the peer has answered our begin: an answer to an ended session closes the connection."""
+        """End the session now, or once the peer has answered our begin.
+
+        The engine would close the connection at an answer to a session that has ended.
+        """
         condition.write(lib.pn_session_condition(self.pointer), error, self.endpoint)
         self.has_left = True
         if not lib.pn_session_state(self.pointer) & lib.PN_REMOTE_UNINIT:
             self._close()
 
     def on_answered(self) -> None:
-        """Note that the peer answered our begin."""
+        """Note that the peer answered our begin: a session that was ended meanwhile is closed now."""
         if self.has_left:
             self._close()
 
@@ -69,9 +72,9 @@ Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def _unless_gone(method: Method) -> Method:
-    """Make a method do nothing on a link whose engine part was freed: the call comes too late.
+    """Decorate a method of a link so that it does nothing once the engine's link was freed.
 
-    Per-delivery methods do without, since their callers know that the link lives.
+    Methods for deliveries go without this check, since their callers know that the link lives.
     """
 
     @functools.wraps(method)
@@ -83,9 +86,9 @@ def _unless_gone(method: Method) -> Method:
 
 
 class Link(LinkCore):
-    """Common part of both directions. ``owner`` is for the object that handles the link's deliveries.
+    """Common part of incoming and outgoing links. ``owner`` is the object that handles the link's deliveries.
 
-    ``has_left`` and ``has_peer_left`` are kept here, since proton's state shows a close but not a detach.
+    ``has_left`` and ``has_peer_left`` say which side has ended the link: proton's state shows a close but no detach.
     """
 
     __slots__ = ()
@@ -134,7 +137,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def set_property(self, key: str, value: str) -> None:
-        """Set the only property of the attach."""
+        """Set ``key`` as the only property of our attach; earlier properties are dropped."""
         data.write_text(lib.pn_link_properties(self.pointer), key, value)
 
     @_unless_gone
@@ -157,7 +160,7 @@ class Link(LinkCore):
 
     @property
     def said_address(self) -> str | None:
-        """The address at the peer in our attach, or in our answer."""
+        """The address of the terminus on the peer's side in our attach, or in our answer to the peer's attach."""
         far = lib.pn_link_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_source
         return terminus.read(far(self.pointer)).address
 
@@ -173,14 +176,17 @@ class Link(LinkCore):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the peer answered with a null terminus on its own side: a detach with the reason follows. [2.6.3]"""
+        """Whether the peer answered our attach with a null terminus on its own side: it refuses the link. [2.6.3]
+
+        The peer's detach with the reason follows.
+        """
         own = lib.pn_link_remote_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_remote_source
         return bool(lib.pn_terminus_get_type(own(self.pointer)) == lib.PN_UNSPECIFIED)
 
     def has_peer_left_in_order(self, error: AmqpError | None) -> bool:
         """Whether the peer ended the link by its own will: by a detach, an end or a close, without ``error``.
 
-        The peer may have wanted to keep a link that we ended first, or that broke down.
+        False for a link that we ended first, or whose connection was lost: the peer may have wanted to keep the link.
         """
         if self.is_gone or self.has_left or self.session.has_left:
             return False
@@ -190,9 +196,9 @@ class Link(LinkCore):
 
     @property
     def may_outlive(self) -> bool:
-        """Whether our terminus may have to stay when the link ends by anything but a detach with ``closed``.
+        """Whether our terminus of the link may have to stay when the link ends otherwise than by a closing detach.
 
-        A null terminus may be any earlier terminus, which the peer asks for by the name of the link. [2.6.3]
+        True also for a null terminus, by which the peer asks for an earlier terminus of the link's name. [2.6.3]
         """
         ends = lib.pn_link_remote_source(self.pointer), lib.pn_link_remote_target(self.pointer)
         if any(map(terminus.outlives_link, ends)):
@@ -222,9 +228,9 @@ class Link(LinkCore):
 
     @_unless_gone
     def check_fits(self) -> None:
-        """Raise FrameTooSmall if the attach as it is now does not fit the peer's frames; a link of ours is then gone.
+        """Raise FrameTooSmall if our attach as it is now does not fit the peer's frames; a link of ours is then freed.
 
-        The maker of a link calls this while nothing needs the link yet; `open` measures only a link not measured yet.
+        The maker of a link may call this before any other object uses the link; `open` then measures no second time.
         """
         if self.is_measured:
             return
@@ -257,7 +263,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def accept_as_proposed(self) -> None:
-        """Answer the peer's attach with the peer's termini and settle modes, in consent."""
+        """Accept the peer's attach: answer with the same source, target and settle modes."""
         self.copy_source(self)
         self.copy_target(self)
         self.settle_as_asked()
@@ -277,11 +283,11 @@ class Link(LinkCore):
         self.close(error)
 
     def _answer_with_nothing(self) -> bool:
-        """Attach with null termini: the engine sends no detach for a link that was never attached from here.
+        """Attach with null termini, so that a detach can follow: the engine sends none for a link never attached here.
 
-        Return False when not even this attach fits a frame of the peer: the connection ends, and the link with it.
+        If not even this attach fits a frame of the peer, close the connection, and return False.
         """
-        # New termini are empty, which is not null.
+        # Set both explicitly, since the engine writes a new terminus as an empty terminus and not as null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
         if (excess := frame_size.find_excess(self)) is not None:
@@ -300,7 +306,7 @@ class Link(LinkCore):
         self._end(error, lib.pn_link_close)
 
     def detach(self, error: AmqpError | None = None) -> None:
-        """Leave the link, but keep the terminus: closed=false. [2.6.4]"""
+        """Detach the link with closed=false: the link ends, its terminus stays and can be attached again. [2.6.4]"""
         self._end(error, lib.pn_link_detach)
 
     def _end(self, error: AmqpError | None, end: Any) -> None:
@@ -308,7 +314,7 @@ class Link(LinkCore):
             return
         self.has_left = True
         if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT and not self._answer_with_nothing():
-            return  # the engine would attach a link that was closed before it was open
+            return  # the connection was closed: ending the link would make the engine write the attach after all
         if error is None and self.is_stolen:
             error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")
         condition.write(lib.pn_link_condition(self.pointer), error or self.fault, self.endpoint)
@@ -324,8 +330,8 @@ class Link(LinkCore):
 class IncomingLink(IncomingCore, Link):
     """A link on which this container receives.
 
-    Always: the sender may have started ``credit + slack`` deliveries more, no matter which of our flows it has seen;
-    the slack is credit that was taken back, and that the sender may have used before the news came.
+    Always: the sender may start at most ``credit + slack`` further deliveries, whichever of our flows it has seen; the
+    slack is credit that we took back, and that the sender may have used before it heard so.
     """
 
     __slots__ = ()

@@ -24,7 +24,7 @@ _REFUSAL_TIMEOUT_S = 2.0
 
 
 class BindError(Exception):
-    """A port that cannot be used; the text names listener, host, port and reason."""
+    """A listener cannot use its port; the text names listener, host, port and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,10 @@ class ListenerSnapshot:
 
 
 class SocketListener:
-    """Always: ``len(connections) <= max_connections``; connections under refusal are counted apart, and are few."""
+    """A listening port: admits connections, and refuses connections over the limit with an AMQP error.
+
+    Always: at most ``max_connections`` connections; at most 64 more wait for a refusal and are counted apart.
+    """
 
     def __init__(
         self, owner: ConnectionOwner[SocketConnection], node: Node, spec: ListenerSpec, container_id: str, log: Emit
@@ -123,7 +126,7 @@ class SocketListener:
 
 
 class _Dropped(asyncio.Protocol):
-    """Drops a connection of a crowd at a full listener: no word, no memory."""
+    """Aborts a connection at once, without an AMQP error: too many others already wait for their refusal."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

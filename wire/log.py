@@ -38,7 +38,10 @@ _RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 @dataclass(slots=True)
 class _Allowance:
-    """Always: ``0 <= tokens <= burst``."""
+    """A token bucket that limits one kind of event: ``take`` says whether to write an event now, or counts it.
+
+    Always: ``0 <= tokens <= burst``.
+    """
 
     burst: int
     rate_per_s: float
@@ -57,7 +60,7 @@ class _Allowance:
 
 
 class EventLog:
-    """Writes events of one node; thread-safe. A lost stderr is not a reason to fail."""
+    """Writes events of one node as JSON lines; thread-safe. Errors in writing to stderr are ignored."""
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class EventLog:
                 self._write(self._format(event, suppressed))
 
     def _admit(self, event: LogEvent) -> int | None:
-        """Return how many events of the kind were left out before; None if the event is to be left out, too."""
+        """Return how many events of the kind were left out since the last line; None to leave this event out, too."""
         now = self._clock()
         host = event.peer_host
         if host is not None and _RANK[event.level] >= _RANK["warning"]:
@@ -104,7 +107,7 @@ class EventLog:
         return suppressed
 
     def _allowance_of(self, event_name: str, host: str, now: float) -> _Allowance:
-        """Return the allowance of a host. The host longest without news makes room for a new host."""
+        """Return the allowance of a host for a kind of event; beyond 1,000, forget the one that was unused longest."""
         key = (event_name, host)
         allowance = self._hosts.pop(key, None) or _Allowance(HOST_BURST, HOST_RATE_PER_S, HOST_BURST, now)
         self._hosts[key] = allowance
@@ -141,7 +144,7 @@ _log = EventLog()
 
 
 def configure(node: str, *, level: Level = "info", stream: TextIO | None = None) -> None:
-    """Name this process's node in every line from here on."""
+    """Set the node named in every line that this process logs from now on, the lowest level, and the stream."""
     global _log
     _log = EventLog(node, level=level, stream=stream)
 

@@ -1,4 +1,4 @@
-"""The base of all log events: frozen dataclasses, which cores may return and `wire.log` writes. Sans-IO."""
+"""The base class of all log events: frozen dataclasses, which any code may return and `wire.log` writes. Sans-IO."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Emit = Callable[["LogEvent"], None]
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Base of all events. ``level`` is a property of the kind, not of the occurrence."""
+    """Base class of all log events. All events of a class have the same ``level``."""
 
     level: ClassVar[Level] = "info"
     event_name: ClassVar[str] = "log_event"
@@ -21,11 +21,13 @@ class LogEvent:
 
     @property
     def peer_host(self) -> str | None:
-        """Host of the peer of the event: ``remote`` is the peer's address, ``client`` ends in the address."""
+        """Host of the peer that an event is about, from its field ``remote`` or ``client``; None without either."""
         peer = getattr(self, "remote", None) or getattr(self, "client", None)
         return str(peer).split(" at ")[-1].rpartition(":")[0] or None if peer else None
 
     def __init_subclass__(cls) -> None:
-        # Not super(): with slots=True the class is made twice, and the second is the one to keep.
+        # Called twice for a class, as dataclass(slots=True) makes a second class, which replaces the first here. No
+        # call
+        # of super(), which fails in the second class.
         cls.event_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         LogEvent.kinds[cls.event_name] = cls

@@ -14,18 +14,18 @@ from proton import symbol
 
 from wire.codec.values import Described, Symbol
 
-# Every section is a described type. [3.2], [1.2]
+# First byte of a message, as every section is a described type. [3.2], [1.2]
 SECTION = b"\x00"
 EMPTY_DATA = b"\x00\x53\x75\xa0\x00"
 LONG_DATA = b"\x00\x53\x75\xb0"
 MAX_DATA_BYTES = 2**32 - 1
-"""Most bytes of one data section."""
+"""Most bytes that one data section of a message body can have."""
 SELECTOR = "apache.org:selector-filter:string"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. ``body``: bytes become a data section, everything else an amqp-value section."""
+    """A message as a client sends or receives it. A ``body`` of bytes is a data section, any other an amqp-value."""
 
     body: Any = None
     to: str | None = None
@@ -74,7 +74,7 @@ def encode(message: Message) -> bytes:
 
 
 def encode_head(message: Message, body_bytes: int) -> bytes:
-    """Encode everything before a body of ``body_bytes`` bytes, which becomes a data section. [3.2.6]"""
+    """Encode a message up to its body, which the caller sends itself: a data section of ``body_bytes``. [3.2.6]"""
     head = encode(replace(message, body=b""))
     assert head.endswith(EMPTY_DATA), "a body of bytes must be the last section"
     return head.removesuffix(EMPTY_DATA) + LONG_DATA + body_bytes.to_bytes(4, "big")

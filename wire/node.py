@@ -18,9 +18,10 @@ from wire.tls import MeshIdentity
 
 @dataclass(frozen=True, slots=True)
 class ListenerSpec:
-    """A port to listen on, and the demands on peers.
+    """A port to listen on, and the demands on peers that connect.
 
-    ``mesh``: name of the mesh, for the port of its nodes and operators; with TLS, nobody else gets in.
+    ``mesh``: name of the mesh, for the port of its nodes and operators; with TLS, peers without its certificate are
+    refused. None for a port for clients.
     """
 
     name: str
@@ -35,7 +36,7 @@ class ListenerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSpec:
-    """A peer to dial for as long as the connector exists.
+    """A peer that the driver dials, again after each loss, for as long as the connector exists.
 
     ``expected``: identity that the peer's certificate must have.
     ``sasl`` None: no SASL layer at all, as between nodes, where the certificate has named the peer already.
@@ -61,23 +62,24 @@ class ConnectorSpec:
 
 @dataclass(frozen=True, slots=True)
 class OpenConnector:
-    """Dial at once, and again whenever the connection is lost."""
+    """Command to the driver: dial a peer at once, and again whenever the connection is lost."""
 
     spec: ConnectorSpec
 
 
 @dataclass(frozen=True, slots=True)
 class DropConnector:
-    """Stop dialing; close in order a connection that is up."""
+    """Command to the driver: stop dialing a peer, and close its connection in order if it is up."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Drop the connection now: the endpoint gets no further event but ``on_disconnected``.
+    """Command to the driver: reset a connection now; the node hears no more of its endpoint but ``on_disconnected``.
 
-    Bytes that the peer has not received by then are lost, so no delivery sent again elsewhere comes late from here.
+    Bytes that the kernel has not sent are dropped, so that a delivery which the node sends again elsewhere does not
+    also arrive, late, over this connection.
     """
 
     endpoint: Endpoint
@@ -88,7 +90,7 @@ Command = OpenConnector | DropConnector | Abort
 
 
 class Node(Protocol):
-    """A node, as implemented by routers, brokers and clients."""
+    """Interface of a node to its driver, as implemented by routers, brokers and clients."""
 
     dirty: DirtyEndpoints
     commands: list[Command]
@@ -107,7 +109,7 @@ class Node(Protocol):
         ...
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        """Drain the endpoint: bytes were fed, or time passed."""
+        """Handle the events of the endpoint, by `Endpoint.drain`: bytes were fed, or time passed."""
         ...
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:

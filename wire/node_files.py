@@ -1,4 +1,4 @@
-"""Paths of one node's certificate, data and sockets, as decided by the process that starts the node.
+"""Paths of one node's certificate, data and control socket, as the process that starts the node chooses them.
 
 The work directory of a mesh lies beside its topology file, in `.amqpmesh/<mesh>/`:
 
@@ -37,4 +37,4 @@ class NodeFiles:
     data: Path
     control_socket: Path
     rings: Path
-    """Folder for records of the link log that are not in a file yet."""
+    """Folder of the node's rings: records of the link log that the writer has not put into a file yet."""

@@ -1,4 +1,4 @@
-"""Errors of the operating system, as part of a sentence."""
+"""Texts about errors of the operating system, as parts of sentences in logs and error texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 def describe_os_error(error: BaseException) -> str:
-    """Describe an error without errno and class names: `connection refused`, `name or service not known`."""
+    """Return a text about ``error`` without errno and class name, such as `connection refused`."""
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, socket.gaierror):

@@ -34,10 +34,10 @@ class Outcome:
 ACCEPTED = Outcome(OutcomeCode.ACCEPTED)
 RELEASED = Outcome(OutcomeCode.RELEASED)
 MODIFIED_FAILED = Outcome(OutcomeCode.MODIFIED, delivery_failed=True)
-"""In doubt: the delivery was written, and its outcome is not known."""
+"""Outcome for a delivery in doubt: it was sent on, and its outcome is not known."""
 
 UNDELIVERABLE_HERE = Outcome(OutcomeCode.MODIFIED, undeliverable_here=True)
-"""No consumer tried the delivery, and this link must not get the delivery again."""
+"""Outcome for a delivery that no consumer tried, and that must not be sent over the same link again."""
 
 
 def rejected(name: str, description: str) -> Outcome:

@@ -15,7 +15,7 @@ ConnectionT = TypeVar("ConnectionT", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Origin of a connection: exactly one of ``listener`` and ``connector`` is set.
+    """Where a connection came from, and its terms: exactly one of ``listener`` and ``connector`` is set.
 
     ``is_mesh``: the peer counts as a node or operator of the mesh once the layers have accepted the connection.
     """
@@ -44,7 +44,7 @@ class Origin:
 
 
 class ConnectionOwner(Protocol[ConnectionT]):
-    """The driver, as its connections see it. No call may raise."""
+    """Interface of the driver to its connections. No method may raise."""
 
     def on_ready(self, connection: ConnectionT, peer: Peer) -> Endpoint | None: ...
 
@@ -55,7 +55,7 @@ class ConnectionOwner(Protocol[ConnectionT]):
     def on_made(self, connection: ConnectionT) -> None: ...
 
     def on_ended(self, connection: ConnectionT, reason: str) -> None:
-        """Note that nothing more is said or understood, though the socket may stay for a while."""
+        """Note that no more AMQP is sent or read on the connection, though its socket may stay open for a while."""
         ...
 
     def on_gone(self, connection: ConnectionT, reason: str) -> None: ...
@@ -67,18 +67,18 @@ class ConnectionOwner(Protocol[ConnectionT]):
     input_buffer: memoryview
 
     def guard(self, connection: ConnectionT, call: Callable[..., None], *arguments: Any) -> None:
-        """Run ``call``; a fault in the call ends this connection and no other."""
+        """Run ``call``; an exception in the call ends this connection and no other."""
         ...
 
     def on_fault(self, connection: ConnectionT, fault: Exception) -> None:
-        """Do as ``guard`` for a caller that caught the fault."""
+        """End the connection for an exception that the caller caught, as ``guard`` does."""
         ...
 
     def now(self) -> float: ...
 
 
 class ConnectionMaker(Protocol[ConnectionT]):
-    """The listener or connector that made the connection, and that logs about the connection."""
+    """Interface of the listener or connector that made a connection, and that logs its opening and end."""
 
     def on_opened(self, connection: ConnectionT, container_id: str) -> None: ...
 

@@ -2,19 +2,20 @@ cdef class PeerLink
 
 
 cdef class PeerSession:
-    # ``near`` has the session's links by handle; links with large handles are in ``far``.
+    # A session as the peer's frames describe it. ``near`` has its links by handle, ``far`` the links with large
+    # handles.
     cdef readonly unsigned int channel
-    # Our channel that the peer's begin answers, and our channel of this session. -1: none.
+    # Our channel that the peer's begin names as answered, and our own channel of this session; -1: none.
     cdef int answered_channel
     cdef int local_channel
-    # The endpoint's session, once the endpoint has heard of the begin.
+    # The endpoint's Session object, set once the endpoint has handled the begin.
     cdef public object session
     cdef list near
     cdef dict far
-    # Numbers of the peer's transfers and flows. [2.5.6]
+    # Id of the peer's next transfer, and end of the window in the peer's last flow or begin. [2.5.6]
     cdef unsigned int next_incoming_id
     cdef unsigned int window_end
-    # End of the window in our last flow or begin.
+    # End of our incoming window as our last flow or begin told the peer.
     cdef unsigned int told_window_end
     cdef bint wants_flow
 
@@ -29,31 +30,31 @@ cdef class PeerLink:
     cdef readonly bint is_sender
     cdef readonly unsigned int handle
     cdef readonly PeerSession session
-    # Our handle of the same link; -1 before our attach is written.
+    # Our own handle of the same link; -1 before our attach is written.
     cdef readonly long long local_handle
-    # The endpoint's link, once the endpoint has heard of the attach.
+    # The endpoint's Link object, set once the endpoint has handled the attach.
     cdef public object link
     # A delivery began, and its last transfer is still to come.
     cdef bint is_partial
     cdef readonly unsigned int delivery_count
-    # Delivery-count and credit of the peer's last flow together: the limit for deliveries of our side. [2.6.7]
+    # Delivery-count plus link-credit of the peer's last flow: our delivery-count may not go beyond this. [2.6.7]
     cdef readonly unsigned int credit_end
-    # The peer asked for a flow; or for a drain, without credit that could be given back.
+    # The peer asked for a flow (echo); or for a drain, to be answered with a flow if there is no credit to give back.
     cdef bint wants_flow
     cdef bint wants_drained
-    # The peer attached the link again elsewhere: further frames of this link are not for the engine.
+    # The peer attached a link of the same name again: further frames of this link are kept from the engine.
     cdef readonly bint is_stolen
-    # The error for a fault of the peer, to end the link with.
+    # The error for a transfer of the peer that is not supported, with which the owner ends the link; None: no fault.
     cdef readonly object fault
 
 
 cdef class Peers:
     cdef list sessions
     cdef dict links
-    # Sessions and links in the order of their begins and attaches, for matching with the engine's events.
+    # Sessions and links in the order of the peer's begins and attaches, taken out as the engine reports each.
     cdef object begun
     cdef object attached
-    # Sessions and links whose peer is owed a flow that the engine does not send.
+    # Sessions and links for which the peer is owed a flow that the engine does not send.
     cdef list restless
     # Our output: bytes left of the protocol header and of a frame to skip, and the bytes of an incomplete frame.
     cdef unsigned int out_header_left
@@ -62,7 +63,7 @@ cdef class Peers:
     cdef dict by_local_channel
     # Handles of links that we attached first, by channel, then by name and role.
     cdef dict own_handles
-    # Windows of our last begins by channel, as long as the peer has not answered.
+    # Incoming windows in our begins that the peer has not answered yet, by our channel.
     cdef dict own_windows
 
     cdef PeerSession session_at(self, unsigned int channel)

@@ -1,7 +1,7 @@
-"""Sessions and links of a peer: names, handles and counts that the engine does not reveal. [2.5], [2.6]
+"""Sessions and links of one connection's peer: names, handles and counts that the engine does not reveal. [2.5], [2.6]
 
-The gate reads these from incoming and outgoing frames, since the engine hands out neither the handles of our links nor
-the window in the last flow. A flow that the engine does not send is made from both.
+The frame gate reads these from incoming and outgoing frames, since the engine hands out neither the handles of our
+links nor the window in the last flow. From them the endpoint makes a flow that is owed and that the engine omits.
 """
 
 from collections import deque
@@ -22,7 +22,8 @@ cdef enum:
     # Bytes of a frame that tell its performative: header and descriptor, as the engine writes both.
     TOLD_BY_BYTES = 11
     NEAR_HANDLES = 1024
-    # Fields read: of a begin up to incoming-window, of an attach up to role, of a flow up to incoming-window.
+    # Number of fields to read of our own frames: of a begin up to incoming-window, an attach up to role, a flow up to
+    # next-outgoing-id.
     FIELDS_READ = 3
 
 cdef enum:
@@ -82,9 +83,9 @@ cdef class PeerLink:
 
 
 cdef class Peers:
-    """The tables of one connection.
+    """Tables of the sessions and links of one connection, by channel, handle and name, as its frames tell them.
 
-    Always: a link is in ``links`` exactly if the peer has attached the link, and has not stolen it since.
+    Always: a link is in ``links`` exactly while it is attached by the peer, unless the peer attached its name again.
     """
 
     def __cinit__(self):
@@ -133,7 +134,7 @@ cdef class Peers:
         return 0
 
     cdef PeerLink add_link(self, PeerLink link):
-        """Add a link; return the present link of the same name and role, which the new link steals."""
+        """Add a link that the peer attached; return the link of the same name and role that it replaces, or None."""
         cdef dict handles = self.own_handles.get(link.session.local_channel)
         if handles is not None:
             link.local_handle = handles.pop(link.key, -1)
@@ -149,7 +150,7 @@ cdef class Peers:
         return 0
 
     cdef int _join(self, PeerSession session, int local_channel, unsigned int window) except -1:
-        """Match our begin with the peer's begin, and note the window that our begin told."""
+        """Match our begin with the peer's begin, and note the incoming ``window`` that our begin told the peer."""
         if session.local_channel >= 0:
             self._free_local(session.local_channel)
         session.local_channel = local_channel
@@ -158,7 +159,7 @@ cdef class Peers:
         return 0
 
     cdef int _free_local(self, int channel) except -1:
-        """Free our channel: our session is over, or another begins, perhaps before the peer ended the first session."""
+        """Forget the session on our ``channel``: it is over, or our next session begins there before the peer's end."""
         cdef PeerSession session = self.by_local_channel.pop(channel, None)
         if session is not None:
             session.local_channel = -1
@@ -232,7 +233,7 @@ cdef class Peers:
         begin_scan(&scan, frame + size)
         if not read_first_fields(&scan, frame + HEADER_BYTES, &code, &fields, FIELDS_READ):
             return 0
-        # Mandatory fields among the fields read here: the engine always writes these.
+        # Ignore a frame without a mandatory field among those read here; the engine always writes these fields.
         if fields.at[1] is NULL or code != FLOW and fields.at[2] is NULL or code == ATTACH and fields.at[0] is NULL:
             return 0
         if code == BEGIN:
@@ -251,7 +252,9 @@ cdef class Peers:
         """Note our begin, which answers the peer's session on ``answered_channel``; -1 where we began."""
         cdef PeerSession session
         self._free_local(channel)
-        # If a session of the peer ended in the same bytes, the engine begins and ends a session that nobody answers.
+        # Forget an unanswered begin on this channel: if the peer's session began and ended in the same bytes, the
+        # engine
+        # writes a begin and an end of a session that the peer never answers.
         self.own_windows.pop(channel, None)
         if answered_channel < 0:
             self.own_windows[channel] = window
@@ -270,12 +273,15 @@ cdef class Peers:
 
     # Flows that the engine does not send
     cdef int want_flow(self, object of) except -1:
-        """Note a session or link, each once, so that an endlessly repeated question takes no memory."""
+        """Note that the peer is owed a flow for ``of``, a session or link.
+
+        Callers note each once until the flow is sent, so that a peer that asks again and again takes no more memory.
+        """
         self.restless.append(of)
         return 0
 
     def flow_of(self, PeerSession session, unsigned int remote_window, link_fields):
-        """Return the encoded flow of a session, with the fields of one of its links. [2.7.4]"""
+        """Return an encoded flow frame for a session, with ``link_fields`` of one of its links, or {}. [2.7.4]"""
         fields = {
             "next-incoming-id": session.next_incoming_id,
             "incoming-window": session.told_window_end - session.next_incoming_id,

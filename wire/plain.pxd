@@ -1,6 +1,6 @@
 cdef struct PlainTransfer:
     unsigned int handle
-    # The transfer has a delivery-id and a delivery-tag.
+    # The transfer has a delivery-id and a delivery-tag, as the first transfer of a delivery must have.
     bint is_first
     # Further transfers of the delivery follow.
     bint has_more
@@ -9,7 +9,7 @@ cdef struct PlainTransfer:
 cdef enum:
     # Bytes in front of a performative's fields: described, its code, the constructor of a short list, size and count.
     PLAIN_HEAD_BYTES = 6
-    # The constant bytes among these, as one number.
+    # The first four of these bytes, which are constant, as one number, for each of the two performatives.
     PLAIN_TRANSFER = 0x005314C0
     PLAIN_DISPOSITION = 0x005315C0
 

@@ -1,8 +1,8 @@
 """Quick check of transfers and dispositions of the common form, byte by byte. [2.7.5], [2.7.6]
 
-Both come once for each message, and nearly all look alike: a short list of small numbers and constants. The readers
-here accept only frames that `wire.codec.composites` accepts, too, and read no byte without a check that the list has
-the byte. A frame of another form may still be good: the answer is "no" then, and the full scan decides.
+Both come once for each message, and nearly all look alike: a short list of small numbers and constants. The checks
+here accept only frames that `wire.codec.composites` accepts, too, and read no byte behind the end of the list. For a
+frame of another form, which may still be good, they return False, and the gate's full scan decides.
 """
 
 cdef enum:
@@ -14,13 +14,13 @@ cdef enum:
     UINT = 0x70
     BINARY8 = 0xA0
     MOST_TAG_BYTES = 32
-    # Largest distance of two delivery-ids, where the second is not before the first. [2.8.10]
+    # Largest difference last - first of two delivery-ids, modulo 2^32, at which last is not before first. [2.8.10]
     MOST_SERIAL = 0x7FFFFFFF
-    # Head and first four fields of a disposition whose ids have four bytes each.
+    # Bytes of the head and first four fields of a disposition whose delivery-ids have four bytes each.
     NUMBERED_BYTES = 18
 
 cdef enum:
-    # Fields of a transfer, by their places.
+    # Places of fields in the list of a transfer, and the number of its fields.
     SETTLED = 4
     MORE = 5
     RCV_SETTLE_MODE = 6
@@ -29,7 +29,7 @@ cdef enum:
     TRANSFER_FIELDS = 11
 
 cdef enum:
-    # Descriptor of an outcome with an empty list, or with the constructor of a short list, as one number.
+    # Bytes of an outcome as one number: descriptor and empty list; or descriptor and constructor of a short list.
     PLAIN_OUTCOME = 0x00532445
     LISTED_OUTCOME = 0x005324C0
 
@@ -63,12 +63,15 @@ cdef inline const unsigned char *_after_uint_or_null(
 
 
 cdef inline bint _is_flag(unsigned char code) noexcept:
-    """Say whether a value is null, true or false."""
+    """Say whether the constructor ``code`` is null, true or false."""
     return NULL_VALUE <= code <= FALSE_VALUE
 
 
 cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, PlainTransfer *transfer) noexcept:
-    """Check a transfer of at least PLAIN_HEAD_BYTES that begins with PLAIN_TRANSFER. The payload follows the list."""
+    """Say whether a transfer has the common form, and read it into ``transfer``.
+
+    The bytes at ``at``, PLAIN_HEAD_BYTES at least, begin with PLAIN_TRANSFER; the payload follows the list.
+    """
     cdef const unsigned char *goal = at + PLAIN_HEAD_BYTES - 1 + at[4]
     cdef unsigned int count = at[5], place
     cdef unsigned int ignored, format = 0
@@ -110,14 +113,17 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
 
 
 cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end) noexcept:
-    """Check a disposition of at least PLAIN_HEAD_BYTES that begins with PLAIN_DISPOSITION. The state has no fields."""
+    """Say whether a disposition has the common form, with no state or an outcome without fields.
+
+    The bytes at ``at``, PLAIN_HEAD_BYTES at least, begin with PLAIN_DISPOSITION.
+    """
     cdef unsigned int count = at[5], first = 0, last = 0
     cdef bint has_last = False
     cdef size_t size = end - at
     if at[4] != size - (PLAIN_HEAD_BYTES - 1) or not 2 <= count <= 6:
         return False
     if size >= NUMBERED_BYTES and count > 3 and at[7] == UINT and at[12] == UINT:
-        # Most dispositions have this form, which is read at once.
+        # Most dispositions have these first four fields: check them together.
         if not TRUE_VALUE <= at[6] <= FALSE_VALUE or not _is_flag(at[17]):
             return False
         if four_bytes(at + 13) - four_bytes(at + 8) > MOST_SERIAL:
@@ -166,7 +172,7 @@ cdef inline const unsigned char *_after_state(const unsigned char *at, const uns
 
 
 def transfer_in(const unsigned char[:] body not None):
-    """Return handle, whether there are id and tag, and whether more follows, of a plain transfer; else None."""
+    """Return (handle, has id and tag, has more) of a transfer of the common form; None otherwise. For tests."""
     cdef PlainTransfer transfer
     cdef size_t size = body.shape[0]
     if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_TRANSFER:
@@ -177,7 +183,7 @@ def transfer_in(const unsigned char[:] body not None):
 
 
 def is_disposition(const unsigned char[:] body not None):
-    """Say whether ``body`` is a plain disposition."""
+    """Say whether ``body`` is a disposition of the common form. For tests."""
     cdef size_t size = body.shape[0]
     if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_DISPOSITION:
         return False

@@ -20,7 +20,7 @@ if _library is NULL:
 
 
 cdef void *_need(name) except NULL:
-    """Return a function. Raises ImportError if this build of proton does not export the function."""
+    """Return the function of proton's library called ``name``. Raises ImportError if this build does not export it."""
     cdef void *found = dlsym(_library, name)
     if found is NULL:
         raise ImportError(f"{cproton_ffi.__file__} has no function {name.decode()}; python-qpid-proton 0.40 has it")
@@ -28,7 +28,7 @@ cdef void *_need(name) except NULL:
 
 
 def address_of_function(name):
-    """Return the address of a function of the engine by its name in bytes, for calls through cffi."""
+    """Return the address of the function of proton's library called ``name``, in bytes, for calls through cffi."""
     return <size_t>_need(name)
 
 

@@ -1,4 +1,4 @@
-"""Refusal of connections over the limit: an open, and a close with the reason, in place of a reset. [2.4.3]"""
+"""Refusal of connections over a listener's limit: an open, and a close with the reason, not a TCP reset. [2.4.3]"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wire.node import Command
 
 
 class Refuser:
-    """A node that closes every connection as soon as the connection is open."""
+    """A node that answers every connection with an open and a close with an error, and ignores all input."""
 
     def __init__(self, container_id: str, reason: str) -> None:
         self.dirty = DirtyEndpoints()
@@ -29,19 +29,19 @@ class Refuser:
         return self.on_accepted(connector, peer, now)
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
-        """A refuser dials nobody."""
+        """Do nothing: a refuser has no connectors."""
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         endpoint.drain(_Deaf())
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        """The refuser has nothing more to send."""
+        """Do nothing: the refuser has no more output."""
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        """The refuser keeps no data of a connection."""
+        """Do nothing: the refuser keeps no data of a connection."""
 
     def on_time(self, now: float) -> None:
-        """The refuser sets no deadline."""
+        """Do nothing: the refuser sets no deadline."""
 
     def next_deadline(self) -> float | None:
         return None

@@ -1,9 +1,10 @@
-"""Names of a client's links at a broker, as routers make them.
+"""Names that routers give the links to a broker that they open for links of clients.
 
-All routers are one container to a broker, so the link's name has to tell the client. ``connection`` tells links apart
-that no client means to find again: programs that never set a container-id would steal each other's links. [2.6.1]
+All routers are one container to a broker, so the link's name has to identify the client. A link that its client does
+not resume also has the ``connection`` in its name: clients with equal container-ids would steal each other's links
+otherwise. [2.6.1]
 
-    link that lasts, or asked for by name only  <container-id>|<link name>
+    durable link, or link without an address    <container-id>|<link name>
     link of a shared subscription               <container-id>%7C<subscription>|...|<connection>
     link of a global shared subscription        <subscription>|...|<connection>
     any other link                              <container-id>|<link name>|<connection>
@@ -45,18 +46,21 @@ def sharing(container_id: str, link_name: str, connection: str, *, is_global: bo
 
 
 def subscription_of(link_name: str) -> str:
-    """Return the subscription in the name of a link: links that share a subscription differ in the rest of the name."""
+    """Return the subscription in a link's name, the part before the first ``|``; links that share it differ behind."""
     return link_name.partition(DELIMITER)[0]
 
 
 def read_lasting(name: str) -> tuple[str, str] | None:
-    """Return the client's container-id and link name; None for a name that `lasting` did not make."""
+    """Return (container-id, link name) of the client from a name that `lasting` made; None for any other name."""
     container_id, delimiter, link_name = name.partition(DELIMITER)
     return (_unquoted(container_id), link_name) if delimiter else None
 
 
 def read_sharing(name: str) -> tuple[str, str] | None:
-    """Return the client's container-id and subscription; None for a global name, or one that `sharing` did not make."""
+    """Return (container-id, subscription) of the client from a name that `sharing` made.
+
+    None for a global shared subscription, and for any other name.
+    """
     return read_lasting(_unquoted(subscription_of(name)))
 
 

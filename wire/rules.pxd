@@ -10,7 +10,7 @@ cdef enum:
 
 cdef class Rules(Peers):
     cdef readonly object fault
-    # Bytes for the engine in place of the last frame.
+    # Bytes that the engine gets in place of a frame with the verdict REPLACED.
     cdef bytes replacement
     cdef unsigned int channel_max
     cdef bint is_open

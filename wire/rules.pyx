@@ -1,6 +1,6 @@
-"""Rules that a well-formed performative has to keep, as far as the engine does not check the rules.
+"""Rules of AMQP beyond the form of a performative that the engine does not check: handles, counts, states.
 
-An unknown channel or handle is left to the engine, which reports the fault.
+A frame with an unknown channel or handle passes, since the engine reports that fault itself.
 """
 
 from libc.string cimport memchr
@@ -30,7 +30,10 @@ _STATES = {RECEIVED: "received", DECLARED: "declared"}
 
 
 cdef class Rules(Peers):
-    """Each ``_on_`` method returns a verdict on the frame: GOOD, BAD with ``fault``, or REPLACED by ``replacement``."""
+    """Checks the performatives of one peer against the rules, with what earlier frames told about sessions and links.
+
+    Each ``_on_`` method returns a verdict on its frame: GOOD, BAD with ``fault``, or REPLACED by ``replacement``.
+    """
 
     cdef int _on_open(self, unsigned int channel, Fields *fields) except -1:
         if self.is_open:
@@ -39,7 +42,7 @@ cdef class Rules(Peers):
             return self._blame(FRAMING, f"an open came on channel {channel}, expected 0")
         if _has_nul(fields.at[0]) or _has_nul(fields.at[1]):
             return self._blame_nul("open.hostname" if _has_nul(fields.at[1]) else "open.container-id")
-        if fields.at[2] is not NULL and number_at(fields.at[2]) == 0:  # other values below 512 count as 512
+        if fields.at[2] is not NULL and number_at(fields.at[2]) == 0:  # 1 to 511 pass, and count as 512
             return self._blame_little("open.max-frame-size", 0, LEAST_MAX_FRAME_BYTES)
         if fields.at[4] is not NULL and 0 < number_at(fields.at[4]) < LEAST_IDLE_TIMEOUT_MS:
             return self._blame_little("open.idle-time-out", number_at(fields.at[4]), LEAST_IDLE_TIMEOUT_MS)
@@ -114,7 +117,7 @@ cdef class Rules(Peers):
         if fields.at[6] is not NULL:
             credit = number_at(fields.at[6])
         if credit > MOST_CREDIT:
-            # The engine's credit has a sign.
+            # The engine's credit is a signed number: give it a flow with the largest credit that fits.
             credit = MOST_CREDIT
             verdict = self._replace(_with_most_credit(frame[:size], fields.at[6] + 1 - frame))
         if not link.is_sender:
@@ -156,7 +159,7 @@ cdef class Rules(Peers):
         return GOOD
 
     cdef int _judge(self, PeerLink link, Fields *fields) except -1:
-        """Set the fault of the link if the first transfer of a delivery has something that cannot be kept."""
+        """Set the fault that ends the link if a first transfer has an unsupported message-format or state."""
         cdef const unsigned char *state = fields.at[7]
         cdef unsigned char code
         if fields.at[3] is not NULL and number_at(fields.at[3]) != 0:
@@ -205,7 +208,10 @@ cdef class Rules(Peers):
         return REPLACED
 
     cdef int _steal(self, PeerLink old, const unsigned char *frame, size_t size) except -1:
-        """Tell the engine first that the old link is detached, since the peer attached the link again. [2.6.1]"""
+        """Put a detach of the old link before the peer's attach of the same name, for the engine. [2.6.1]
+
+        Too many such attaches without a detach by the peer are a fault.
+        """
         self.stolen_count += 1
         if self.stolen_count > MOST_STOLEN:
             return self._blame("amqp:resource-limit-exceeded", "the peer attaches links again without a detach")
@@ -227,7 +233,7 @@ cdef class Rules(Peers):
 
 
 cdef bint _has_nul(const unsigned char *text) noexcept:
-    """Say whether a string, which may be absent, has a zero byte, where the engine would end the string."""
+    """Say whether a string, if present, has a zero byte, at which the engine, with C strings, would cut it."""
     cdef size_t size
     if text is NULL:
         return False
@@ -248,7 +254,7 @@ cdef const unsigned char *_address_in(const unsigned char *terminus) noexcept:
 
 
 def _without_link(bytes frame):
-    """Return a flow reduced to the fields of its session."""
+    """Return the flow frame without its fields of a link, which was replaced: the session's fields still count."""
     flow = decode_frame(frame)
     fields = {name: flow.performative[name] for name in _OF_SESSIONS if flow.performative[name] is not None}
     return encode_frame(AmqpFrame(flow.channel, CompositeValue(table.FLOW, fields)))

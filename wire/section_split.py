@@ -1,7 +1,7 @@
-"""Split of a message that comes in pieces: the body, and all the rest.
+"""Splits a message that comes in pieces into its body and all other sections, for clients that stream large bodies.
 
-Spec: AMQP 1.0 [3.2] message format, [1.6] encodings. The body here is the content of data sections [3.2.6]; a value or
-sequences stay with the rest. For clients: nodes forward bytes.
+Spec: AMQP 1.0 [3.2] message format, [1.6] encodings. The body here is the content of data sections [3.2.6]; a body of
+amqp-value or amqp-sequence sections stays with the other sections.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ ULONG, AFTER_ULONG = b"\x80", 10
 
 
 class NoSection(Exception):
-    """The bytes do not begin a section."""
+    """The bytes do not begin a section of an AMQP message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section. ``start``: place of its value; ``size_bytes``: length of its value."""
+    """Head of a section: its descriptor ``code``, the offset ``start`` of its value, and the length of its value."""
 
     code: int
     start: int
@@ -48,11 +48,14 @@ class SectionSplitter:
             pass
 
     def finish(self) -> bytes:
-        """Return the message without data sections. A cut section, or no section, stands at the end, for a decoder."""
+        """Return the message without its data sections. Bytes of a cut section, or of none, stay at its end.
+
+        A decoder of the returned bytes then finds the fault.
+        """
         return bytes(self._head + self._rest)
 
     def _step(self) -> bool:
-        """Take something out of ``_rest``; return False if more bytes are needed."""
+        """Move body bytes or a whole section out of ``_rest``; return False if that needs more bytes."""
         if self._body_left_bytes:
             return self._take_body()
         try:
@@ -89,7 +92,7 @@ class SectionSplitter:
 
 
 def read_section(data: bytearray) -> Section | None:
-    """Return the section that begins here; None as long as the bytes do not suffice. Raises NoSection."""
+    """Return the section at the start of ``data``; None while bytes of its head are missing. Raises NoSection."""
     at = _constructor_at(data)
     if len(data) <= at:
         return None

@@ -1,10 +1,10 @@
 cdef enum:
-    # Most bytes of header, annotations and properties that are kept of a message in pieces, until the head is complete.
+    # Most bytes of a message's head (header, annotations, properties) that nodes keep while a message comes in pieces.
     MOST_HEAD_BYTES = 131072
 
 
 cdef enum Finding:
-    # Result of a scan; every value but the first two is a fault.
+    # Result of a scan of a message's head. CUT: more bytes are needed; each value behind CUT is a fault.
     WHOLE
     CUT
     NO_SECTION
@@ -17,14 +17,14 @@ cdef enum Finding:
 
 
 cdef struct Field:
-    # Place of a value in its message. Code 0: no value.
+    # Constructor code, place and size of a field's value in its message. Code 0: the field has no value.
     unsigned char code
     size_t start
     size_t size_bytes
 
 
 cdef struct Head:
-    # Valid only for the finding WHOLE; else ``culprit`` and ``limit`` are the numbers of the sentence.
+    # Result of a scan, valid only for the finding WHOLE; else ``culprit`` and ``limit`` are numbers for the error text.
     Finding finding
     unsigned long long culprit
     unsigned long long limit

@@ -1,4 +1,4 @@
-"""The head of a message: the header, and the fields of properties that routing and storing depend on.
+"""Reads the head of a message: the header, and the fields of properties that routing and storing depend on.
 
 Spec: AMQP 1.0 [3.2.1] header, [3.2.4] properties, [1.6] encodings. Bodies are never read. Times become seconds.
 
@@ -33,7 +33,7 @@ cdef enum:
 
 
 class Incomplete(Exception):
-    """The bytes end before the head does: more of the delivery is needed."""
+    """The bytes end within the head of the message: the scan needs more bytes of the delivery."""
 
 
 # Reading [1.2]
@@ -50,7 +50,7 @@ cdef bint _blame(Reader *reader, Finding finding, unsigned long long culprit=0, 
 
 
 cdef inline bint _take(Reader *reader, unsigned long long size) noexcept:
-    """Step over ``size`` bytes, if there are as many."""
+    """Step over ``size`` bytes; if fewer are left, note CUT and return False."""
     if size > reader.size - reader.offset:
         return _blame(reader, CUT)
     reader.offset += size
@@ -91,7 +91,10 @@ cdef inline bint _extent(Reader *reader, unsigned char code, unsigned long long 
 
 
 cdef bint _skip(Reader *reader, size_t count) noexcept:
-    """Step over values of any type. A described value counts as two; no recursion, since nesting may have no end."""
+    """Step over ``count`` values of any type, without recursion, as described values may nest without end.
+
+    A described value counts as two: its descriptor and its value.
+    """
     cdef unsigned char code
     cdef unsigned long long size
     while count:
@@ -137,7 +140,7 @@ cdef bint _is_utf8(const unsigned char *text, size_t size) noexcept:
 
 
 cdef inline bint _field(Reader *reader, Field *field) noexcept:
-    """Read one item of a list."""
+    """Read the next item of a list into ``field``; a described value is stepped over, and counts as absent."""
     cdef unsigned long long size
     cdef unsigned char code
     field.code = 0
@@ -155,7 +158,7 @@ cdef inline bint _field(Reader *reader, Field *field) noexcept:
 
 # Sections [3.2]
 cdef unsigned long long _named(const unsigned char *name, size_t size) noexcept:
-    """Return the code of a section by its symbol: legal, but never sent. 0 for a section that is not in the head."""
+    """Return the code of a section that is named by a symbol, as AMQP allows; 0 for a section outside of the head."""
     if size == 16 and memcmp(name, <const char *>b"amqp:header:list", size) == 0:
         return HEADER
     if size == 29 and memcmp(name, <const char *>b"amqp:delivery-annotations:map", size) == 0:
@@ -187,7 +190,7 @@ cdef bint _descriptor(Reader *reader, unsigned long long *section) noexcept:
 
 
 cdef bint _list(Reader *reader, unsigned long long section) noexcept:
-    """Read the fields of the header or of properties."""
+    """Read the list of a ``section``, header or properties, into the reader's head; return False for a fault."""
     cdef unsigned char code
     cdef unsigned long long size, count, index
     cdef size_t width, end
@@ -231,7 +234,7 @@ cdef inline bint _is_unsigned(const Field *field) noexcept:
 
 
 cdef int _note_header(Reader *reader, unsigned long long index, const Field *field) noexcept:
-    """Note durable, priority, ttl, first-acquirer, or delivery-count. [3.2.1]"""
+    """Store the field of the header at ``index``: durable, priority, ttl, first-acquirer, delivery-count. [3.2.1]"""
     cdef Head *head = reader.head
     cdef unsigned long long value
     if index == 0:
@@ -250,7 +253,10 @@ cdef int _note_header(Reader *reader, unsigned long long index, const Field *fie
 
 
 cdef int _note_properties(Reader *reader, unsigned long long index, const Field *field) noexcept:
-    """Note message-id, user-id, to, subject, reply-to, correlation-id, 2 on content, 2 times, or group-id. [3.2.4]"""
+    """Store the field of the properties at ``index`` if nodes use the field. [3.2.4]
+
+    Used: message-id (0), to (2), subject (3), reply-to (4), absolute-expiry-time (8), group-id (10).
+    """
     cdef Head *head = reader.head
     if index == 0:
         head.message_id = field[0]
@@ -271,7 +277,7 @@ cdef int _note_properties(Reader *reader, unsigned long long index, const Field 
 
 
 cdef bint _section(Reader *reader) noexcept:
-    """Read a section; return True when another section of the head may follow."""
+    """Read one section; return True if another section of the head may follow, False at the head's end or a fault."""
     cdef unsigned long long section
     cdef size_t start = reader.offset
     if not _descriptor(reader, &section):
@@ -300,7 +306,10 @@ cdef Reader _reader(const unsigned char *message, size_t size, Head *head) noexc
 
 
 cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept:
-    """Read the head of an encoded message. The scan makes no object, and reads nothing behind the properties."""
+    """Read the head of an encoded message into ``head``; return WHOLE, or CUT, or the fault.
+
+    The scan makes no Python object, and reads nothing behind the properties.
+    """
     cdef Reader reader = _reader(message, size, head)
     while reader.offset < size and _section(&reader):
         pass
@@ -335,7 +344,7 @@ cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left
 
 
 cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long ttl_ms) noexcept:
-    """Write a ttl as wide as before, which suffices for a smaller number."""
+    """Write a smaller ttl over the bytes of the old ttl, in the same width."""
     cdef size_t index
     for index in range(head.ttl.size_bytes):
         message[head.ttl.start + head.ttl.size_bytes - 1 - index] = <unsigned char>(ttl_ms >> (8 * index) & 0xFF)
@@ -343,7 +352,7 @@ cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long
 
 
 cdef int priority_of(const unsigned char *message, size_t size) noexcept:
-    """Return the priority in the header, the first section if any; else, or if the header is cut, the spec's 4."""
+    """Return the priority in the message's header; 4, the spec's default, without a header or if the header is cut."""
     cdef Head head
     cdef Reader reader = _reader(message, size, &head)
     cdef unsigned long long section
@@ -353,7 +362,7 @@ cdef int priority_of(const unsigned char *message, size_t size) noexcept:
 
 
 cdef object fault_in(const Head *head):
-    """Return the exception for a head that is not WHOLE."""
+    """Return the exception for a head that is not WHOLE: Incomplete if the bytes are cut, else an AmqpError."""
     if head.finding == CUT:
         return Incomplete()
     return AmqpError("amqp:decode-error", f"not an AMQP message: {_sentence(head)}")
@@ -377,7 +386,7 @@ cdef str _sentence(const Head *head):
 
 # For Python
 cdef class MessageHead:
-    """Header and properties, as far as nodes need them; absent fields have the spec's defaults.
+    """Fields of a message's header and properties that nodes need; absent fields have the spec's defaults.
 
     ``header_end`` is the offset of the first byte behind the header section; 0 without a header. The section of message
     annotations lies from ``annotations_start`` to ``annotations_end``; equal offsets are the place for a new section.
@@ -434,7 +443,7 @@ cdef MessageHead _message_head(const unsigned char *raw, const Head *head):
 
 
 cdef object _scalar(const unsigned char *raw, const Field *field):
-    """Return the value of a field; None for a type that none of the fields has."""
+    """Return the Python value of a field; None for no value, or for a type that none of the fields may have."""
     cdef const char *start = <const char *>raw + field.start
     if field.code == 0:
         return None

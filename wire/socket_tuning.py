@@ -1,7 +1,7 @@
-"""Bounds on the bytes of a connection in the kernel, out of our reach.
+"""Socket options that bound the bytes of a connection in the kernel's buffers, where their order is fixed.
 
-Our order of output (small messages before pieces of large messages, control before everything) holds only for bytes
-that are still here: ahead lie the unsent bytes of this side and the unread bytes of the other side.
+Our order of output (control before everything, small messages before pieces of large messages) holds only for bytes
+that this process has not written yet: unsent bytes in this kernel, and unread bytes at the peer, go before.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import socket
 import struct
 
 UNSENT_BYTES = 65536
-"""With a larger bound, control frames wait behind megabytes, and a slow trunk looks dead."""
+"""Most unsent bytes in the kernel: more would make control frames wait so long that a slow connection looks dead."""
 RECEIVE_BUFFER_BYTES = 131_072
-"""A near peer never has more under way; such a peer would fill Linux's own bound, 6 MB, and gain nothing."""
+"""Receive buffer for a near peer, which never needs more under way; Linux's own bound of 6 MB would only fill up."""
 NEAR_S = 0.002
 
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -22,7 +22,10 @@ _RTT_OFFSET = 68  # tcpi_rtt, in microseconds, of struct tcp_info: part of Linux
 
 
 def tune(transport: asyncio.Transport) -> int:
-    """Return the number of the tuned socket. No bytes may wait in asyncio's buffer: waiting bytes stop the output."""
+    """Set the options of the transport's socket; return the number of the socket.
+
+    asyncio's buffer gets the limit 0, so that asyncio pauses our output as soon as a byte waits there.
+    """
     transport.set_write_buffer_limits(high=0)
     sock = transport.get_extra_info("socket")
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -35,12 +38,12 @@ def tune(transport: asyncio.Transport) -> int:
 
 
 def forget_unsent(transport: asyncio.Transport) -> None:
-    """Drop unsent bytes at the close. Otherwise the kernel sends these for minutes, ahead of the news of the end."""
+    """Make the close of a socket drop its unsent bytes, which the kernel would go on sending for minutes otherwise."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def _is_near(sock: socket.socket) -> bool:
-    """Judge by the handshake's round trip; a far peer needs the buffer that the kernel chooses."""
+    """Say whether the TCP round trip is below 2 ms; a farther peer keeps the receive buffer that the kernel chooses."""
     if not hasattr(socket, "TCP_INFO"):
         return False
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_OFFSET + _RTT.size)

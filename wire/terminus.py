@@ -39,7 +39,7 @@ class DistributionMode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Terminus:
-    """One end of a link, as text and Python values. ``type`` UNSPECIFIED means the end was null."""
+    """The source or target of a link, as Python values. ``type`` UNSPECIFIED means that the terminus is null."""
 
     address: str | None = None
     type: TerminusType = TerminusType.UNSPECIFIED
@@ -59,7 +59,7 @@ class Terminus:
 
     @property
     def outlives_link(self) -> bool:
-        """Whether the peer means to come back to the terminus. [3.5.1]"""
+        """Whether the terminus is to stay when its link ends: it is durable, or never expires. [3.5.1]"""
         return self.durability is not Durability.NONE or self.expiry is Expiry.NEVER
 
 
@@ -94,7 +94,7 @@ def read(terminus: Pointer) -> Terminus:
 
 
 def outlives_link(terminus: Pointer) -> bool:
-    """Return `Terminus.outlives_link` of the terminus that `read` would return."""
+    """Return `Terminus.outlives_link` for the engine's ``terminus``, without reading all its fields."""
     if lib.pn_terminus_get_type(terminus) == lib.PN_UNSPECIFIED:
         return False
     return bool(

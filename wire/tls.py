@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeshIdentity:
-    """Identity in a mesh, to be believed only in a certificate that the mesh CA signed."""
+    """Mesh, role and name that a certificate gives; true only if the mesh's certificate authority signed it."""
 
     mesh: str
     role: Role
@@ -45,7 +45,10 @@ class MeshIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PeerIdentity:
-    """Identity of a peer. ``user``: the certificate's common name, for EXTERNAL. ``mesh``: the identity in a mesh."""
+    """Identity of a peer by its verified certificate.
+
+    ``user``: the common name, for SASL EXTERNAL. ``mesh``: the identity in a mesh, None if the certificate has none.
+    """
 
     user: str | None
     mesh: MeshIdentity | None
@@ -61,7 +64,7 @@ def format_identity(identity: MeshIdentity) -> str:
 
 
 def parse_identity(uri: str) -> MeshIdentity | None:
-    """Read the identity in a URI; None for any other URI."""
+    """Return the identity that a URI `amqpmesh:<mesh>/<role>/<name>` names; None for any other URI."""
     if not uri.startswith(_SCHEME):
         return None
     parts = [unquote(part) for part in uri.removeprefix(_SCHEME).split("/")]
@@ -71,7 +74,7 @@ def parse_identity(uri: str) -> MeshIdentity | None:
 
 
 def peer_identity(connection: ssl.SSLObject | ssl.SSLSocket) -> PeerIdentity | None:
-    """Return the identity in the peer's verified certificate; None without a certificate, or without a check of it."""
+    """Return the identity in the peer's certificate; None without a certificate, or if TLS did not verify it."""
     certificate = connection.getpeercert()
     if not certificate:
         return None
@@ -79,9 +82,9 @@ def peer_identity(connection: ssl.SSLObject | ssl.SSLSocket) -> PeerIdentity | N
 
 
 def stale_certificate(connection: ssl.SSLObject | ssl.SSLSocket) -> str | None:
-    """Return why the peer's certificate is not valid now, or None. OpenSSL itself checks only in full handshakes.
+    """Return why the peer's certificate is expired, or not yet valid; None if it is valid now, or if there is none.
 
-    A resumed session brings back the peer's certificate as verified when the session began.
+    For a resumed TLS session, whose certificate OpenSSL verified only when the session began.
     """
     certificate = connection.getpeercert()
     if not certificate:
@@ -113,9 +116,9 @@ def listener_context(
 ) -> ssl.SSLContext:
     """Make the context of a listener for clients.
 
-    With ``ca``, a client may show a certificate signed by that authority (and must, when ``is_required``). Then
-    there are no tickets: each login verifies the certificate anew. Sessions of TLS 1.2 can still be resumed by their
-    id; `TlsSession` judges the certificate of a resumed session.
+    With ``ca``, a client may show a certificate signed by that authority (and must, when ``is_required``). Then the
+    context issues no session tickets, so that each connection verifies the certificate anew. A session of TLS 1.2 can
+    still be resumed by its id; then `TlsSession` checks the dates of the certificate.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_certificate(context, certificate, key)
@@ -128,14 +131,17 @@ def listener_context(
 
 
 def mesh_listener_context(files: NodeCertificate) -> ssl.SSLContext:
-    """Make the context of a listener for nodes and operators: a certificate of the mesh CA is required."""
+    """Make the TLS context of a listener for nodes and operators: peers need a certificate of the mesh's authority."""
     context = listener_context(files.certificate, files.key, files.ca, is_required=True)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
 
 
 def mesh_connector_context(files: NodeCertificate) -> ssl.SSLContext:
-    """Make the context towards other nodes: trust the mesh CA only; the connector compares the certificate's name."""
+    """Make the TLS context for dialing other nodes, which trusts the mesh's own authority only.
+
+    Host names are not checked: the connector compares the node's name in the certificate.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -152,7 +158,7 @@ def client_context(
     verifies_host: bool = True,
     verifies_certificate: bool = True,
 ) -> ssl.SSLContext:
-    """Make the context towards a server of an amqps URL. Without ``ca``, the machine's authorities are trusted."""
+    """Make the TLS context for dialing a server by an amqps URL; without ``ca``, trust the machine's authorities."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = verifies_host and verifies_certificate
     context.verify_mode = ssl.CERT_REQUIRED if verifies_certificate else ssl.CERT_NONE
@@ -169,7 +175,8 @@ def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> 
     for path in (certificate, key):
         _check_readable(path)
     try:
-        # A password prompt on a terminal nobody watches would hang the node: an encrypted key is an error.
+        # The empty password makes an encrypted key an error: OpenSSL would ask for its password on the terminal, and
+        # the node would hang.
         context.load_cert_chain(certificate, key, password=b"")
     except (ssl.SSLError, OSError) as error:
         raise TlsSetupError(f"{certificate} and {key} are not a valid certificate and its key: {error}") from None

@@ -1,7 +1,7 @@
 """TLS of one connection, sans-IO: cipher text from and to the socket, plain text from and to the layer above.
 
-asyncio's own TLS would close a connection whose handshake fails without a word to anybody, and would buffer without
-bound. Here a handshake is one more phase of the connection, under the same timeout and the same log line.
+Not asyncio's own TLS, which closes a connection whose handshake fails without a reason for the log, and buffers without
+bound. Here the handshake is a phase of the connection, under its timeout and with its log line.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class TlsFault(Exception):
-    """The peer does not speak TLS, or one side does not trust the other. Send ``output``: it may hold an alert."""
+    """TLS failed: the peer does not speak TLS, or one side does not trust the other.
+
+    The caller still sends the session's ``output``, which may hold an alert for the peer.
+    """
 
 
 class TlsSession:
-    """``is_ready`` is set when the handshake is done; ``has_ended`` when the peer has said that no more follows."""
+    """The TLS layer of one connection, as client or server.
+
+    ``is_ready`` is set when the handshake is done, ``has_ended`` when the peer has closed its side of the TLS session.
+    """
 
     def __init__(self, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None = None) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -58,8 +64,8 @@ class TlsSession:
         return self._outgoing.read()
 
     def close(self) -> None:
-        """Tell the peer that no more will come. Do not wait for the peer's answer."""
-        # unwrap sends the message first, and then raises because the answer is not here.
+        """Put TLS's close message for the peer into the output, without waiting for the peer's answer."""
+        # unwrap makes the close message, and then raises, as the peer's answer is not here: ignore the error.
         with contextlib.suppress(ssl.SSLError):
             if self.is_ready:
                 self._tls.unwrap()
@@ -75,7 +81,7 @@ class TlsSession:
             raise TlsFault(self._why(error)) from None
 
     def _judge_resumed(self) -> None:
-        """Check the certificate of a resumed session, verified when the session began, perhaps hours ago."""
+        """Raise TlsFault if a resumed session's certificate, verified when that session began, is not valid now."""
         fault = stale_certificate(self._tls) if self._tls.session_reused else None
         if fault is not None:
             raise TlsFault(f"certificate not trusted: {fault}")

@@ -17,7 +17,7 @@ from addressing.topology.shared_names import check_shared_names
 
 
 def check_addresses(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
-    """Yield problems of addresses that are valid in themselves: brokers, options, fallbacks."""
+    """Yield problems of addresses whose single values are valid: unknown brokers, unfit options, wrong fallbacks."""
     for pattern, address in topology.addresses.items():
         path: Path = ("addresses", pattern)
         subject = f"address {pattern!r}:"
@@ -63,7 +63,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
 
 
 def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
-    """Yield options that name one queue, although a pattern stands for many addresses."""
+    """Yield a problem for each option of a pattern that names one queue, as all its addresses would share the queue."""
     example = pattern.replace("*", "x").replace("#", "x")
     fixes = {
         "broker_address": f"remove it, or declare one address with it: '{as_key(example)}: "
@@ -82,7 +82,7 @@ def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> 
 
 def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Problem]:
     if address.broker is not None and address.brokers:
-        # The fix names no brokers: a name may be wrong, and a list long.
+        # The text of the fix does not repeat the brokers of the file: a name may be wrong, and the list long.
         fix = "keep 'brokers: [NAME, NAME]' for a queue on several brokers, 'broker: NAME' for one; remove the other."
         yield Problem(
             (*path, "broker"),
@@ -156,7 +156,7 @@ def _plain_queues(topology: Topology) -> list[str]:
 
 
 def _new_queue(pattern: str, topology: Topology) -> str:
-    """Return a free name for a queue as the fallback of an address."""
+    """Return a name, not declared yet, for a new queue as the fallback of the address ``pattern``."""
     base = f"{pattern.replace('*', 'x').replace('#', 'x')}.waiting"
     names = (base if i == 1 else f"{base}{i}" for i in count(1))
     return next(name for name in names if name not in topology.addresses)

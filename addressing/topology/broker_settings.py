@@ -14,7 +14,7 @@ from pydantic import Field
 from addressing.topology.broker_url import BrokerUrl, parse_broker_url
 from addressing.topology.part import Host, NodeNames, Port, TopologyPart, checked
 
-# Chosen for the reasons given at FIRST_ROUTER_PORT in addressing.topology.model.
+# Port of the first embedded broker by default; FIRST_ROUTER_PORT in addressing.topology.model has the reasons.
 FIRST_BROKER_PORT = 27671
 
 

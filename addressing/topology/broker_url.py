@@ -1,4 +1,4 @@
-"""The ``url`` of an existing broker, taken apart: host and port, and the user as which the mesh logs in."""
+"""The ``url`` of an existing broker (one not embedded), parsed: host and port, and the user as which routers log in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AMQPS_PORT = 5671
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """The URL of an existing broker, taken apart. The text form never shows the password."""
+    """The URL of an existing broker, parsed. The value as text never shows the password."""
 
     host: str
     port: int
@@ -30,7 +30,7 @@ class BrokerUrl:
 
 
 def parse_broker_url(url: str) -> BrokerUrl:
-    """Read ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue without repeating any possible password."""
+    """Parse ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue, whose message never shows the password."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,6 +1,6 @@
 """Checks of a topology as a whole, beyond single values: names must exist, ports must differ.
 
-Each check yields its findings and goes on, so that one run reports every mistake.
+Each check yields its problems and goes on, so that one run reports every mistake of the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXISTING_ONLY = ("address_prefix", "hostname", "subscriptions", "tls")
 
 
 def check(topology: Topology, declared: DeclaredNames) -> list[Problem]:
-    """Return all problems of ``topology``, except problems that only follow from values in doubt."""
+    """Return all problems of ``topology``, except problems that rest on a value in doubt (see `DeclaredNames`)."""
     return [problem for problem in _check_all(topology, declared) if declared.holds(problem)]
 
 
@@ -63,7 +63,7 @@ def _check_connections(topology: Topology, declared: DeclaredNames) -> Iterator[
 
 
 def _check_edge(topology: Topology, name: str, router: Router) -> Iterator[Problem]:
-    """Yield an edge router without an uplink, and each connection to an edge router."""
+    """Yield a problem for an edge router without an uplink, and for each connection from ``router`` to an edge."""
     here: Path = ("routers", name)
     if router.is_edge and not router.connect:
         message = f"edge router {name!r} has no uplink"
@@ -102,7 +102,7 @@ class _Bind:
     def conflicts_with(self, other: _Bind) -> bool:
         if self.machine == other.machine:
             return self.host == other.host or self._is_wildcard or other._is_wildcard
-        # On different machines, 127.0.0.1 and 0.0.0.0 are different places.
+        # On different machines, only an equal host other than 127.x or 0.0.0.0 means the same port.
         return self.host == other.host and not self._is_wildcard and not self.host.startswith("127.")
 
     @property
@@ -142,7 +142,7 @@ def _binds(topology: Topology) -> Iterator[_Bind]:
 
 
 def _listener_bind(path: Path, owner: str, machine: str, listener: Listener) -> _Bind:
-    # Without a port, TLS decides between the two default ports.
+    # The port relies on `tls` as well: a listener without a port gets 5672, or with TLS 5671.
     relies_on = ((*path, "host"), (*path, "port"), (*path, "tls"), (*path[:2], "host"))
     return _Bind(path, owner, machine, _machine(listener.host), listener.port, relies_on)
 
@@ -229,7 +229,7 @@ def _check_users(topology: Topology) -> Iterator[Problem]:
 
 
 def check_reach(topology: Topology) -> Iterator[Problem]:
-    """Yield a warning if the valid ``topology`` falls into unconnected parts."""
+    """Yield a warning if no connections lead from some interior routers of the valid ``topology`` to the others."""
     parts = _parts(topology)
     if len(parts) < 2:
         return
@@ -245,7 +245,10 @@ def check_reach(topology: Topology) -> Iterator[Problem]:
 
 
 def _parts(topology: Topology) -> list[list[str]]:
-    """Return groups of interior routers that reach each other, in the order of the file. Edge routers join nothing."""
+    """Return groups of interior routers that reach each other, in the order of the file.
+
+    Edge routers are left out, since they pass nothing on between interior routers.
+    """
     neighbors: dict[str, set[str]] = {name: set() for name in topology.interior_routers}
     for edge in topology.edges():
         if edge.to in neighbors and edge.dialer in neighbors:

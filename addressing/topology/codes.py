@@ -1,4 +1,4 @@
-"""Codes of the topology loader (AMxxx): the meaning of each code, and the usual fix of the mistake.
+"""Error codes of the topology loader (AMxxx): the meaning of each code, and the usual fix of the mistake.
 
 A code never changes its meaning; a retired code is not given out again. First digit: 0 the file, 1 keys, values and
 names, 2 connections and ports, 3 brokers, 4 addresses, 5 users and TLS, 6 drills.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of mistake: ``title`` heads the reference, ``fix`` is shown when an error has no better fix."""
+    """One kind of mistake. ``title`` heads the code's entry in the reference; an error without a fix shows ``fix``."""
 
     code: str
     title: str

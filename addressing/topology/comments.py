@@ -1,4 +1,4 @@
-"""Warnings about a '#' that was meant as a pattern but begins a comment: YAML drops the pattern in silence."""
+"""Warnings (AM009) about a '#' that was meant as an address pattern, but that YAML takes for a comment and drops."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from addressing.topology.document import Document
 from addressing.topology.problem import Path, Problem, TextSpan
 
-# `#: anycast`, `#.eu: queue`: an address; no remark begins like this.
+# A key such as `#: anycast` or `#.eu: queue`, which YAML took for a comment: warn. No real comment begins like this.
 _ADDRESS = re.compile(r"\s+(?P<found>#(?:[./][^\s:]*)?):(?=\s|$)")
-# `send: #`, `- #.eu`
+# A value such as `send: #` or `- #.eu`, a pattern that YAML took for a comment.
 _VALUE = re.compile(r"[^#]*\s(?P<found>#(?:[./]\S*)?)\s*$")
-# `orders: #queue`
+# A type of an address with # before it, such as `orders: #queue`, which YAML took for a comment.
 _WORD = re.compile(r"[^#]*\s(?P<found>#\w+)\s*$")
 
 
 def swallowed(document: Document, text: str) -> Iterator[Problem]:
-    """Yield a warning for each key or value that looks like a pattern and is read as a comment."""
+    """Yield a warning for each key or value of the file that looks like a pattern but that YAML took for a comment."""
     lines = text.splitlines()
     for path, spot in document.spots.items():
         if _may_be_pattern(path) and spot.is_empty:

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 secrets, to check a password without keeping the password, in the text form that PostgreSQL uses, too.
+"""SCRAM-SHA-256 secrets, by which a server checks a password without storing it, in the text form of PostgreSQL.
 
     SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>        salt and keys in base64
 
@@ -34,7 +34,10 @@ _FORM = re.compile(r"SCRAM-SHA-256\$([0-9]{1,9}):([^$:]+)\$([^$:]+):([^$:]+)")
 
 
 class SecretError(BadValue):
-    """The text is not a SCRAM-SHA-256 secret. The message never repeats the text, which may be a plain password."""
+    """A text is not a SCRAM-SHA-256 secret, or SASL does not allow a password.
+
+    The error's message never repeats the text, which may be a plain password.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "AM501")
@@ -42,7 +45,7 @@ class SecretError(BadValue):
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """The server's data for a password: enough to check the password, not enough to log in."""
+    """The server's data for one password, parsed: enough to check the password, not enough to log in."""
 
     iterations: int
     salt: bytes
@@ -60,13 +63,16 @@ class Secret:
 
 
 def make_secret(password: str, *, iterations: int = DEFAULT_ITERATIONS, salt: bytes | None = None) -> str:
-    """Return the line to put under ``password`` of a user. Raise SecretError for a password that SASL cannot carry."""
+    """Return the text of a new secret for ``password``, the value of a user's key ``password`` in the topology file.
+
+    Raise SecretError for a password that SASL does not allow.
+    """
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
     return str(_derive(password, salt, iterations))
 
 
 def parse_secret(text: str) -> Secret:
-    """Read a secret; raise SecretError naming the wrong part."""
+    """Parse the text of a secret; raise SecretError with the part that is wrong."""
     found = _FORM.fullmatch(text)
     if not found:
         raise SecretError(
@@ -87,7 +93,10 @@ def check_secret(text: str) -> str:
 
 
 def verify_password(secret: Secret, password: str) -> bool:
-    """Say whether ``password`` made ``secret``, in a time that does not depend on how wrong the password is."""
+    """Say whether ``password`` is the password of ``secret``, comparing in constant time.
+
+    A password that SASL does not allow is wrong.
+    """
     try:
         attempt = _derive(password, secret.salt, secret.iterations)
     except SecretError:
@@ -96,7 +105,10 @@ def verify_password(secret: Secret, password: str) -> bool:
 
 
 def prepare_password(password: str) -> bytes:
-    """Bring a password into the one form that all clients hash. [RFC 4013]"""
+    """Return the bytes of a password in SASLprep form, in which clients and servers hash passwords. [RFC 4013]
+
+    Raise SecretError for a password that SASLprep does not allow.
+    """
     mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     prepared = unicodedata.normalize("NFKC", mapped)
     if not prepared:
@@ -147,7 +159,7 @@ def _is_prohibited(c: str) -> bool:
 
 
 def _check_direction(text: str) -> None:
-    """Refuse text that mixes writing directions. [RFC 3454 6]"""
+    """Raise SecretError for a password that mixes writing directions. [RFC 3454 6]"""
     if not any(stringprep.in_table_d1(c) for c in text):
         return
     is_framed = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])

@@ -1,4 +1,4 @@
-"""Names that the topology file declares, and the check of a name against them."""
+"""Names of routers, brokers and addresses that the topology file declares, and the check of references to them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from addressing.topology.model import Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
 
 UNKNOWN_NAME_CODES = {"router": "AM103", "broker": "AM104"}
-"""The code of the problem that a name is not declared, by kind of node."""
+"""The error code for a reference to a router or broker that the topology does not declare, by kind of node."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredNames:
-    """The names of the file; None for an unreadable section, about whose names nothing can be said.
+    """The names that the topology file declares; None for a section that cannot be read: no name is reported unknown.
 
-    ``doubts`` are the paths of values that were wrong in themselves, and have stand-ins in the topology.
+    ``doubts`` are the paths of values that are broken and have stand-ins in the topology, as `repair` makes them.
     """
 
     routers: Collection[str] | None
@@ -33,12 +33,12 @@ class DeclaredNames:
         return cls(routers, brokers, addresses, doubts)
 
     def is_certain(self, *paths: Path) -> bool:
-        """Whether no value at or around any of ``paths`` is in doubt."""
+        """Whether no value at any of ``paths``, or in any mapping around it, is in doubt."""
         return not any(path[:length] in self.doubts for path in paths for length in range(len(path) + 1))
 
     def holds(self, problem: Problem) -> bool:
-        """Whether ``problem`` remains a problem even if the values in doubt turn out otherwise."""
-        # A key in the wrong place is a problem whatever its value.
+        """Whether to report ``problem``: it does not rest on any value in doubt."""
+        # A problem of a key does not rest on the value of the key.
         place = problem.path[:-1] if problem.at_key else problem.path
         return self.is_certain(place, *problem.relies_on)
 

@@ -1,6 +1,6 @@
-"""Descriptions of the keys of a topology: the sentences under the fields of the model, read on demand.
+"""Descriptions of the keys of a topology file: the docstrings under the fields of the model, read on demand.
 
-Pydantic could collect the sentences as the model is made, but doubles the time to import the model, in every node.
+Pydantic could collect these docstrings as it makes the model, but that doubles the time to import the model in a node.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from addressing.topology import model as topology
 
 
 def describe(part: str, key: str) -> str:
-    """Return the sentence about the field ``key`` of the model class ``part``."""
+    """Return the docstring of the field ``key`` of the model class named ``part``."""
     return _descriptions()[part, key]
 
 
 def meanings_of(part: type) -> dict[str, str]:
-    """Return the sentence under each field, or member, of a class."""
+    """Return the docstrings of the fields of a class, or of the members of an enum, by name."""
     (tree,) = ast.parse(inspect.getsource(part)).body
     assert isinstance(tree, ast.ClassDef)
     return dict(_sentences(tree))

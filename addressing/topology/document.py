@@ -1,7 +1,7 @@
 """YAML text as plain data, with the place of every key and value in the file.
 
-The data is as YAML 1.2 reads the text, except that keys are always text (a router may be called 1) and dates are not
-dates. Anchors, aliases and merge keys work; tags, duplicate keys and aliases that multiply without end are refused.
+The data is as YAML 1.2 reads the text, except that keys are always text (a router may be called 1) and dates stay text.
+Anchors, aliases and merge keys work; tags, duplicate keys and aliases that multiply without end become problems.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAG = "tag:yaml.org,2002:"
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Place of a value, and of its key if the value is in a mapping."""
+    """Place in the file of one value, and of the value's key if the value is in a mapping."""
 
     key: TextSpan | None
     value: TextSpan
@@ -35,20 +35,20 @@ class Spot:
 
 @dataclass(slots=True)
 class Document:
-    """A parsed file: ``data``, and the ``spots`` of values by path."""
+    """A parsed YAML file: its ``data``, the ``spots`` of values by path, and the ``problems`` found in the text."""
 
     data: Any = None
     spots: dict[Path, Spot] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     refused: set[Path] = field(default_factory=set)
-    """Paths without data because of a problem: nothing can be said about the values that belong there."""
+    """Paths that have no data because a problem was reported there: later checks must not report them as missing."""
 
     def span(self, path: Path, *, at_key: bool) -> TextSpan | None:
-        """Return the place of ``path``, or of the nearest enclosing value in the file."""
+        """Return the place of ``path`` in the file, or of the nearest enclosing value that the file has."""
         for length in range(len(path), -1, -1):
             spot = self.spots.get(path[:length])
             if spot:
-                # A missing value is best shown at the key of its mapping, or at the short form of its mapping.
+                # Show a missing value at the key of its mapping, or at the short form that stands for its mapping.
                 wants_key = at_key or (length < len(path) and not spot.is_scalar)
                 return spot.key if wants_key and spot.key else spot.value
         return None
@@ -69,7 +69,7 @@ def parse_document(text: str) -> Document:
 
 
 def as_key(name: str) -> str:
-    """Return ``name`` in the form of a key: in quotes where YAML would read something else."""
+    """Return ``name`` as an author must write it as a YAML key: in quotes where YAML would read something else."""
     document = parse_document(f"{name}: x")
     return name if document.data == {name: "x"} and not document.problems else json.dumps(name, ensure_ascii=False)
 
@@ -115,13 +115,13 @@ class _Reader:
         return found
 
     def _both(self, path: Path, first: Any, node: Node, key: Node) -> Any:
-        """Read a key's second value, too: an entry in only one of the two mappings must not count as missing."""
+        """Merge both values of a duplicate key: an entry in only one of the two mappings must not count as missing."""
         if not isinstance(first, dict) or not isinstance(node, MappingNode):
             return first
         spots, problems = dict(self._document.spots), len(self._document.problems)
         second = self.value(path, node, key)
         self._document.spots.update(spots)
-        # One of the two mappings goes: an entry in both is not a mistake of its own.
+        # The author will delete one of the two mappings, so duplicate keys between the two are not reported again.
         found = self._document.problems[problems:]
         self._document.problems[problems:] = [problem for problem in found if problem.code != "AM005"]
         return {**first, **{name: second[name] for name in second if name not in first}}
@@ -184,7 +184,7 @@ def _plain(kind: str, text: str) -> Any:
             case _:
                 return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        # For example 007, a number to some readers of YAML and text to others.
+        # Text such as 007, which some readers of YAML take for a number: keep the text.
         return text
 
 
@@ -197,13 +197,13 @@ def _spot(key: Node | None, node: Node) -> Spot:
     is_empty = isinstance(node, ScalarNode) and not node.value and node.style is None
     if key is None:
         return Spot(None, _span(node), is_scalar, is_empty)
-    # An absent value has the mark of whatever comes next, often lines below.
+    # YAML places an absent value at whatever comes next, often lines below: use the place of the key.
     return Spot(_span(key), _span(key if is_empty else node), is_scalar, is_empty)
 
 
 def _span(node: Node) -> TextSpan:
     start, end = node.start_mark, node.end_mark
-    # A mapping or list that begins a block has no width worth a row of carets.
+    # A mapping or list over several lines, or in block style, gets a single caret, at its beginning.
     one_line = isinstance(node, ScalarNode) or getattr(node, "flow_style", False)
     width = end.column - start.column if one_line and end.line == start.line else 1
     return TextSpan(start.line, start.column, max(1, width))
@@ -217,7 +217,7 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
         return Problem((), "AM004", message, span=TextSpan(before.count("\n"), col, 1))
     if not isinstance(error, MarkedYAMLError):
         return Problem((), "AM004", str(error))
-    # YAML reports an unclosed bracket or quote at the end of the file; its author wants the beginning.
+    # The YAML reader places an unclosed bracket or quote at the end of the file: report the place where it opens.
     is_open = "end of stream" in str(error.problem) or "<stream end>" in str(error.problem)
     mark = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
     message = "; ".join(part for part in (error.context, error.problem) if part)
@@ -226,7 +226,10 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
 
 
 def _comment_problem(text: str, span: TextSpan | None) -> Problem | None:
-    """Return the problem of a '#' that was meant as a pattern, if the YAML breaks for want of the rest of the line."""
+    """Return the problem of a '#' in brackets in the line of ``span``: YAML broke, since '#' hid the closing bracket.
+
+    None if the line has no such '#', which was meant as a pattern but begins a comment.
+    """
     lines = text.splitlines()
     found = swallowed_in_brackets(lines[span.line]) if span and span.line < len(lines) else None
     if span is None or found is None:
@@ -237,7 +240,7 @@ def _comment_problem(text: str, span: TextSpan | None) -> Problem | None:
 
 
 def _within(text: str, span: TextSpan) -> TextSpan:
-    """Return ``span``, or the end of the last line if ``span`` is behind all lines, with nothing to show."""
+    """Return ``span``, or the end of the last line if ``span`` is behind all lines of the file."""
     lines = text.rstrip().splitlines()
     return TextSpan(len(lines) - 1, len(lines[-1]), 1) if lines and span.line >= len(lines) else span
 

@@ -1,7 +1,8 @@
-"""A topology as plain text: a drawing of its shape, then tables of routers, brokers, addresses and users.
+"""A topology as plain text: a drawing of its routers, then tables of routers, brokers, addresses and users.
 
-A line and a ring are drawn as such, anything else as a tree of fewest hops from the best-connected router, with
-the connections that the tree leaves out beside them. ``r3[b1]`` is a router with a broker attached, ``(e1)`` an edge.
+A line and a ring of up to 8 routers are drawn in a row, anything else as a tree of fewest hops from the router with
+most connections; connections that the tree leaves out are named beside the router. ``r3[b1]`` is a router with a
+broker attached, ``(e1)`` an edge router.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _draw_routers(topology: Topology) -> Iterator[str]:
 
 
 def _label(router: str, topology: Topology) -> str:
-    # A broker attached to every one of many routers would only blur the drawing: the table of brokers shows these.
+    # Only a broker that names its routers is drawn at them: other brokers, at all routers, are in the table of brokers.
     brokers = [name for name in topology.brokers_at(router) if topology.brokers[name].routers]
     name = f"({router})" if topology.routers[router].is_edge else router
     return f"{name}[{', '.join(brokers)}]" if brokers else name
@@ -88,7 +89,7 @@ def _draw_part(
 
 
 def _walk(start: str, neighbors: Neighbors) -> list[str]:
-    """Return a line or ring in its order, from ``start``."""
+    """Return the routers of a line or ring in their order along the connections, from ``start``."""
     walked = [start]
     while True:
         ahead = next((name for name in neighbors[walked[-1]] if name not in walked), None)
@@ -105,7 +106,7 @@ def _row(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) -> 
 
 
 def _ring(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) -> Iterator[str]:
-    """Draw a ring as a row, and below the row the connection from its end to its beginning."""
+    """Draw a ring of routers as a row, and below the row the connection from its last router to its first."""
     row = _row(names, neighbors, labels)
     width = len(row) - len(labels[names[-1]])
     yield row
@@ -114,9 +115,9 @@ def _ring(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) ->
 
 
 def _tree(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str], uplinks: dict[str, str]) -> Iterator[str]:
-    """Draw any graph: the tree of fewest hops from the router with most connections, and all other connections.
+    """Draw any connected routers: the tree of fewest hops from the router with most connections.
 
-    An edge router is drawn at its preferred uplink.
+    Connections outside the tree are named beside their routers. An edge router hangs from its preferred uplink.
     """
     root = max(names, key=lambda name: (name not in uplinks, len(neighbors[name]), -names.index(name)))
     parents = _parents(root, neighbors) | {edge: uplink for edge, uplink in uplinks.items() if edge in names}
@@ -125,7 +126,7 @@ def _tree(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str], up
         children[parent].append(name)
     extras = {name: _extras(name, neighbors, parents) for name in names}
     yield labels[root] + extras[root]
-    # Depth first, without recursion: a line of a thousand routers is a tree, too.
+    # Depth first, without recursion, whose limit a line of a thousand routers, a tree as well, would exceed.
     waiting = [(name, "") for name in reversed(children[root])]
     while waiting:
         name, margin = waiting.pop()
@@ -151,7 +152,7 @@ def _parents(root: str, neighbors: Neighbors) -> dict[str, str]:
 
 
 def _extras(name: str, neighbors: Neighbors, parents: dict[str, str]) -> str:
-    """Name the connections of a router that the tree does not show."""
+    """Return a remark that names the connections of router ``name`` outside the drawn tree; "" for none."""
     others = [
         f"{other} at cost {cost}"
         for other, cost in neighbors[name].items()

@@ -62,14 +62,14 @@ def _mapping_at(parent: CommentedMap, key: str) -> CommentedMap:
 
 
 def _list(items: Sequence[str]) -> CommentedSeq:
-    # Quoted, because # and * mean something else to YAML at the beginning of a word.
+    # Each item is in quotes, because # and * at the beginning of a word have another meaning in YAML.
     found = CommentedSeq(DoubleQuotedScalarString(item) for item in items)
     found.fa.set_flow_style()
     return found
 
 
 def _round_trip(text: str) -> Any:
-    """Return a reader and writer that indents as ``text`` does."""
+    """Return a YAML reader and writer that keeps comments and quotes, and indents as ``text`` does."""
     yaml = YAML(typ="rt")
     yaml.preserve_quotes = True
     yaml.width = _WIDER_THAN_ANY_LINE
@@ -85,7 +85,7 @@ def _mapping_indent(text: str) -> int:
 
 
 def _dash_offset(text: str) -> int:
-    """Return how far the dash of a list stands to the right of the list's key."""
+    """Return by how many columns dashes of lists in ``text`` stand to the right of the list's key; 2 without lists."""
     found = re.search(r"^( *)[^\s#-][^\n]*:[^\S\n]*(?:#[^\n]*)?\n(?:[^\S\n]*(?:#[^\n]*)?\n)*( *)- ", text, re.MULTILINE)
     return max(0, len(found[2]) - len(found[1])) if found else 2
 

@@ -28,7 +28,7 @@ TOPOLOGY_NAME = "amqpmesh.yml"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A valid topology, and the warnings about the topology."""
+    """Result of loading a valid topology file: the topology, and the warnings about the file."""
 
     topology: Topology
     warnings: tuple[ConfigError, ...]
@@ -42,7 +42,7 @@ def load_topology(path: str | os.PathLike[str]) -> Topology:
 def load(path: str | os.PathLike[str], *, copy: str | os.PathLike[str] | None = None) -> Loaded:
     """Return the topology of a file, and warnings; raise TopologyErrors with all mistakes in the file.
 
-    A ``copy`` holds an earlier text of the file, to be read in its place; relative paths stay relative to the file.
+    If ``copy`` is given, the text is read from that file, an earlier copy; errors and relative paths refer to ``path``.
     """
     file = pathlib.Path(path)
     return _parse(read_text(file if copy is None else pathlib.Path(copy)), str(file), file.absolute())
@@ -95,7 +95,7 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
     if not any(problem.code == "AM004" for problem in problems):
         topology, found = _judge(document)
         problems += found
-        # A wrong connection leads nowhere: a warning about unconnected parts would only follow from the mistake.
+        # Warn about unconnected parts only in a file without mistakes: the warning could follow from a mistake.
         if topology and not problems:
             problems += check_reach(topology)
             problems += check_split_topics(topology)
@@ -110,7 +110,10 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
 
 
 def _judge(document: Document) -> tuple[Topology | None, list[Problem]]:
-    """Return the topology (None if values are wrong in themselves) and all problems; the rest is judged even then."""
+    """Return the topology, or None if the model refuses a value, and all problems of the file.
+
+    Stand-ins replace refused values, so that the checks of the whole file run even then.
+    """
     data = document.data
     if data is None:
         return None, [Problem((), "AM006", "the file has no content")]
@@ -135,7 +138,7 @@ def _judge_repaired(data: dict[str, Any], refused: Collection[Path]) -> list[Pro
 
 
 def locate(problem: Problem, document: Document, lines: list[str], file: str) -> ConfigError:
-    """Return the error for ``problem``, with line, column and excerpt."""
+    """Return the error to show for ``problem``, with line, column and an excerpt of the file."""
     span = problem.span or document.span(problem.path, at_key=problem.at_key)
     error = ConfigError(file, 0, 0, problem.code, problem.message, problem.hint)
     error.fix = problem.fix or CODES[problem.code].fix
@@ -148,7 +151,7 @@ def locate(problem: Problem, document: Document, lines: list[str], file: str) ->
 
 
 def _quote(error: ConfigError, lines: list[str], span: TextSpan, *, is_in_addresses: bool = False) -> None:
-    """Show the line of the error, and keep secrets out of the line and out of the error's texts."""
+    """Put the line at fault into ``error``, with secrets masked there and in the error's message, hint and fix."""
     line, parts = lines[span.line], secret_parts(lines, by_key=not is_in_addresses)[span.line]
     error.source_line, error.caret_width = mask(line, parts), span.width
     error.caret_col = masked_column(span.col, parts) + 1
@@ -180,7 +183,7 @@ def _encoding_error(file: pathlib.Path, content: bytes, error: UnicodeDecodeErro
 def _similar_file(file: pathlib.Path) -> str:
     from addressing.topology.problem import nearest
 
-    # Endings are left out, since all topology files share them.
+    # Names are compared without their endings, which all topology files share.
     by_stem = {_stem(path): path for path in _siblings(file.parent)}
     similar = nearest(_stem(file), by_stem, likeness=0.7)
     return f"did you mean {str(by_stem[similar])!r}?" if similar else ""

@@ -41,8 +41,8 @@ from addressing.topology.part import (
     checked,
 )
 
-# Outside of Linux's range for outgoing connections (32768 and up), so that no connection takes the port by chance when
-# a node starts, and clear of RabbitMQ's 15672 and 25672.
+# Port of the first router by default: outside of Linux's range for outgoing connections (32768 and up), so that no
+# connection takes the port by chance when a node starts, and clear of RabbitMQ's 15672 and 25672.
 FIRST_ROUTER_PORT = 26671
 MAX_COST = 1_000_000
 
@@ -265,7 +265,7 @@ class Topology(TopologyPart):
 
     @property
     def directory(self) -> Path:
-        """The folder from which relative paths of the topology start."""
+        """The folder that relative paths in the topology start from: the folder of its file, else the current one."""
         return self._file.parent if self._file else Path.cwd()
 
     @property
@@ -274,7 +274,7 @@ class Topology(TopologyPart):
         return self.directory / ".amqpmesh" / self.mesh
 
     def locate(self, path: Path) -> Path:
-        """Return the absolute form of a path in the topology."""
+        """Return a path of the topology relative to ``directory``, with ~ expanded; an absolute path stays."""
         return self.directory / path.expanduser()
 
     @property
@@ -322,14 +322,17 @@ class Topology(TopologyPart):
 
     @property
     def subscription_broker(self) -> str | None:
-        """The broker where a subscription lies that a client asks for by name alone."""
+        """The broker of a durable subscription that a client attaches to by its name alone, without an address.
+
+        The default broker, else the only broker with topics, else None.
+        """
         topics = [each for each in self.addresses.values() if each.type.has_subscriptions]
         having = {broker for each in topics for broker in self.brokers_of(each)}
         return self.fallback_broker or (having.pop() if len(having) == 1 else None)
 
     @property
     def is_recorded(self) -> bool:
-        """Whether nodes are to record anything."""
+        """Whether nodes write link logs: the level of the mesh, or of any address, is not off."""
         levels = {each.link_log for each in self.addresses.values()}
         return not levels | {self.link_logs.level} <= {None, Level.OFF}
 

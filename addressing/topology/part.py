@@ -19,9 +19,10 @@ MAX_LIMIT = 10**15
 
 
 def checked(check: Callable[[str], Any]) -> AfterValidator:
-    """Turn a check that raises BadValue into a validator by which pydantic reports the error's code, once.
+    """Turn a check that raises BadValue into a pydantic validator that reports the error's code.
 
-    Values in ``forgiven`` of the context were reported before, and pass, so that the rest can be judged.
+    Values in ``forgiven`` of the validation context were reported before, and pass, so that the rest of the file can be
+    checked.
     """
 
     def validate(value: str, info: ValidationInfo) -> str:
@@ -37,7 +38,7 @@ def checked(check: Callable[[str], Any]) -> AfterValidator:
 
 
 def listed(value: Any) -> Any:
-    """Take a single text where a list of texts is expected."""
+    """Return a list of one text where the author wrote a single text instead of a list; any other value unchanged."""
     return [value] if isinstance(value, str) else value
 
 

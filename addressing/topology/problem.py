@@ -1,4 +1,4 @@
-"""A mistake at a path of the data, before its line and column are known."""
+"""A mistake in a topology file, at a path of the file's data, before its line and column are known."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class TextSpan:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A mistake. ``path`` leads to the value at fault, or with ``at_key`` to its key; ``span`` overrides both.
+    """A mistake or warning. ``path`` leads to the value at fault, with ``at_key`` to its key; ``span`` overrides both.
 
-    ``relies_on`` are paths of values without which there is no mistake: while one is in doubt, so is the mistake.
+    ``relies_on`` are paths of other values that the mistake follows from: if any of the values is itself broken, the
+    mistake is not reported.
     """
 
     path: Path
@@ -41,8 +42,11 @@ class Problem:
 
 
 def nearest(word: str, known: Collection[str], *, likeness: float = 0.5) -> str | None:
-    """Return the known word that was probably meant; ``likeness`` is 0 for any word, 1 for the same word only."""
-    # Imported where needed: a right file needs no suggestions.
+    """Return the word of ``known`` that ``word`` was probably meant to be; None if no word is like enough.
+
+    ``likeness`` is the least likeness: 0 for any word, 1 for the same word only.
+    """
+    # Imported here, to save time: a file without mistakes needs no suggestions.
     from difflib import get_close_matches
 
     by_lower = {name.lower(): name for name in known}
@@ -51,7 +55,7 @@ def nearest(word: str, known: Collection[str], *, likeness: float = 0.5) -> str 
 
 
 def hint_for(word: str, known: Collection[str], *, title: str = "known") -> str:
-    """Return the word that was probably meant, and the known words, as a sentence."""
+    """Return a hint for the unknown ``word``: the known word that was probably meant, and up to 8 known words."""
     suggestion = nearest(word, known)
     question = f"did you mean {suggestion!r}?  " if suggestion else ""
     return f"{question}{title}: {listing(known)}"

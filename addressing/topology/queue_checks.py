@@ -1,4 +1,7 @@
-"""Checks of queue options: targets of dead letters, expired messages and messages beyond a limit must be possible."""
+"""Checks of options of queues and topics: options must fit each other, and queues for dead letters must exist.
+
+So must queues for expired messages; either target must be on all brokers of the address, and close no cycle.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +118,7 @@ def _check_way(
 
 
 def _declared(name: str, brokers: Sequence[str], topology: Topology) -> str:
-    """Return the entry of a queue on ``brokers``, as an author would write it."""
+    """Return the line of the topology file that declares a queue ``name`` on ``brokers``, for the fix of an error."""
     if list(brokers) in ([], [topology.fallback_broker]):
         return f"{as_key(name)}: queue"
     where = f"broker: {brokers[0]}" if len(brokers) == 1 else f"brokers: [{', '.join(brokers)}]"
@@ -137,7 +140,7 @@ def _plain_queues(topology: Topology) -> list[str]:
 
 
 def _check_rounds(topology: Topology, entries: PatternMap[str]) -> Iterator[Problem]:
-    """Yield a problem once for each ``dead_letter`` or ``expiry`` that closes a round."""
+    """Yield a problem for each ``dead_letter`` or ``expiry`` that closes a cycle of queues, once for each cycle."""
     ways = {
         pattern: {way: entries.find(name) for way in _WAYS if (name := getattr(address, way)) and not is_pattern(name)}
         for pattern, address in topology.addresses.items()

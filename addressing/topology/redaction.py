@@ -1,7 +1,7 @@
-"""Hides passwords in text that a person wrote, before the text goes to a terminal, a log or a report.
+"""Masks passwords in text from a topology file or command line, before the text goes to a terminal, a log or a report.
 
-The text may be broken: an excerpt is shown because a file is wrong, and half a change is shown as a difference. So
-secrets are found by their form in a line, not by parsing the file:
+The text may be no valid file: an excerpt of a file with mistakes, or the lines of a change. So secrets are found by
+their form in a line, not by parsing the file:
 
     password: ...           the value of a key with such a name, over several lines, too, and in a comment
     amqp://user:...@host    the password in a URL
@@ -17,7 +17,8 @@ MASK = "***"
 Part = tuple[int, int]
 """Begin and end of a secret in its line."""
 
-# Whole keys only, misspelt keys included: `password.reset` and `bypass` are addresses.
+# The names of keys whose values are secret, misspelt names included. Only whole keys match: `password.reset` and
+# `bypass` are addresses.
 _NAME = r"""(?<![\w./-])["']?(?:\w+[_-])?(?:pas+(?:w\w*|phrase)?|pwd)["']?"""
 _BLOCK = re.compile(rf"(?P<indent>[\s#-]*){_NAME}\s*[:=]\s*(?P<value>.*?)\s*$", re.IGNORECASE)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?)"""
@@ -48,7 +49,7 @@ def secret_parts(lines: Sequence[str], *, by_key: bool = True) -> list[list[Part
     indent: int | None = None
     for line in lines:
         content = len(line) - len(line.lstrip())
-        # Lines with a larger indent than a key with a secret belong to the value of that key.
+        # A line with a larger indent than the key of a secret belongs to the key's value: mask the whole line.
         if indent is not None and line.strip() and content <= indent:
             indent = None
         if indent is not None:
@@ -70,7 +71,7 @@ def mask(line: str, parts: Sequence[Part]) -> str:
 
 
 def masked_column(column: int, parts: Sequence[Part]) -> int:
-    """Return the place in the masked line of the character at ``column``; inside a secret, the begin of the mask."""
+    """Return the column in the masked line of the character at ``column``; within a secret, the column of the mask."""
     moved = 0
     for start, stop in parts:
         if column < start:
@@ -82,7 +83,7 @@ def masked_column(column: int, parts: Sequence[Part]) -> int:
 
 
 def without_quotations(message: str, secrets: Sequence[str]) -> str:
-    """Mask each of ``secrets``, and each word of a secret, where ``message`` repeats the text at fault."""
+    """Return ``message`` with a mask for each of ``secrets``, and each word of a secret, in quotes or behind `got`."""
     words = {word for secret in secrets for word in (secret, *secret.split()) if word}
     words |= {word.strip("\"'*&!|> ") for word in words} - {""}
     for word in sorted(words, key=len, reverse=True):

@@ -1,9 +1,9 @@
-"""Repair of a broken topology, to find all other mistakes: a copy of the data with stand-ins for broken values.
+"""Repair of a broken topology file in memory, to find its other mistakes: stand-ins replace broken values.
 
 The model stops at a value that it cannot read, and the checks need the whole model. So a readable stand-in replaces a
-broken value, whose path is *in doubt*: no finding may rest on the value. A misspelt key is read as the key that was
-meant: so the value is checked, and the key does not look forgotten. All other values stay in place: positions in
-lists, and ports by position, remain the same as in the file.
+broken value, whose path is then *in doubt*: mistakes that follow from the value are not reported. A misspelt key is
+read as the key that was meant, so that its value is checked, and the key is not reported as missing. All other values
+stay in place, so that positions in lists, and default ports by position, remain the same as in the file.
 """
 
 from __future__ import annotations
@@ -32,25 +32,31 @@ _TEXTS = (
 )
 _COLUMNS = ("link_logs", "redact", "columns")
 _NAMES = (("brokers", "*", "routers"), ("addresses", "*", "brokers"))
-# Nearer than for a suggestion, which the author may ignore.
+# How like a known key a misspelt key must be to be read as that key: more than for a suggestion in an error.
 _LIKENESS = 0.7
-# A round finds mistakes that the round before had hidden: below misspelt keys, which may hold misspelt keys again.
+# Most rounds of reading and mending. A round finds mistakes below the misspelt keys that the round before renamed.
 _MOST_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """``topology`` is None where even stand-ins do not help; paths of ``doubts`` are paths of the topology."""
+    """Result of a repair: the topology with stand-ins, None if none can be made, and the mistakes found on the way.
+
+    ``doubts`` are the paths, in that topology, of values that have stand-ins or may be wrong.
+    """
 
     topology: Topology | None
     problems: tuple[Problem, ...]
     doubts: frozenset[Path]
     as_in_file: Callable[[Problem], Problem]
-    """Give a problem of ``topology`` its path in the file, where keys may be misspelt."""
+    """Return a problem of ``topology`` with its path in the file, where keys may be misspelt."""
 
 
 def repair(data: dict[str, Any], refused: Collection[Path]) -> Repaired:
-    """Return the topology that can be made of ``data``, and all mistakes; ``refused`` paths were reported already."""
+    """Return the topology that can be made of ``data`` with stand-ins, and all mistakes on the way.
+
+    Mistakes at ``refused`` paths were reported already and are not reported again.
+    """
     draft = _Draft(data)
     for path in refused:
         draft.refuse(path)
@@ -62,7 +68,10 @@ def repair(data: dict[str, Any], refused: Collection[Path]) -> Repaired:
 
 
 class _Draft:
-    """Always: ``_doubts`` and paths of errors are paths of ``_data``; ``_renamed`` leads back to paths of the file."""
+    """A copy of a topology file's data, mended round by round until the model can read the data.
+
+    Always: ``_doubts`` and paths of errors are paths of ``_data``; ``_renamed`` leads back to paths of the file.
+    """
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._data = deepcopy(data)
@@ -82,7 +91,7 @@ class _Draft:
         return replace(problem, path=path)
 
     def read(self) -> Topology | None:
-        """Read the data; if the data cannot be read, note the mistakes and repair them."""
+        """Return the topology that the data makes; else note and mend the mistakes for another try, and return None."""
         try:
             return Topology.model_validate(self._data, context={"forgiven": self._forgiven})
         except ValidationError as error:
@@ -102,7 +111,7 @@ class _Draft:
         if self._is_wrong_guess(problem):
             del _value_at(problem.path[:-1], self._data)[problem.path[-1]]
             return
-        # The missing value may have been in a part that was not read.
+        # Do not report a value missing from a broken part of the topology file: the file may have the value there.
         is_doubtful = detail["type"] == "missing" and any(_is_at(problem.path, doubt) for doubt in self._doubts)
         if not is_doubtful:
             self._problems.append(self.as_in_file(problem))
@@ -122,20 +131,26 @@ class _Draft:
                 yield path, key
 
     def _is_wrong_guess(self, problem: Problem) -> bool:
-        """Whether the key was not meant after all: the value of the misspelt key makes no sense under the new key."""
+        """Whether renaming a misspelt key was wrong: its value has the wrong type for the new key.
+
+        It is then removed.
+        """
         return problem.code == "AM105" and any(problem.path == new for new, _ in self._renamed)
 
     def _mend(self, detail: ErrorDetails, path: Path) -> None:
         if not detail["type"].startswith("AM"):
             self._stand_in(path)
             return
-        # A text of the wrong form still counts as a name: references to the name are not unknown.
+        # A malformed name stays, and passes the next round, so that references to the name are not reported as unknown.
         self._forgiven.add(detail["input"])
         if detail["loc"][-1] != "[key]":
             self._doubts.add(path)
 
     def refuse(self, path: Path) -> None:
-        """Put a stand-in where nothing was read. After a merge that was refused, any absent key is in doubt."""
+        """Put a stand-in at ``path``, where YAML was refused and reported.
+
+        For a mapping with a refused merge (<<), doubt all absent keys instead: the merge might have given any of them.
+        """
         value, part = _value_at(path, self._data), PARTS.get(shape_of(path))
         if value is None:
             self._stand_in(path)
@@ -150,7 +165,7 @@ class _Draft:
         for i, step in enumerate(path[:-1]):
             inner = around.get(step) if isinstance(around, dict) else around[step]
             if not isinstance(inner, dict | list):
-                # A short form, or nothing, stands for a mapping; a text stands for a list if the next step is a number.
+                # Replace a short form, or nothing, by the mapping it stands for, and a single text by a list of one.
                 inner = around[step] = [inner] if isinstance(path[i + 1], int) else {}
             around = inner
         around[path[-1]] = _stand_in(path)
@@ -168,7 +183,7 @@ class _Draft:
 
 
 def _stand_in(path: Path) -> Any:
-    """Return a readable stand-in for the value at ``path``; the stand-in counts as present as the value does."""
+    """Return a value that the model can read in place of the broken value at ``path``."""
     shape, key = shape_of(path), path[-1]
     if len(path) == 2 and path[0] in _SECTIONS:
         return {"type": "anycast"} if path[0] == "addresses" else {}
@@ -184,7 +199,7 @@ def _stand_in(path: Path) -> Any:
         return [_STAND_IN]
     if key == "type":
         return "anycast"
-    # Below an ignored or a still unknown key, anything will do.
+    # Any stand-in serves below a key that the model ignores or does not know; other keys get their default.
     field = PARTS[shape[:-1]].model_fields.get(str(key)) if shape[:-1] in PARTS else None
     return field.default if field else None
 

@@ -1,4 +1,4 @@
-"""Errors of the topology model, in the words of the file's author: the value expected at the place."""
+"""Turns pydantic's errors about the topology model into problems in the words of the file's author."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _BOUNDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less"}
 
 
 def problems_of(error: ValidationError, data: Any) -> Iterator[Problem]:
-    """Yield the findings of pydantic, one Problem per error. ``data`` is the validated data, for values to show."""
+    """Yield a Problem for each error of pydantic. ``data`` is the validated data, for values to show in messages."""
     for detail in error.errors(include_url=False):
         yield _problem(detail, data)
 
@@ -146,7 +146,7 @@ def _no_such_word(path: Path, value: str, expected: str) -> Problem:
 
 
 def _range(path: Path) -> str:
-    """Return the range of numbers for a key, in words; "" for a key without numbers."""
+    """Return the range of numbers that the key at ``path`` allows, in words; "" for a key that is not a number."""
     field = part_at(path[:-1]).model_fields.get(str(path[-1])) if shape_of(path[:-1]) in PARTS else None
     limits = field.metadata if field else ()
     found = {name: getattr(limit, name) for name in _BOUNDS for limit in limits if hasattr(limit, name)}
@@ -179,14 +179,17 @@ def part_at(path: Path) -> type[TopologyPart]:
 
 
 def shape_of(path: Path) -> Path:
-    """Return the path with * for each name or number, which is every second step, except where all steps are keys."""
+    """Return ``path`` with * for each name and list position: for every second step below a section of names.
+
+    Unchanged for a path outside the sections routers, brokers, addresses and users, where all steps are keys.
+    """
     if path and path[0] not in _SINGULAR:
         return path
     return tuple("*" if i % 2 else step for i, step in enumerate(path))
 
 
 def _subject(path: Path) -> str:
-    """Return the subject of the error: ``router 'r1': port: ``. Positions in lists are left to the caret."""
+    """Return the subject of an error message, ``router 'r1': port: ``; positions in lists are left out."""
     if len(path) < 2:
         return f"{path[0]}: " if path else ""
     section, name, *rest = path

@@ -1,4 +1,4 @@
-"""Check of addresses that are the same queue or topic at their broker: the options of both must be equal."""
+"""Check of addresses that are the same queue or topic at one embedded broker: the options of both must be equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAID_OF_IT = ("type", *QUEUE_OPTIONS, "subscription_expiry_s")
 
 
 def check_shared_names(topology: Topology) -> Iterator[Problem]:
-    """Yield each ``broker_address`` at an embedded broker that another address has there with other options."""
+    """Yield a problem for each address whose ``broker_address`` is also another address there, with other options."""
     entries = PatternMap({pattern: pattern for pattern in topology.addresses})
     first_of: dict[tuple[str, str], str] = {}
     for pattern, address in topology.addresses.items():
@@ -27,7 +27,7 @@ def check_shared_names(topology: Topology) -> Iterator[Problem]:
 
 
 def _called(name: str, broker: str, topology: Topology, entries: PatternMap[str]) -> str | None:
-    """Return the entry whose own name, without a ``broker_address``, is ``name`` at the broker."""
+    """Return the address or pattern that is ``name`` at ``broker`` by its own name, without a ``broker_address``."""
     found = entries.find(name)
     if found is None or topology.addresses[found].broker_address:
         return None

@@ -1,4 +1,4 @@
-"""Warnings about topics that subscriptions with wildcards miss because another broker keeps the topic."""
+"""Warnings about topics whose messages wildcard subscriptions miss, because another broker keeps the topic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from addressing.topology.problem import Problem
 
 
 def check_split_topics(topology: Topology) -> Iterator[Problem]:
-    """Yield a warning for each topic of the valid ``topology`` that falls under a topic pattern of another broker."""
+    """Yield a warning for each topic of the valid ``topology`` that matches a topic pattern kept by another broker."""
     homes = {
         pattern: topology.brokers_of(address)[0]
         for pattern, address in topology.addresses.items()

@@ -1,4 +1,7 @@
-"""Warnings about users who can take subscriptions of other users: existing brokers may know links by name alone."""
+"""Warnings about existing brokers where a user can take over durable subscriptions of other users.
+
+An existing broker finds a subscription by container-id and link name alone, unless the names contain the user.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from addressing.topology.problem import Problem
 
 
 def check_subscriptions(topology: Topology) -> Iterator[Problem]:
-    """Yield a warning for each existing broker of the valid ``topology`` that does not keep users apart."""
+    """Yield a warning for each existing broker with topics whose subscription names do not contain the user.
+
+    No warning in a mesh without users. ``topology`` is valid.
+    """
     topics = [address for address in topology.addresses.values() if address.type.has_subscriptions]
     with_topics = {broker for address in topics for broker in topology.brokers_of(address)}
     for name, broker in topology.brokers.items() if topology.users else ():

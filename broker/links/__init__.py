@@ -1,1 +1,1 @@
-"""Links of clients at a broker: who may attach, how messages come in and go out, and how they are settled."""
+"""Links of clients at a broker: attach and detach, messages that come in and go out, and their settlement."""

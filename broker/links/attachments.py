@@ -1,9 +1,10 @@
-"""Attach and detach of links at a broker: permission, link stealing, and the fate of queue or subscription afterwards.
+"""Attach and detach of links at a broker: permission, link stealing, and which queues or subscriptions end with a link.
 
 Spec: AMQP 1.0 [2.6.1] naming a link and stealing it, [2.6.3] refusing, [2.6.4] detach and close, [3.5] termini.
 
 A link is known by (container-id, link name, direction), whatever its connection: a router may return over a new
-connection while the old connection still seems alive. The second attach of the same name steals the link.
+connection while the old connection still seems alive. The second attach of the same name steals the link: the broker
+detaches the first.
 """
 
 from __future__ import annotations
@@ -35,13 +36,17 @@ from wire.log import Emit
 from wire.terminus import DistributionMode, Durability, Expiry, Terminus, TerminusType
 
 SELECTORS = ("apache.org:selector-filter:string", 0x0000468C00000004)
-"""Descriptors of the filter; the filter's name in the map is the client's choice."""
+"""Descriptors of a selector, a filter that the broker refuses; its name in the filter map is the client's choice."""
 LinkName = tuple[str, str, bool]
 
 
 @dataclass(slots=True, eq=False)
 class Attachment:
-    """One link and its worker. ``worker`` is None when a subscription is only looked up, to be ended."""
+    """A link that is attached at the broker, its queue or subscription, and the worker that moves its messages.
+
+    ``worker`` is None for a link with a null source, which only looks a subscription up, to end it. ``held`` is None
+    for a producer without a queue of its own: the link names a topic, or no address.
+    """
 
     link: Link
     name: LinkName
@@ -50,13 +55,16 @@ class Attachment:
     claim: OwnershipClaim
     owns_queue: bool = False
     timeout_s: float = inf
-    """How long a durable subscription is to be kept without consumers."""
+    """Seconds for which a durable subscription is to be kept without consumers; inf for ever."""
     is_opened: bool = False
     is_over: bool = False
 
 
 class Attachments:
-    """Always: ``_by_name`` and ``_by_link`` have every attachment that is not over."""
+    """Attaches and detaches the links of clients at a broker.
+
+    Always: ``_by_name`` and ``_by_link`` have every attachment that is not over
+    """
 
     def __init__(
         self,
@@ -92,7 +100,7 @@ class Attachments:
         return len(self._by_name)
 
     def attach(self, link: Link, now: float) -> None:
-        """Answer the peer's attach: open, or refuse with the reason."""
+        """Answer the peer's attach: open the link, or log and refuse the link with the reason."""
         claim = claim_of(link)
         try:
             self._admit(link, claim)
@@ -114,7 +122,10 @@ class Attachments:
             link.refuse(error)
 
     def detach(self, link: Link, now: float, *, closed: bool, error: AmqpError | None = None) -> None:
-        """End the link for the peer, who may report an ``error``; an unsubscribe is answered once on disk."""
+        """End a link that the peer detached, perhaps with an ``error``, and answer the detach.
+
+        A detach that ends a durable subscription is answered once the deletion is on disk.
+        """
         attachment = self._by_link.get(link)
         if attachment is None:
             link.close()
@@ -128,14 +139,14 @@ class Attachments:
             answer(now)
 
     def fail(self, link: Link, error: AmqpError, now: float) -> None:
-        """End the link because the peer broke a rule."""
+        """Close the link with ``error``, since the peer broke a rule of the protocol."""
         self._end_link(link, now, error)
         link.close(error)
 
     def _on_too_large(self, link: OutgoingLink, size: int, now: float) -> None:
-        """Tell the peer that all waiting messages are too large, and end the link; a durable subscription stays.
+        """End a consumer's link with an error, since all waiting messages exceed its max-message-size. [2.7.3]
 
-        [2.7.3]
+        A durable subscription is only detached, and stays.
         """
         attachment = self._by_link[link]
         held, most, claim = attachment.held, link.remote_max_message_bytes, attachment.claim
@@ -153,14 +164,14 @@ class Attachments:
             link.close(error)
 
     def evict(self, held: HeldQueue, now: float) -> None:
-        """Close all links to a deleted queue, once the deletion is on disk."""
+        """Close all links to a queue or subscription that an operator deleted, once the deletion is on disk."""
         error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
         for attachment in [each for each in self._by_link.values() if each.held is held]:
             self._end(attachment, now, closed=False, error=error)
             self._commits.promise(partial(_close, attachment, error))
 
     def end(self, link: Link, now: float) -> None:
-        """End a link whose connection is gone: durable subscriptions stay, nothing can be answered."""
+        """End a link whose connection is gone, without an answer: its durable subscription stays."""
         self._end_link(link, now, None, is_orderly=link.has_peer_left_in_order(None))
 
     def _end_link(self, link: Link, now: float, error: AmqpError | None, *, is_orderly: bool = False) -> None:
@@ -180,7 +191,7 @@ class Attachments:
             raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is in use by another user")
 
     def _steal(self, link: Link, now: float) -> None:
-        """End the earlier link of this name, after the new link has passed all checks."""
+        """Detach the earlier link of this name with an error, after the new link has passed all checks."""
         old = self._by_name.get(_name(link))
         if old is not None:
             self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
@@ -239,7 +250,7 @@ class Attachments:
         else:
             place = self._place(wanted.address)
         address = place.address if wanted.is_dynamic else wanted.address
-        # The answer names only filters in force. [3.5.3]
+        # The source that answers the attach names only the filters that the broker applies. [3.5.3]
         filter_ = no_local_of(wanted) if place.holding is BrokerAddressKind.TOPIC else {}
         answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
         link.set_source(answered if place.holding is BrokerAddressKind.TOPIC else _with_its_link(answered))
@@ -275,13 +286,17 @@ class Attachments:
         if no_local_of(wanted):
             self._no_local.begin(held, link)
         if held.is_durable:
-            # Open after the sync: a client may count on an open subscription, even a subscription made by another link.
+            # Open once the subscription is on disk, since a client counts on an open subscription. The subscription may
+            # have been made just now, perhaps by another link.
             self._commits.promise(partial(self._open, attachment))
         else:
             self._open(attachment, now)
 
     def _recall(self, link: OutgoingLink, claim: OwnershipClaim, now: float) -> None:
-        """Open the remembered terminus for an attach with a null source; JMS does so to end a subscription. [2.6.3]"""
+        """Answer an attach with a null source with the source of the durable subscription of the link's name. [2.6.3]
+
+        JMS clients attach so, then close the link to end the subscription.
+        """
         held = self._subscriptions.recall(_container_id(link), link.name, claim.user)
         self._steal(link, now)
         self._subscriptions.unless_taken(held)
@@ -294,7 +309,10 @@ class Attachments:
         self._commits.promise(partial(self._open, self._record(link, held, None, claim)))
 
     def _make_place(self, wanted: Terminus) -> BrokerAddress:
-        """Make a temporary address: JMS makes temporary queues by dynamic targets, other clients by dynamic sources."""
+        """Make the temporary address for a dynamic terminus.
+
+        JMS makes temporary queues by dynamic targets, other clients by dynamic sources.
+        """
         return self._addresses.temporary(self._make_token(), is_topic="temporary-topic" in wanted.capabilities)
 
     def _place(self, address: str) -> BrokerAddress:
@@ -304,9 +322,9 @@ class Attachments:
         return place
 
     def _queue_at(self, place: BrokerAddress, claim: OwnershipClaim) -> HeldQueue | None:
-        """The queue at ``place``, or None for a topic.
+        """The queue at ``place``, made if there is none; None for a topic.
 
-        Raises LinkError if the queue is gone, or a limit forbids a new queue.
+        Raises LinkError if a temporary queue is gone, or a limit forbids a new queue.
         """
         if place.holding is BrokerAddressKind.TOPIC:
             return None
@@ -349,7 +367,7 @@ class Attachments:
             self._link_log.on_attached(attachment.worker, _treatment_of(attachment))
             attachment.worker.on_attached(now)
 
-    # Leaving
+    # Detaching
 
     def _end(
         self,
@@ -360,9 +378,9 @@ class Attachments:
         error: AmqpError | None = None,
         is_orderly: bool = False,
     ) -> bool:
-        """Remove every trace of the link; return whether a durable subscription ended with the link.
+        """Forget the link, and delete or keep its queue; return whether a durable subscription ended with the link.
 
-        ``is_orderly``: deliveries without an outcome count as not tried.
+        ``is_orderly``: deliveries without an outcome return to the queue as not tried, their delivery-counts unchanged.
         """
         attachment.is_over = True
         self._link_log.on_detached(attachment.link, error)
@@ -425,7 +443,7 @@ def _refuse_unsupported(wanted: Terminus) -> None:
 
 
 def _with_its_link(wanted: Terminus) -> Terminus:
-    """The answer for a queue: messages stay after the link, but no state of the consumer."""
+    """The source that answers a consumer of a queue: not durable, since no state of the consumer outlives the link."""
     return replace(wanted, durability=Durability.NONE, expiry=Expiry.LINK_DETACH) if wanted.outlives_link else wanted
 
 

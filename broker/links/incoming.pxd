@@ -28,7 +28,7 @@ cdef class ProducerGate:
 
 cdef class BrokerReceiver(QueueProducer):
     cdef readonly IncomingCore link
-    # None: each message names its address.
+    # The address of the link's target; None: each message names its address.
     cdef readonly str address
     cdef list queues
     cdef HeldQueue limited
@@ -37,13 +37,13 @@ cdef class BrokerReceiver(QueueProducer):
     cdef MessageStore stock
     cdef Commits commits
     cdef ProducerGate gate
-    # None: the producer does not settle last.
+    # Set if the producer asked for rcv-settle-mode second, so that the broker settles after the producer; else None.
     cdef SecondSettlement last_word
     cdef long credit_count
     cdef long room
     cdef bint is_over
     cdef bint is_for_disk
-    # The delivery that is arriving. Once large, its pieces go to the store and only the size stays.
+    # The delivery that is arriving. Once it counts as large, its pieces go to the store and only the size stays here.
     cdef list pieces
     cdef long long large_id
     cdef size_t size_bytes
@@ -52,13 +52,14 @@ cdef class BrokerReceiver(QueueProducer):
     cdef double expires_at_s
     cdef int priority
     cdef str to
-    # For link logs: the record level, times without credit and their reason, and whether a change is not recorded yet.
+    # For the link log: the record level, the time without credit and its reason, and whether a change of either, or of
+    # the deliveries, is not recorded yet.
     cdef readonly unsigned char record_level
     cdef Drought drought
     cdef str waited_for
     cdef bint is_restless
     cdef bint has_moved
-    # Pre-settled messages refused since the last record, counted by cause; mostly None.
+    # Pre-settled messages refused since the last record, a dict of counts by cause; None while there are none.
     cdef dict lost
 
     cdef int go_on(self) except -1

@@ -1,6 +1,6 @@
 """An incoming link of a broker: a producer's bytes become a message, accepted only once on disk.
 
-Spec: AMQP 1.0 [2.6.7] flow control, [2.6.12] transfers in pieces, [2.6.14] aborted ones.
+Spec: AMQP 1.0 [2.6.7] flow control, [2.6.12] transfers in pieces, [2.6.14] aborted deliveries.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -41,10 +41,10 @@ cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
 
 
 cdef class ProducerGate:
-    """Holds all producers back while too many bytes wait for the disk, or too much memory is pinned.
+    """Holds all producers of a broker back while too many bytes wait for the disk, or bodies take too much memory.
 
-    While the disk is low the gate holds back producers whose messages would be kept on disk; others, such as probes, go
-    on, except with a large message.
+    A producer held back gets no credit, and its deliveries are not read. While the disk has little free space the gate
+    holds back only producers whose messages would be stored, and producers in the middle of a large message.
     """
 
     def __init__(self, Commits commits not None, BodyCache shelf not None):
@@ -64,7 +64,7 @@ cdef class ProducerGate:
         return self.is_short_of_memory_now()
 
     cdef bint holds_back(self, BrokerReceiver receiving) except? True:
-        """Whether the link has to wait; if so, ``let_in`` will let the link go on."""
+        """Whether the producer's link has to wait; if so, ``let_in`` will call ``go_on`` of the link."""
         if self.is_shut_now():
             self.waiting[receiving] = None
             return True
@@ -79,14 +79,14 @@ cdef class ProducerGate:
         return 0
 
     def on_disk(self, *, bint is_low):
-        """Call ``let_in`` next."""
+        """Note whether the disk has little free space; call ``let_in`` next, for the producers that may go on."""
         self.is_disk_low = is_low
         if not is_low:
             self.waiting.update(self.waiting_for_room)
             self.waiting_for_room.clear()
 
     def let_in(self):
-        """Let one waiting link go on; False while the gate is shut, or no link waits."""
+        """Let one waiting producer go on; return False while all producers are held back, or no producer waits."""
         cdef BrokerReceiver receiving
         if not self.waiting or self.is_shut_now():
             return False
@@ -97,7 +97,7 @@ cdef class ProducerGate:
 
 
 cdef class _Written(Promise):
-    """A message is on disk, if a durable queue holds the message."""
+    """Puts a message into its queues and accepts the delivery, once the batch with the message is on disk."""
 
     cdef BrokerReceiver receiving
     cdef pn_delivery_t *delivery  # NULL: pre-settled
@@ -109,22 +109,26 @@ cdef class _Written(Promise):
 
 
 cdef class BrokerReceiver(QueueProducer):
-    """Always: ``credit_count + unsynced + room == LINK_CREDIT``, with a delivery still arriving counted as credit.
+    """A producer's link: reads deliveries, stores their messages, accepts the deliveries, and grants credit.
 
-    ``limited`` is the queue whose room limits the credit of this link.
+    Always: ``credit_count + unsettled + room == LINK_CREDIT``, where ``unsettled`` are the complete deliveries that
+    await the disk or the producer's settlement, and a delivery still arriving counts as credit
+
+    ``limited`` is the queue that holds the producer back when full, and so limits the credit of this link, or None.
     """
 
     def __init__(self, IncomingCore link not None, address, queues, targets, fail, MessageStore stock not None,
                  Commits commits not None, ProducerGate gate not None):
-        """Send messages to ``queues``, or to the queues ``targets`` returns for an address.
+        """Put messages into ``queues``; if None, into the queues that ``targets`` returns for an address.
 
-        ``targets`` raises AmqpError if no queue can take the message. ``fail`` is called with the link and a LinkError.
+        ``targets`` raises AmqpError if no queue can take the message. ``fail(link, error, now)`` is to close a link
+        whose peer broke a rule.
         """
         self.link, self.address = link, address
         self.queues, self.targets, self.fail = queues, targets, fail
         self.stock, self.commits, self.gate = stock, commits, gate
         self.limited = _blocking_one(queues)
-        # Without a fixed address the queue is not known before the message: probably durable.
+        # The queue of a topic's message, or of a link without an address, is not known before: assume a durable queue.
         self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
         self.record_level = (<HeldQueue>queues[0]).record_level if queues else stock.recorder.level
         self.room = _LINK_CREDIT
@@ -137,7 +141,7 @@ cdef class BrokerReceiver(QueueProducer):
         self._top_up()
 
     def await_last_word(self, SecondSettlements last_words not None):
-        """Settle after the producer, who asked to settle after the outcome. [2.8.3]"""
+        """Settle each delivery only after the producer, who asked for rcv-settle-mode second. [2.8.3]"""
         self.last_word = SecondSettlement(last_words, self._on_no_last_word)
 
     def _on_no_last_word(self, deliveries):
@@ -146,7 +150,10 @@ cdef class BrokerReceiver(QueueProducer):
         self._top_up()
 
     def end(self):
-        """The link is gone: nothing promised on the link can be answered any more."""
+        """Stop the work for a link that is gone: drop a delivery still arriving, and send no outcome any more.
+
+        Complete deliveries enter their queues all the same.
+        """
         self.is_over = True
         self.gate.forget(self)
         if self.last_word is not None:
@@ -175,14 +182,17 @@ cdef class BrokerReceiver(QueueProducer):
         return 0 if self.is_over or self.link.is_gone else self._top_up()
 
     cdef int go_on(self) except -1:
-        """Read the deliveries here. A delivery without credit breaks the rules: the link fails. [2.8.18]"""
+        """Read the deliveries that have come, unless the gate holds the producer back; then grant credit.
+
+        A delivery without credit breaks the protocol's rules: the link is closed with an error. [2.8.18]
+        """
         cdef pn_delivery_t *delivery
         while not self.is_over and not self.link.is_gone and not self.link.is_faulty():
             delivery = self.link.current_now()
             if delivery is NULL:
                 break
             if self.gate.holds_back(self):
-                # Unread deliveries stay in the session's window, which closes.
+                # Unread deliveries fill the session's window, so that the peer has to stop.
                 return self._note_credit()
             if not self.credit_count:
                 what = f"the peer sent {self.link.excess} deliveries beyond its credit"
@@ -202,7 +212,7 @@ cdef class BrokerReceiver(QueueProducer):
                 self._on_complete(delivery)
         return 0 if self.is_over else self._top_up()
 
-    # Reading
+    # Reading the delivery that arrives
     cdef int _read(self, pn_delivery_t *delivery) except -1:
         cdef size_t pending, size
         cdef ssize_t taken
@@ -230,9 +240,9 @@ cdef class BrokerReceiver(QueueProducer):
         try:
             self._scan(start, True)
         except Incomplete:
-            return 0  # the head is not complete yet
+            return 0  # the sections before the body are not complete yet
         except AmqpError as error:
-            # Read to the end all the same: settling earlier would spoil the session's window.
+            # Reject the message once it is read to the end: settling earlier would spoil the session's window.
             self.refusal = error
             self.pieces.clear()
             return 0
@@ -260,9 +270,10 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     cdef int _scan(self, bytes data, bint has_more) except -1:
-        """Read ttl, expiry, priority and address.
+        """Read ttl, expiry, priority and address from the sections before the body in ``data``, a message's start.
 
-        Raises AmqpError for a malformed message, Incomplete while more may come.
+        Raises AmqpError for a malformed message, and Incomplete if ``data`` ends within these sections and
+        ``has_more`` bytes are to come.
         """
         cdef Head head
         if not data:
@@ -284,7 +295,7 @@ cdef class BrokerReceiver(QueueProducer):
             self.to = scan(data).to
         return 0
 
-    # Complete
+    # Deliveries that have arrived completely
     cdef int _on_complete(self, pn_delivery_t *delivery) except -1:
         cdef bytes body = None
         cdef list targets
@@ -314,7 +325,10 @@ cdef class BrokerReceiver(QueueProducer):
         return self._accept(delivery, body, targets)
 
     cdef int _refuse_when_full(self, HeldQueue held) except -1:
-        """Raise AmqpError if a full queue takes no message, and credit could not hold the producer back."""
+        """Raise AmqpError, so that the message is rejected, if the queue is full and its policy drops no old messages.
+
+        Never raised for the queue `limited`, which holds this producer back by credit.
+        """
         if not held.is_limited or held is self.limited or held.has_room_for(self.size_bytes):
             return 0
         if held.policy.when_full in _SHEDDING:
@@ -326,7 +340,7 @@ cdef class BrokerReceiver(QueueProducer):
         raise AmqpError("amqp:resource-limit-exceeded", what)
 
     cdef int _spend(self) except -1:
-        """A complete or aborted delivery uses up its credit."""
+        """Count one credit as used, by a complete or aborted delivery."""
         self.credit_count -= 1
         if self.limited is not None:
             self.limited.promised -= 1
@@ -358,7 +372,8 @@ cdef class BrokerReceiver(QueueProducer):
     cdef QueuedMessage _message(self, list targets):
         cdef double until_s = min(self.stock.now + self.ttl_s, self.expires_at_s), most_s = INFINITY
         cdef HeldQueue held
-        # Durable whatever the header says: accepted means kept, and most clients never set the header field.
+        # Store the message whatever its header says of durability: an accepted message must not be lost, and most
+        # clients never set the field.
         cdef bint is_stored = False
         cdef QueuedMessage message
         for held in targets:
@@ -378,7 +393,7 @@ cdef class BrokerReceiver(QueueProducer):
         return message
 
     cdef int _on_written(self, pn_delivery_t *delivery, QueuedMessage message, list targets, double now) except -1:
-        """The message is on disk, if its queues are durable: accept the delivery, unless pre-settled."""
+        """Let a message, now on disk if a queue is durable, into its queues; accept the delivery unless pre-settled."""
         self.stock.on_written(message, targets, now)
         if self.is_over:
             return 0
@@ -394,7 +409,7 @@ cdef class BrokerReceiver(QueueProducer):
         return self._settle(<pn_delivery_t *>delivery)
 
     cdef int _settle(self, pn_delivery_t *delivery) except -1:
-        """Settle, at once or after a producer that settles last has settled; then the credit returns."""
+        """Settle a delivery, at once or once a producer that settles first has settled; then its credit can return."""
         if self.last_word is None or pn.delivery_settled(delivery) or not self.last_word.waits_for(
             <size_t>delivery, self.stock.now
         ):
@@ -408,7 +423,8 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _grant(self) except -1:
         cdef long granted
-        # A flow frame per delivery would double the frames. The end of each sync calls this again.
+        # Grant in steps of half the credit: a flow frame per delivery would double the frames. The end of each sync
+        # calls this again.
         if self.room * 2 < _LINK_CREDIT:
             return 0
         if self.gate.holds_back(self):
@@ -421,7 +437,10 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     cdef long _grantable(self) except -1:
-        """Grant half of the queue's free room, as other links grant too; the last place is for a link out of credit."""
+        """The credit to grant now: up to half of the room in `limited`, since other producers are granted credit, too.
+
+        The last place goes to a link without credit. With no credit to grant, the queue calls again once there is room.
+        """
         cdef HeldQueue held = self.limited
         cdef long long room = held.room()
         cdef long granted = <long>max(<long long>0, min(<long long>self.room, (room - held.promised) // 2))
@@ -433,7 +452,7 @@ cdef class BrokerReceiver(QueueProducer):
                 self.waiting_since_s = min(self.waiting_since_s, self.stock.now)
             return 0
         self.waiting_since_s = INFINITY
-        # Avoid a frame for each message; the credit left brings another call.
+        # Grant later, to avoid a flow frame for each message: a delivery with the credit left brings another call.
         if granted < self.credit_count:
             return 0
         held.promised += granted
@@ -441,7 +460,7 @@ cdef class BrokerReceiver(QueueProducer):
 
     # For the link log
     cdef int _note_credit(self) except -1:
-        """The sender may have gained credit, or lost all."""
+        """Have the link recorded in the link log this second, with the time when the sender's credit ended or came."""
         if not self.record_level or self.is_over or self.link.is_gone:
             return 0
         if not self.has_moved:
@@ -457,7 +476,7 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     cdef int _note_lost(self, str condition) except -1:
-        """Count a refused pre-settled message, since the sender gets no outcome."""
+        """Count a refused pre-settled message for the link log, since its sender gets no outcome."""
         if not self.record_level:
             return 0
         if self.lost is None:
@@ -468,7 +487,7 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     def take_lost(self):
-        """Take the counts of refused pre-settled messages since the last call, by cause."""
+        """Return the counts of refused pre-settled messages since the last call, by cause."""
         found, self.lost = self.lost, None
         return found or {}
 
@@ -478,44 +497,44 @@ cdef class BrokerReceiver(QueueProducer):
         return "memory" if self.gate.is_short_of_memory_now() else "disk"
 
     def rest(self):
-        """The movement was recorded; the next one is news."""
+        """The link log has recorded the link: its next change is noted again."""
         self.has_moved = False
 
     @property
     def credit(self):
-        """Deliveries that the sender may still start."""
+        """Number of deliveries that the sender may still start."""
         return self.link.credit_now()
 
     @property
     def kept_count(self):
-        """None: the link's messages are counted by their queues."""
+        """None, for the link log: an incoming link keeps no deliveries of its own, since queues have the messages."""
         return None
 
     @property
     def moved_count(self):
-        """Always 0: each delivery changes the credit instead."""
+        """Always 0, the number of deliveries for the link log: each delivery shows as a change of the credit."""
         return 0
 
     @property
     def starves(self):
-        """Whether the sender is without credit, as far as recorded."""
+        """Whether the sender is without credit; False if the link is not recorded."""
         return self.record_level != 0 and self.drought.is_on
 
     def take_starved_us(self):
-        """Microseconds the sender had no credit since the last call."""
+        """Microseconds for which the sender had no credit since the last call; 0 if the link is not recorded."""
         self.is_restless = False
         return take_us(&self.drought, self.stock.recorder.now_us) if self.record_level else 0
 
     @property
     def waits_for(self):
-        """The reason why the sender has no credit, or had none the last time."""
+        """The reason why the sender has no credit, or last had none: full_queue, memory or disk."""
         if self.drought.is_on or self.waited_for is None:
             self.waited_for = self._obstacle()
         return self.waited_for
 
 
 cdef HeldQueue _blocking_one(list queues):
-    """The queue that holds producers back when full; None if no queue does."""
+    """The queue of a producer's link whose policy is to hold producers back when it is full; None if no queue does."""
     cdef HeldQueue held = queues[0] if queues else None
     if held is None or not held.is_limited:
         return None

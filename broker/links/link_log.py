@@ -1,6 +1,7 @@
-"""The link log of a broker: connections, links, queues, and the depth of queues.
+"""State records of a broker for its link log: connections, links, queues, and the depth of queues.
 
-Records of messages are made as messages enter and leave queues (`queueing.message_records`), and name queues by number.
+Records of messages are written as messages enter and leave queues (`queueing.message_records`), and name queues by
+the numbers recorded here.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from wire.errors import AmqpError
 from wire.link import Link
 
 ROUTER = "amqpmesh.router"
-"""The property of a router's OPEN, for routers without a certificate."""
+"""The property in the OPEN of a router, by which the log knows a router that has no certificate."""
 _CLIENT = "client"
 
 
 class BrokerLinkLog:
+    """Writes the state records of one broker: connections, links and queues that began, changed or ended."""
+
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._teller = StateRecorder(recorder)
         self._tell = self._teller.tell
         self._connections: dict[Endpoint, int] = {}
         self._links: dict[Link, int] = {}
-        """Links whose connections have been recorded."""
+        """The recorded links that are attached, with their numbers; only links of recorded connections are recorded."""
         self._last_connection = self._last_link = 0
 
     # Connections
@@ -43,7 +46,7 @@ class BrokerLinkLog:
             self._teller.tell_opened(self._last_connection, _role_of(endpoint), endpoint)
 
     def on_disconnected(self, endpoint: Endpoint, reason: str) -> None:
-        """Call before the connection's links end."""
+        """Record that the connection, with all its links, is lost; call before the connection's links end."""
         number = self._connections.pop(endpoint, None)
         if number is not None:
             links = [self._forget(link) for link in endpoint.links if link in self._links]
@@ -89,13 +92,13 @@ class BrokerLinkLog:
 
     # Queues
     def settle(self) -> None:
-        """Record the queues made and deleted since the last call."""
+        """Record the queues and subscriptions made and deleted since the last call."""
         if self._recorder.has_changes:
             for held, is_there, _ in self._recorder.take_changes():
                 self._tell_queue(held, RecordEvent.OPENED if is_there else RecordEvent.CLOSED)
 
     def on_second(self, now: float, oldest_us: Callable[[HeldQueue], int | None]) -> None:
-        """Record the second's changes of links and queue depths."""
+        """Record the changes of links and queue depths in the last second; ``oldest_us`` gives a queue's oldest age."""
         self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()

@@ -13,10 +13,11 @@ cdef class OutgoingEntry:
     cdef size_t at
     cdef size_t ready_bytes
     cdef size_t fetched_bytes
-    # Bytes added to the stored message: its history at this broker goes into the head.
+    # Bytes by which the message written is longer than the stored message, since its sections before the body have its
+    # history at this broker: delivery-count, cause of a move, annotations of consumers.
     cdef Py_ssize_t added_bytes
     cdef bint is_fetching
-    # Annotations that consumers added before, encoded; None without any.
+    # Annotations that consumers added when they returned the message before, encoded; None if there are none.
     cdef bytes annotations
 
     cdef bint is_fetched(self) noexcept
@@ -30,8 +31,8 @@ cdef class BrokerSender(QueueTaker):
     cdef BodyCache shelf
     cdef Commits commits
     cdef bint is_browser
-    # The peer's limit on message size, 0 for none; the size of a message that exceeded the limit with its history
-    # added.
+    # The peer's limit on message size, 0 for none; the size of a message that exceeded the limit only with its history
+    # at this broker added, or 0.
     cdef size_t most_bytes
     cdef size_t refused_bytes
     cdef object on_too_large
@@ -46,7 +47,7 @@ cdef class BrokerSender(QueueTaker):
     cdef dict unsettled
     cdef dict unconfirmed
     cdef unsigned long long next_tag
-    # For link logs: the record level, deliveries written, and whether a change is not recorded yet.
+    # For the link log: the record level, the number of deliveries written, and whether a change is not recorded yet.
     cdef readonly unsigned char record_level
     cdef readonly unsigned long long moved_count
     cdef bint has_moved

@@ -1,10 +1,12 @@
-"""An outgoing link of a broker: messages go from a queue to a consumer, and outcomes back to the disk.
+"""An outgoing link of a broker: messages go from a queue to a consumer, and outcomes back to queue and disk.
 
 Spec: AMQP 1.0 [2.6.7] flow control and drain, [2.6.12] settlement, [3.4] outcomes.
 
     queue --take--> outbox --pump--> current --> unsettled --judged--> queue, and once on disk: settled
 
-The engine gets only bytes that can be written now; a body not in memory is fetched while its parcel waits.
+An entry that the queue gave waits in the outbox, is written as ``current``, and is then ``unsettled`` until the
+consumer gives an outcome. The engine gets only bytes that can be written now; a body that is not in memory is fetched
+from the store meanwhile.
 """
 
 cimport cython
@@ -41,7 +43,10 @@ cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _RELEASED = SettlementVerdic
 
 @cython.freelist(256)
 cdef class OutgoingEntry:
-    """An entry on its way out, with the part of the body in memory: ``pieces``, the first written up to ``at``."""
+    """A queue entry on its way to a consumer, with the part of its body that is in memory and not written yet.
+
+    ``pieces`` has this part; the first ``at`` bytes of its first piece are written.
+    """
 
     def __cinit__(self, QueueEntry entry):
         self.entry = entry
@@ -51,7 +56,7 @@ cdef class OutgoingEntry:
         return self.fetched_bytes >= self.entry.message.size_bytes
 
     cdef int add(self, bytes body) except -1:
-        """Add the next bytes of the body: all of a small body, READ_AHEAD_BYTES of a large one."""
+        """Add the next bytes of the body: all of a small body, at most READ_AHEAD_BYTES of a large body."""
         cdef bint is_start = self.fetched_bytes == 0
         self.fetched_bytes += PyBytes_GET_SIZE(body)
         if is_start and (self.entry.delivery_count or self.entry.cause is not None or self.annotations is not None):
@@ -64,7 +69,7 @@ cdef class OutgoingEntry:
 
 
 cdef class _Body(Fetch):
-    """A read of the next bytes of an outgoing entry."""
+    """A read, from the store, of the next bytes of an outgoing entry."""
 
     cdef BrokerSender sending
     cdef OutgoingEntry parcel
@@ -87,7 +92,7 @@ cdef class _Body(Fetch):
 
 
 cdef class _Concluded(Promise):
-    """The changes of an outcome are on disk: the consumer's delivery may be settled."""
+    """Settles a consumer's delivery, once the changes by its outcome are on disk."""
 
     cdef BrokerSender sending
     cdef pn_delivery_t *delivery
@@ -98,10 +103,14 @@ cdef class _Concluded(Promise):
 
 
 cdef class BrokerSender(QueueTaker):
-    """Always: the queue's credit for the link is the peer's credit, less deliveries in the outbox or being written
+    """A consumer's or browser's link: takes entries from one queue, writes their messages, and handles the outcomes.
+
+    Always: the queue's credit for the link is the peer's credit, less deliveries in the outbox or being written, and at
+    most OUTBOX_DELIVERIES less those in the outbox
 
     ``unsettled`` are complete deliveries without an outcome, ``unconfirmed`` deliveries with an outcome not on disk
-    yet. ``on_too_large(link, size, now)`` is to end the link: all waiting messages are too large for the peer. [2.7.3]
+    yet. ``on_too_large(link, size, now)`` is called to end the link, when all waiting messages are too large for the
+    peer. [2.7.3]
     """
 
     def __init__(self, OutgoingCore link not None, HeldQueue held not None, MessageStore stock not None, BodyCache shelf not None,
@@ -132,9 +141,11 @@ cdef class BrokerSender(QueueTaker):
         self.pump(now)
 
     def end(self, double now, *, bint is_orderly=False):
-        """End the link's deliveries: the queue takes back all entries held. The link must not have been freed yet.
+        """End the link's deliveries: the queue takes back all entries without an outcome.
 
-        ``is_orderly``: the consumer detached in order, so deliveries without an outcome count as never tried.
+        Call before the link is freed.
+
+        ``is_orderly``: the consumer detached in order, so these entries count as never tried.
         """
         if self.is_over:
             return
@@ -153,12 +164,12 @@ cdef class BrokerSender(QueueTaker):
         for entry in unwritten:
             self.stock.release((<QueueEntry>entry).message)
         if self.held.queue.choosy_count:
-            # Messages only this consumer was large enough for may have none now: let the others find out.
+            # Perhaps no other consumer takes messages as large as this one did: let each other link check for itself.
             self.stock.to_pump.update(dict.fromkeys(self.held.consumers.values()))
 
     # broker.queueing.message_store.QueueTaker
     cdef int take(self, QueueEntry entry) except -1:
-        """Take an entry that the queue gave to this consumer."""
+        """Put an entry that the queue gave to this consumer into the outbox, and fetch its body if not in memory."""
         cdef OutgoingEntry parcel = OutgoingEntry(entry)
         parcel.annotations = self.stock.annotated.get(self.held, entry.message.message_id)
         if self.record_level:
@@ -172,8 +183,8 @@ cdef class BrokerSender(QueueTaker):
         return 0
 
     cdef int pump(self, double now) except -1:
-        """Write as much as possible, ask the queue for as much as credit allows, answer a drain when all is written."""
-        # A subscription is attached once on disk; earlier input of the consumer is handled then.
+        """Write as much as possible, ask the queue for as much as credit allows, answer a drain if nothing is left."""
+        # The link to a new durable subscription is opened once the subscription is on disk, and pumped again then.
         if self.is_over or not self.is_attached or self.link.is_gone:
             return 0
         self.credit_count = self.link.credit_now()
@@ -203,39 +214,39 @@ cdef class BrokerSender(QueueTaker):
         return 0
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
-        """The consumer gave an outcome, or settled."""
+        """Handle an outcome or a settlement by the consumer, at once or when the delivery is completely written."""
         if self.is_over:
             return 0
         if self.current is not None and self.delivery is delivery:
-            self.is_current_judged = True  # handled when the delivery is completely written
+            self.is_current_judged = True  # `_finish` handles the outcome
             return 0
         return self._judge(delivery, self.stock.now)
 
     # For the link log
     cdef int _note_move(self) except -1:
-        """The deliveries or credit of the consumer may have changed since the last second."""
+        """Have the link's deliveries and credit recorded in the link log this second, since they may have changed."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
             self.stock.recorder.note_moved(self)
         return 0
 
     def rest(self):
-        """The movement was recorded; the next one is news."""
+        """The link log has recorded the link: its next change is noted again."""
         self.has_moved = False
 
     @property
     def credit(self):
-        """Deliveries that the consumer takes now."""
+        """Number of deliveries that the consumer's credit still allows."""
         return self.credit_count
 
     @property
     def kept_count(self):
-        """Complete deliveries without an outcome; 0 for a browser, which withholds nothing from other consumers."""
+        """Number of complete deliveries without an outcome; 0 for a browser, which keeps no message from consumers."""
         return 0 if self.is_browser else len(self.unsettled)
 
     # Writing
     cdef bint _write_next(self, double now) except -1:
-        """Write one chunk; False when nothing can be written now."""
+        """Write one chunk of the next message, or drop an expired entry; return False if no more can be done now."""
         cdef OutgoingEntry parcel = self.current
         if parcel is None:
             if not self.outbox or self.credit_count <= 0:
@@ -271,14 +282,14 @@ cdef class BrokerSender(QueueTaker):
         return 0
 
     cdef bint _drop_expired(self, OutgoingEntry parcel, double now) except -1:
-        """Return an entry to the queue, to expire there: the deadline passed while the entry waited in the outbox."""
+        """Return the outbox's first entry to the queue, to expire there: its deadline passed while it waited."""
         self.outbox.popleft()
         self._conclude(parcel.entry, _RELEASED, False, now)
         self.stock.release(parcel.entry.message)
         return True
 
     cdef int _tell_time_left(self, OutgoingEntry parcel) except -1:
-        """Lower the ttl in the header to the time left, since ttl counts from the sender's transfer. [3.2.1]"""
+        """Lower the ttl in the message's header to the time left: ttl counts from the sender's transfer. [3.2.1]"""
         cdef QueuedMessage message = parcel.entry.message
         cdef double left_ms = (message.deadline_s + message.grace_s - self.stock.now) * 1000
         cdef bytes first = parcel.pieces[0]
@@ -312,8 +323,8 @@ cdef class BrokerSender(QueueTaker):
         self.current = None
         self.stock.release(entry.message)
         if self.is_settled:
-            # Write, then delete on disk: a crash between may deliver the message again, but never loses an unsent
-            # message.
+            # The consumer wants pre-settled deliveries: write the message, then delete it on disk. A crash between may
+            # deliver the message again, but never loses a message that was not sent.
             pn.delivery_settle(delivery)
             return self._conclude(entry, _ACCEPTED, False, now)
         self.unsettled[<size_t>delivery] = entry
@@ -335,12 +346,12 @@ cdef class BrokerSender(QueueTaker):
         fetch.sending, fetch.parcel = self, parcel
         fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes,
                                  self.consumer_id)
-        # The body must not be deleted during the read, though the entry may be archived meanwhile.
+        # Count the read as a use of the body: it must not be deleted during the read, even if the entry is archived.
         message.references += 1
         return self.shelf.fetch(fetch)
 
     cdef int _give_up(self, OutgoingEntry parcel, double now) except -1:
-        """Abort the delivery of a damaged body; the queue sets the message aside for no consumer."""
+        """Abort the delivery of a message with a damaged body; the queue keeps the message, and gives it to nobody."""
         if self.is_over or (parcel is not self.current and parcel not in self.outbox):
             return 0
         if parcel is self.current:
@@ -367,7 +378,7 @@ cdef class BrokerSender(QueueTaker):
         return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
 
     cdef int _refuse(self, OutgoingEntry parcel, double now) except -1:
-        """Release an entry to other consumers: with its history added, the message is too large for this link."""
+        """Release the outbox's first entry to other consumers: with its history, it is too large for this link."""
         self.outbox.popleft()
         self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
         self._conclude(parcel.entry, _RELEASED, True, now)
@@ -387,7 +398,7 @@ cdef class BrokerSender(QueueTaker):
         return 1
 
     cdef int _give_back(self, long count, double now) except -1:
-        """Return the last entries of the outbox to the queue: the peer took back their credit."""
+        """Return the last ``count`` entries of the outbox to the queue, since the peer took their credit back."""
         parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
         for parcel in reversed(parcels):
             self._conclude((<OutgoingEntry>parcel).entry, _RELEASED, False, now)
@@ -431,7 +442,7 @@ cdef class BrokerSender(QueueTaker):
         return self.stock.carry_out(self.held, self.held.queue.settle(self.consumer_id, entry, verdict, now, shun))
 
     cdef int _confirm(self, pn_delivery_t *delivery) except -1:
-        """Settle once the changes of the outcome are on disk; at once if there are none."""
+        """Settle a delivery once the changes by its outcome are on disk; at once if there are none."""
         cdef _Concluded promise = _Concluded.__new__(_Concluded)
         self.next_tag += 1
         self.unconfirmed[<size_t>delivery] = self.next_tag
@@ -439,7 +450,7 @@ cdef class BrokerSender(QueueTaker):
         return self.commits.promise_kept_by(promise)
 
     cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1:
-        # The engine reuses deliveries: the serial tells whether this is still the same delivery.
+        # The engine reuses the memory of deliveries: only with the same serial is this still the same delivery.
         if self.is_over or self.unconfirmed.get(<size_t>delivery) != serial:
             return 0
         del self.unconfirmed[<size_t>delivery]
@@ -452,7 +463,10 @@ cdef class BrokerSender(QueueTaker):
 
 
 def _as_it_is_now(bytes body, QueueEntry entry, bytes annotations):
-    """The message with its history at this broker in the head. [3.2.1, 3.2.3]"""
+    """The message with its history at this broker in header and message-annotations. [3.2.1, 3.2.3]
+
+    The history is the delivery-count, the cause of a move to this queue, and annotations added by consumers.
+    """
     if annotations is not None:
         body = with_encoded(body, annotations)
     if entry.cause is None:
@@ -462,7 +476,10 @@ def _as_it_is_now(bytes body, QueueEntry entry, bytes annotations):
 
 
 def _read(outcome):
-    """(verdict, undeliverable-here). Settled without an outcome is in doubt, as if the link had broken."""
+    """Return (verdict, undeliverable-here) of a consumer's outcome.
+
+    A delivery settled without an outcome is in doubt and counts as FAILED, as if the link had broken.
+    """
     if outcome is None:
         return SettlementVerdict.FAILED, False
     if outcome.kind is OutcomeCode.ACCEPTED:

@@ -8,7 +8,7 @@ cdef class SecondSettlements:
 cdef class SecondSettlement:
     cdef SecondSettlements all
     cdef object settle
-    # When each outcome was given, by delivery; the oldest first.
+    # The time of the broker's outcome, for each delivery that its producer has not settled; the oldest first.
     cdef dict given
     cdef bint is_ours
 

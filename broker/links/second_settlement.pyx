@@ -1,8 +1,8 @@
 """Settlement for producers that asked for rcv-settle-mode second: the broker settles after the producer. [2.8.3]
 
-The broker gives its outcome, and settles once the producer has settled. Some clients ask for the mode and then wait for
-the receiver to settle (Azure's for Python): if a producer has not settled for ``PATIENCE_S``, the broker settles, and
-from then on settles with each outcome on the same link.
+The broker gives its outcome, and settles once the producer has settled. Some clients (Azure's for Python) ask for the
+mode, but wait for the broker to settle: if a producer has not settled for ``PATIENCE_S``, the broker settles, and from
+then on settles with each outcome on the same link.
 """
 
 PATIENCE_S = 1.0
@@ -10,7 +10,10 @@ cdef double _PATIENCE_S = PATIENCE_S
 
 
 cdef class SecondSettlements:
-    """Always: ``waiting`` has the links with outcomes not settled by their producers yet."""
+    """The links of a broker with deliveries that have an outcome, and that their producers have not settled yet.
+
+    Always: ``waiting`` has exactly these links
+    """
 
     def __init__(self):
         self.waiting = {}
@@ -24,7 +27,7 @@ cdef class SecondSettlements:
         return 0
 
     def next_deadline(self):
-        """When to call ``on_time``; None while no producer is waited for."""
+        """The time of the next call of ``on_time``; None while no producer is waited for."""
         if not self.waiting:
             return None
         return min([(<SecondSettlement>each).oldest_s() for each in self.waiting]) + _PATIENCE_S
@@ -37,14 +40,17 @@ cdef class SecondSettlements:
 
 
 cdef class SecondSettlement:
-    """The unsettled outcomes of one link. ``settle(deliveries)`` settles on behalf of a silent producer."""
+    """The deliveries of one producer's link that have an outcome, and that the producer has not settled yet.
+
+    ``settle(deliveries)`` is called to settle deliveries whose producer stayed silent.
+    """
 
     def __init__(self, SecondSettlements all_ not None, settle):
         self.all, self.settle = all_, settle
         self.given = {}
 
     cdef bint waits_for(self, size_t delivery, double now) except? True:
-        """Note that the outcome is given. False: the broker is to settle at once."""
+        """Note that the broker gave its outcome; return False if the broker is to settle at once, without waiting."""
         if self.is_ours:
             return False
         if not self.given:
@@ -53,7 +59,7 @@ cdef class SecondSettlement:
         return True
 
     cdef bint is_given(self, size_t delivery) except? True:
-        """Note that the producer settled this delivery; whether there was an outcome."""
+        """Note that the producer settled this delivery; return whether the broker had given its outcome before."""
         if self.given.pop(delivery, None) is None:
             return False
         if not self.given:
@@ -61,7 +67,7 @@ cdef class SecondSettlement:
         return True
 
     cdef int end(self) except -1:
-        """The link is gone, with its deliveries."""
+        """Forget all deliveries of the link, which is gone."""
         self.given.clear()
         return self.all.forget(self)
 
@@ -69,7 +75,7 @@ cdef class SecondSettlement:
         return next(iter(self.given.values()))
 
     def give_up(self):
-        """Settle for the producer, now and from now on."""
+        """Settle all deliveries without waiting for the silent producer any more, now and from now on."""
         self.is_ours = True
         deliveries, self.given = self.given, {}
         self.all.forget(self)

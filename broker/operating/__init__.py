@@ -1,1 +1,1 @@
-"""Operations of a broker: requests to the control address, one bounded step at a time."""
+"""Operators' work on a running broker: requests to its control address, carried out one bounded step at a time."""

@@ -1,7 +1,8 @@
-"""An operator's operations on the queues of a broker, in bounded steps.
+"""An operator's operations on the queues of a running broker, in bounded steps.
 
-Pure: operations on ``MessageStore``. Each is an iterator of parts of an answer. A part may be sent once all writes made
-until then are on disk; the caller asks for the next part after others have had their turn.
+Pure: operations on ``MessageStore``. Each operation is an iterator over the parts of its answer, and does one step of
+its work for each part. A part may be sent once all writes made until then are on disk; the caller asks for the next
+part after the other work of the broker has had a turn.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ STEP_QUEUES = 500
 MOST_SHOWN = 1000
 SHOWN = 10
 NAMED = 5
-"""An error text names at most this many of several candidates."""
+"""An error text for a topic without a named subscriber lists at most this many of its subscribers."""
 
 Evict = Callable[[HeldQueue, float], None]
 
 
 class AdministrationError(ValueError):
-    """The operation is refused; the text says why, and ``code`` is for programs."""
+    """An operator's request is refused: the text says why to people, and ``code``, where there is one, to programs."""
 
     code: str | None = None
 
 
 class QueueNotCreated(AdministrationError):
-    """The topology keeps the queue on this broker, but the queue has not been made by a first use yet."""
+    """The topology has the queue on this broker, but the queue does not exist before its first use, or `create`."""
 
     code = "not-made-yet"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart:
-    """Part of an answer, as JSON; all parts but the last have ``has_more``."""
+    """Part of the answer to an operator, as the fields of a JSON object; all parts but the last have ``has_more``."""
 
     fields: Mapping[str, Any]
     has_more: bool = False
@@ -55,12 +56,15 @@ Parts = Iterator[AnswerPart]
 
 
 def origin_of(entry: QueueEntry) -> str | None:
-    """The address of the queue that the message was moved from; None for a message sent to this queue."""
+    """The address of the queue from which the entry's message was moved here; None if a producer sent it here."""
     return None if entry.cause is None else entry.cause.origin
 
 
 class Administration:
-    """``evict`` ends all links to a deleted queue."""
+    """The operations of ``amqpmesh broker`` on the queues and subscriptions of one broker.
+
+    ``evict`` is called to end all links to a queue that an operation deleted.
+    """
 
     def __init__(self, addresses: BrokerAddresses, stock: MessageStore, evict: Evict, wall_offset_s: float) -> None:
         self._addresses = addresses
@@ -68,14 +72,18 @@ class Administration:
         self._evict = evict
         self._wall_offset_s = wall_offset_s
 
-    # Looking
+    # Operations that change nothing
 
     def list_queues(self) -> Parts:
-        """List all queues and subscriptions."""
+        """Give a summary of each queue and subscription of the broker."""
         yield from _in_parts(self._stock.every_queue(), STEP_QUEUES, summary)
 
     def show(self, address: str, subscriber: str | None = None, messages: int = SHOWN) -> Parts:
-        """Show one queue, or the subscriptions that concern a topic, with their first messages."""
+        """Give the details, with the first messages, of one queue, or of the subscriptions that match a topic.
+
+        Subscriptions whose filters lie below a topic with wildcards are included. With ``subscriber`` only this
+        subscriber's subscription is shown.
+        """
         if not 0 <= messages <= MOST_SHOWN:
             raise AdministrationError(f"expected 0 to {MOST_SHOWN} messages to show, got {messages}")
         found = self._queue_or_subscriptions(address)
@@ -85,10 +93,10 @@ class Administration:
             raise self._unknown(address, subscriber)
         yield from _in_parts(found, max(1, STEP_QUEUES // max(messages, 1)), partial(self._details, count=messages))
 
-    # Changing
+    # Operations that change queues
 
     def create(self, address: str) -> Parts:
-        """Make a durable queue of the topology before the first use would."""
+        """Make a durable queue of the topology now, instead of at its first use."""
         kept = self._kept(address)
         if self._stock.existing_queue(kept) is not None:
             raise AdministrationError(f"queue {kept!r} already exists")
@@ -100,7 +108,7 @@ class Administration:
         if not held.is_durable:
             raise AdministrationError(f"{_name(held)} ends with its clients: it cannot be deleted")
         if force:
-            # In steps: a single deletion of everything would hold up all users of this broker.
+            # Purge in steps first: to delete all messages at once would hold up all users of this broker.
             yield from self._purge(held, is_last=False)
             _refuse_deleted(held)
         elif kept := _what_keeps(held):
@@ -112,11 +120,11 @@ class Administration:
         yield AnswerPart({"messages": left})
 
     def purge(self, address: str, subscriber: str | None = None) -> Parts:
-        """Drop all waiting messages; messages that consumers hold are left alone."""
+        """Delete all waiting messages of a queue or subscription; messages that consumers hold are left alone."""
         yield from self._purge(self._one(address, subscriber), is_last=True)
 
     def move(self, source: str, target: str, subscriber: str | None = None, count: int | None = None) -> Parts:
-        """Move all waiting messages, or the first ``count``, in order, to a durable queue."""
+        """Move the first ``count`` waiting messages of a queue or subscription, or all of them, to a durable queue."""
         held = self._source(source, subscriber)
         _refuse_count(count)
         goal = self._target(target)
@@ -125,7 +133,7 @@ class Administration:
         yield from self._move(held, count, goal, MoveTargets(lambda entry: goal))
 
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
-        """Return dead letters to their queues of origin, or move all waiting messages to one queue."""
+        """Return a queue's dead letters to their queues of origin, or move all of its waiting messages to ``to``."""
         held = self._source(address, None)
         _refuse_count(count)
         goal = None if to is None else self._target(to)
@@ -139,7 +147,7 @@ class Administration:
                 )
             yield part
 
-    # Step by step
+    # The steps of long operations
 
     def _purge(self, held: HeldQueue, *, is_last: bool) -> Parts:
         snapshot = held.queue.snapshot()
@@ -149,7 +157,7 @@ class Administration:
             _refuse_deleted(held)
             wanted = min(left, STEP_MESSAGES)
             purged = self._stock.purge(held, wanted, before, self._stock.now)
-            # Unreadable messages go with the first step, beyond the wanted number.
+            # The first step deletes all unreadable messages, too, so its number may be above the number wanted.
             left -= min(purged, wanted)
             has_more = left > 0 and purged >= wanted
             yield AnswerPart({"messages": purged}, has_more or not is_last)
@@ -175,7 +183,7 @@ class Administration:
             goals.begin_step()
             if goal is not None:
                 wanted = min(wanted, goal.free_count)
-            # Packed messages were sent to this queue, so none is a dead letter.
+            # Skip packed messages when dead letters return: packed messages were sent to this queue, not moved here.
             are_packed = goal is not None or not is_back
             moved = move(self._stock, held, goals.choose, wanted, before, self._stock.now, is_back, are_packed)
             left -= moved
@@ -183,7 +191,7 @@ class Administration:
             fields = {"messages": moved, "not_moved": 0 if has_more else left}
             yield AnswerPart(fields if has_more else fields | goals.left_out(left, goal), has_more)
 
-    # Which queue
+    # Finding the queue that a request names
 
     def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
         held = self._stock.existing_queue(address)
@@ -199,7 +207,7 @@ class Administration:
         return [*(heard | named)]
 
     def _one(self, address: str, subscriber: str | None) -> HeldQueue:
-        """The queue at ``address``, or the named subscription."""
+        """The queue at ``address``, or the subscription of ``subscriber`` there; raise AdministrationError if none."""
         found = self._queue_or_subscriptions(address)
         if subscriber is None and found and not found[0].is_subscription:
             return found[0]
@@ -219,7 +227,10 @@ class Administration:
         return held
 
     def _target(self, address: str) -> HeldQueue:
-        """The durable queue at ``address``, made if the topology keeps the queue here."""
+        """The durable queue at ``address``, made if there is none and the topology has the queue on this broker.
+
+        Raises AdministrationError for any other address.
+        """
         held = self._stock.existing_queue(address)
         if held is None:
             return self._stock.queue(self._kept(address))
@@ -228,7 +239,10 @@ class Administration:
         return held
 
     def _origin_queue(self, entry: QueueEntry, held: HeldQueue) -> HeldQueue | None:
-        """None for a message that has to stay: no dead letter, or no queue at its origin (any more)."""
+        """The queue that a dead letter came from; None for a message that has to stay where it is.
+
+        A message stays that is not a dead letter, or whose queue of origin the topology no longer has on this broker.
+        """
         origin = origin_of(entry)
         if origin is None or (entry.cause is not None and entry.cause.reason is Reason.MOVED):
             return None
@@ -239,7 +253,7 @@ class Administration:
         return None if goal is held else goal
 
     def _kept(self, address: str) -> str:
-        """The address in normal form, if the topology keeps a durable queue there."""
+        """The address in normal form; raise AdministrationError unless the topology has a durable queue there."""
         place = self._addresses.resolve(address)
         if is_pattern(address):
             raise AdministrationError(f"{address!r} has wildcards: expected the name of one queue")
@@ -267,7 +281,7 @@ class Administration:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
 
     def _message(self, entry: QueueEntry) -> dict[str, Any]:
-        # A message that was moved here never expires.
+        # A message that was moved to this queue from another queue never expires.
         expires_at_s = entry.message.expires_at_s if entry.cause is None else None
         at = None if expires_at_s is None else datetime.fromtimestamp(expires_at_s + self._wall_offset_s, UTC)
         return {
@@ -302,7 +316,7 @@ def summary(held: HeldQueue) -> dict[str, Any]:
 
 
 def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dict[str, Any]]) -> Parts:
-    """Queues deleted before their turn are left out."""
+    """Describe the queues, ``size`` to a part of the answer; queues deleted before their turn are left out."""
     for start in range(0, max(len(found), 1), size):
         some = found[start : start + size]
         yield AnswerPart({"queues": [tell(held) for held in some if not held.is_deleted]}, start + size < len(found))
@@ -323,7 +337,7 @@ def _name(held: HeldQueue) -> str:
 
 
 def _what_keeps(held: HeldQueue) -> str:
-    """The messages that would be lost, and the links that would be cut."""
+    """The messages that a deletion would lose, and the links that it would cut, in words; empty if there are none."""
     snapshot = held.queue.snapshot()
     messages = snapshot.available_count + snapshot.acquired_count + held.coming_count
     messages += snapshot.unreadable_count

@@ -4,9 +4,9 @@
                                                 {"ok": true, "purge": {"messages": 3456}, "more": false}
     {"op": "create", "address": "news"}    ->   {"ok": false, "error": "'news' is a topic: ...", "more": false}
 
-Bodies are JSON, as over the control socket of a node. ``reply-to`` is the address of a dynamic source at this broker,
-and the correlation-id of an answer the message-id of its request. All changes reported in an answer are on disk.
-Closing the dynamic source stops the operation.
+Bodies are JSON, as over the control socket of a node. ``reply-to`` is the address of a dynamic source at this broker;
+the correlation-id of an answer is the message-id of its request. All changes reported in an answer are on disk. The
+operation stops when the operator closes the link with the dynamic source.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ ARGUMENTS: dict[str, dict[str, type]] = {
     "move": {"source": str, "target": str, "subscriber": str, "count": int},
     "redrive": {"address": str, "to": str, "count": int},
 }
-"""Arguments of each operation, with their types; ``NEEDED`` are mandatory."""
+"""Arguments of each operation, with their types; an argument that is also in ``NEEDED`` is mandatory."""
 NEEDED = ("address", "source", "target")
 _IN_WORDS = {str: "a string", int: "a whole number", bool: "true or false"}
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A valid request without a complete answer yet."""
+    """An operator's request that is being carried out: its answer is not complete yet."""
 
     op: str
     parts: Parts
@@ -62,7 +62,10 @@ class Job:
 
 
 class Control:
-    """Always: a job is in ``_ready``, or waits for a promise"""
+    """Carries out operators' requests, a step of one request at a time, and answers them.
+
+    Always: a job is in ``_ready``, or waits for the writes of its last step to be on disk
+    """
 
     def __init__(self, administration: Administration, stock: MessageStore, commits: Commits, log: Emit) -> None:
         self._verbs: dict[str, Callable[..., Parts]] = {
@@ -98,7 +101,7 @@ class Control:
     # Requests
 
     def on_request(self, data: bytes) -> Outcome:
-        """Start the request; reject a request without a usable reply-to or operation."""
+        """Start the request in a message and return accepted; rejected without a usable reply-to or operation."""
         try:
             message = decode(data)
             op, arguments = parse(message.body)
@@ -110,7 +113,7 @@ class Control:
         self._await_turn(Job(op, self._verbs[op](**arguments), reply_to, message.message_id))
         return ACCEPTED
 
-    # Time: each step has a turn of its own, so that others have theirs
+    # Time: each call of `on_time` does one step, so that messages of clients are handled between two steps
 
     def next_deadline(self) -> float | None:
         return self._ready_at if self._ready else None
@@ -152,7 +155,7 @@ class Control:
 
 
 class ControlLink:
-    """Owner of an operator's link to the control address."""
+    """An operator's link to the control address: reads requests, and settles each with the outcome of its start."""
 
     def __init__(self, link: IncomingLink, control: Control) -> None:
         self._link = link
@@ -193,7 +196,7 @@ class ControlLink:
 
 
 def parse(body: Any) -> tuple[str, dict[str, Any]]:
-    """(op, arguments) of a request; raises AdministrationError."""
+    """Return (op, arguments) of a request's body; raise AdministrationError for a body that is not a valid request."""
     try:
         request = json.loads(body)
         op = request.pop("op")

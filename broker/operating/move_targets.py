@@ -1,4 +1,4 @@
-"""The targets of an operator's move: a queue for each message, or the reason why the message stays."""
+"""The targets of an operator's move or redrive: a queue for each message, or the reason why the message stays."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ Find = Callable[[QueueEntry], HeldQueue | None]
 
 
 class MoveTargets:
-    """``find`` gives the queue for an entry, or None if there is none.
+    """Chooses the queue to which each message is moved, and counts the messages that have to stay.
 
-    A queue with a limit takes no more than fits: the operator did not ask for the queue's policy when full to apply.
+    ``find`` gives the queue for an entry, or None if there is none. A queue with a limit takes no more than fits, since
+    a move must not make the queue drop or dead-letter other messages.
     """
 
     def __init__(self, find: Find) -> None:
@@ -22,7 +23,7 @@ class MoveTargets:
         self._too_many: set[int] = set()
 
     def begin_step(self) -> None:
-        """Forget the rooms: queues have been filled and drained since the last step."""
+        """Begin a step with the present room of each queue: queues have been filled and drained since the last step."""
         self._rooms.clear()
         self._too_many.clear()
 
@@ -34,10 +35,10 @@ class MoveTargets:
         return held
 
     def left_out(self, count: int, only: HeldQueue | None) -> dict[str, int]:
-        """Why ``count`` messages stay, as far as known.
+        """Why ``count`` messages stay in their queue: the number for each reason, as far as known.
 
-        ``only`` is the target of all messages; None: each message goes to its origin, and not every message was looked
-        at.
+        ``only`` is the target of all messages; None if each message goes to its queue of origin: packed messages, which
+        have none, were not looked at then.
         """
         if only is None:
             too_many = len(self._too_many)
@@ -53,7 +54,7 @@ class MoveTargets:
 
 
 class _Room:
-    """The room in one queue, at one moment."""
+    """The room in one target queue: free messages and bytes at the beginning of a step, less those moved since."""
 
     def __init__(self, held: HeldQueue) -> None:
         self._count, self._bytes = held.free_count, held.free_bytes

@@ -1,1 +1,1 @@
-"""Queues and subscriptions: messages and their order, bodies in memory or on disk, policies, recovery."""
+"""A broker's queues and subscriptions: messages and their order, bodies in memory or on disk, limits, recovery."""

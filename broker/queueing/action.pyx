@@ -1,6 +1,7 @@
 """Verdicts and departures of messages, and the actions a queue returns.
 
-Actions are carried out in order (`MessageStore`). Actions match by position, in tests and in Python code.
+`MessageStore` carries out the actions in order. An action can be matched by position (``case Archive(entry, why)``), in
+tests and in Python code.
 """
 
 cimport cython
@@ -11,7 +12,7 @@ from enum import Enum
 
 
 class SettlementVerdict(Enum):
-    """The meaning of a consumer's settlement for the queue."""
+    """A consumer's outcome as the queue takes it: only FAILED raises the message's delivery-count."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -20,17 +21,17 @@ class SettlementVerdict(Enum):
 
 
 class Departure(Enum):
-    """The reason why a message left the queue."""
+    """The reason why a message left a queue or subscription."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     EXPIRED = "expired"
     GIVEN_UP = "given up"
-    """The delivery-count reached ``max_delivery_attempts``."""
+    """Deliveries failed until the message's delivery-count reached the queue's ``max_delivery_attempts``."""
     NO_ROOM = "no room"
-    """The queue was full, and newer messages came."""
+    """Newer messages came, and the queue was over its limit, or the broker short of memory for bodies."""
     DROPPED = "dropped"
-    """The queue was deleted."""
+    """The whole queue or subscription was deleted."""
     PURGED = "purged"
     MOVED = "moved"
 
@@ -49,7 +50,7 @@ def _parts(action):
 
 @cython.freelist(256)
 cdef class Deliver:
-    """Send this entry to this consumer; a browser gets a copy and need not give the entry back."""
+    """Send this entry to this consumer; a browser gets a copy, and never returns the entry to the queue."""
 
     __match_args__ = ("consumer_id", "entry")
 
@@ -65,7 +66,7 @@ cdef class Deliver:
 
 @cython.freelist(256)
 cdef class Archive:
-    """The entry left the queue: delete the entry from the store too."""
+    """The entry left the queue: delete the queue's entry in the store, or move the message to a dead letter queue."""
 
     __match_args__ = ("entry", "departure")
 
@@ -95,9 +96,10 @@ cdef class Recount:
 
 
 cdef class WantMark:
-    """Write the seen mark to the store, then call ``on_mark``: no message above the old mark is given before.
+    """Write the queue's seen mark for ``priority`` to the store, then call ``Queue.on_mark``.
 
-    The mark covers messages of this priority; newer messages of a higher priority may go while less urgent ones wait.
+    The queue gives no message of this priority with an id above the old mark until then. Messages of another priority
+    have a mark of their own, and do not wait.
     """
 
     __match_args__ = ("priority", "message_id")

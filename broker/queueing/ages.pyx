@@ -1,19 +1,21 @@
-"""The time at which a message came, from samples: ids rise with time, so a few (id, time) pairs date every id.
+"""The arrival times of messages, from samples of (id, time): an id has the time of the last sample at or below the id.
 
-The latest message is dated to the millisecond, an older message to a thousandth of its age. Messages from before the
-broker started have no known time and get the time of the first sample.
+Ids rise with time. The latest message is dated to the millisecond, an older message to a thousandth of its age. A
+message from before the broker started gets the time of the first sample, since its own is unknown.
 """
 
 from libc.stdlib cimport calloc, free
 
 cdef enum:
-    # Samples; 16 bytes each.
+    # Samples kept at most; 16 bytes each.
     MOST = 65536
     APART_US = 1000
     SHARE = 2048
 
 
 cdef class Ages:
+    """Samples of ids and arrival times, from which the arrival time of any message is found."""
+
     def __cinit__(self):
         self.ids = <long long *>calloc(MOST, sizeof(long long))
         self.times_us = <unsigned long long *>calloc(MOST, sizeof(long long))
@@ -25,7 +27,10 @@ cdef class Ages:
         free(self.times_us)
 
     cdef void note(self, long long message_id, unsigned long long now_us) noexcept:
-        """Note that the message came now; ignored for an id at or below the last sampled id."""
+        """Add a sample: the message with this id came now.
+
+        Ignored within a millisecond of the last sample, and for an id at or below the last sampled id.
+        """
         if self.count and (
             now_us < self.times_us[self.count - 1] + APART_US or message_id <= self.ids[self.count - 1]
         ):  # fmt: skip
@@ -36,7 +41,7 @@ cdef class Ages:
         self.count += 1
 
     cdef void _thin_out(self, unsigned long long now_us) noexcept:
-        """Drop samples that lie close together for their age; half of the room is enough for a year."""
+        """Drop samples closer together than 1/SHARE of their age; half of the room then holds samples of a year."""
         cdef int number, kept = 1
         for number in range(1, self.count):
             if self.times_us[number] - self.times_us[kept - 1] >= (now_us - self.times_us[number]) // SHARE:
@@ -57,7 +62,7 @@ cdef class Ages:
                 high = middle
         return self.times_us[low]
 
-    # For tests
+    # Python methods for tests, over the C functions above
     def hear(self, long long message_id, unsigned long long now_us):
         self.note(message_id, now_us)
 

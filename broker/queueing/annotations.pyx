@@ -1,7 +1,7 @@
-"""Message-annotations added by consumers to messages they gave back. [3.4.5]
+"""Message-annotations that consumers added, with the outcome modified, to messages that went back to a queue. [3.4.5]
 
-A message in several queues and subscriptions has separate annotations in each. Annotations are kept in memory, and
-those of durable queues in the store. An addition beyond the limit of a message or of the whole broker is left out.
+A message in several queues and subscriptions has separate annotations in each. All annotations are in memory, and those
+of durable queues in the store, too. An addition beyond the limit of a message or of the whole broker is ignored.
 """
 
 from broker.queueing.commit cimport Commits
@@ -18,20 +18,23 @@ cdef long long _MOST_BYTES = MOST_BYTES, _BUDGET_BYTES = BUDGET_BYTES
 
 
 cdef class Annotated:
-    """Always: ``size_bytes`` is the sum of the sections in ``sections``, by number of the queue and message id."""
+    """The annotations added by consumers, an encoded section for each message of a queue that has any.
+
+    Always: ``size_bytes`` is the sum of the sections in ``sections``, by number of the queue and message id
+    """
 
     def __cinit__(self, Commits commits):
         self.commits = commits
         self.sections = {}
 
     cdef int restore(self, HeldQueue held, long long message_id, bytes section) except -1:
-        """Take over a section from the store."""
+        """Take over a message's annotations from the store, when the broker starts."""
         self.sections[held.number, message_id] = section
         self.size_bytes += len(section)
         return 0
 
     cdef int add(self, HeldQueue held, QueuedMessage message, object annotations) except -1:
-        """Merge these annotations with earlier ones of the message."""
+        """Merge these annotations with earlier ones of the message; do nothing if a limit would be exceeded."""
         cdef tuple key = (held.number, message.message_id)
         cdef bytes before = self.sections.get(key, b"")
         cdef bytes after = merged(before, annotations)
@@ -43,11 +46,11 @@ cdef class Annotated:
         return self._write(held, message, after)
 
     cdef bytes get(self, HeldQueue held, long long message_id):
-        """The annotations as encoded; None when the message has none."""
+        """The annotations that consumers added to the message in this queue, encoded; None when there are none."""
         return self.sections.get((held.number, message_id)) if self.size_bytes else None
 
     cdef int leave(self, HeldQueue held, QueuedMessage message, HeldQueue target) except -1:
-        """The message left the queue, for ``target`` or, where ``target`` is None, for good."""
+        """Pass the annotations of a message that left the queue on to ``target``; delete them if ``target`` is None."""
         cdef bytes found
         if not self.size_bytes:
             return 0
@@ -62,7 +65,7 @@ cdef class Annotated:
         return self._write(target, message, found)
 
     cdef int drop_queue(self, HeldQueue held) except -1:
-        """Forget the queue's annotations; the store deletes their rows with the queue."""
+        """Forget all annotations of a deleted queue; the store deletes their rows with the queue's."""
         if self.size_bytes:
             for key in [key for key in self.sections if key[0] == held.number]:
                 self.size_bytes -= len(self.sections.pop(key))

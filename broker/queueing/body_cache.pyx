@@ -1,7 +1,8 @@
-"""The bodies kept in memory, and the bodies to fetch from the store.
+"""The message bodies that a broker has in memory, and the bodies to fetch from its store.
 
-Bodies that the store does not hold (yet) are pinned. Other bodies stay while there is room, the oldest leaving first: a
-consumer that keeps up never causes a read. A message has a body exactly while the body is in memory.
+Bodies that the store does not hold (yet) are pinned: the cache never drops such a body. Other bodies stay while there
+is room, the oldest leaving first: a consumer that keeps up never causes a read. ``message.body`` is set exactly while
+the body is in memory.
 """
 
 from broker.queueing.message cimport QueuedMessage
@@ -11,12 +12,12 @@ from collections import OrderedDict
 CACHE_BYTES = 32 << 20
 
 cdef enum:
-    # Bytes that the message, its entry and its place here take beside the body.
+    # Memory counted for a cached message beside its body: for the message, its queue entry and its place in the cache.
     BESIDE_BYTES = 384
 
 
 cdef class Fetch:
-    """A pending read of a body's bytes; ``wanted`` is a BodyRange."""
+    """A pending read of a body's bytes from the store; ``wanted`` is the BodyRange to read."""
 
     cdef int arrive(self, bytes body, double now) except -1:
         raise NotImplementedError
@@ -33,12 +34,15 @@ cdef class Fetch:
         self.arrive(body, now)
 
     def on_unreadable(self, double now):
-        """Called when the bytes can never be read."""
+        """Called when the store found the bytes damaged, so that they can never be read."""
         self.fail(now)
 
 
 cdef class BodyCache:
-    """Always: ``cached_bytes <= cache_bytes``; a message with a body that is not in ``cached`` is pinned."""
+    """The bodies in memory: pinned bodies without limit, other bodies up to ``cache_bytes``; and the reads to make.
+
+    Always: ``cached_bytes <= cache_bytes``; a message with a body that is not in ``cached`` is pinned
+    """
 
     def __init__(self, cache_bytes=CACHE_BYTES):
         self.cache_bytes = cache_bytes
@@ -51,7 +55,7 @@ cdef class BodyCache:
         return 0
 
     cdef int unpin(self, QueuedMessage message) except -1:
-        """Cache the body, now that the store holds the message, and evict the oldest bodies beyond the limit."""
+        """Cache a pinned body, now that the store holds the message; drop the oldest cached bodies over the limit."""
         cdef QueuedMessage oldest
         self.pinned_bytes -= len(message.body)
         self.cached_bytes += len(message.body) + BESIDE_BYTES
@@ -73,7 +77,7 @@ cdef class BodyCache:
         return 0
 
     cdef int fetch(self, Fetch fetch) except -1:
-        """Queue a read; the body arrives later."""
+        """Queue a read from the store; the driver's disk calls ``on_body`` of ``fetch`` later."""
         self.fetches.append(fetch)
         return 0
 

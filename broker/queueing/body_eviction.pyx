@@ -1,21 +1,24 @@
-"""Eviction when bodies in memory alone take too much: non-durable subscriptions lose messages, the largest first.
+"""Eviction when bodies in memory alone take too much: non-durable subscriptions of topics lose their oldest messages.
 
-Otherwise a subscription with a hanging consumer would take all memory, and every producer of the broker would wait.
+The subscription with the most bytes loses messages first. Without eviction a subscription with a hanging consumer would
+take all memory for bodies, and every producer of the broker would wait.
 """
 
 CROWDED_BYTES = 192 << 20
-"""Below `PINNED_LIMIT_BYTES`, at which all producers are held back."""
+"""Pinned bytes at which eviction starts: below `PINNED_LIMIT_BYTES`, at which all producers are held back."""
 ROOMY_BYTES = 160 << 20
+"""Eviction stops below this number of pinned bytes."""
 FEW_BYTES = 1 << 20
-"""A subscription with fewer bytes is not behind, and a smaller change of memory is no reason to try again."""
+"""A subscription with fewer bytes loses nothing, and eviction is tried again only after a change of this size."""
 
 cdef long long _CROWDED_BYTES = CROWDED_BYTES, _ROOMY_BYTES = ROOMY_BYTES, _FEW_BYTES = FEW_BYTES
 
 
 cdef class BodyEviction:
-    """``spared`` subscriptions have nothing more to give: their consumers hold the rest.
+    """Chooses the non-durable subscription that has to lose messages next, and keeps the losses for the broker's log.
 
-    Durable subscriptions never lose messages here: their own limits and overflow policies apply.
+    ``spared`` subscriptions are chosen no more in this round: consumers hold all messages that are left.
+    Durable subscriptions never lose messages by eviction: their own limits and overflow policies apply.
     """
 
     def __cinit__(self, BodyCache shelf):
@@ -23,7 +26,7 @@ cdef class BodyEviction:
         self.spared, self.gave_way = {}, []
 
     cdef bint is_due(self) noexcept:
-        """Whether too much memory is pinned, and the amount changed since the last eviction."""
+        """Whether too many bytes are pinned, and their number changed by FEW_BYTES or more since the last eviction."""
         cdef long long held = self.shelf.pinned_bytes
         return held >= _CROWDED_BYTES and not -_FEW_BYTES < held - self.tried_at < _FEW_BYTES
 
@@ -33,7 +36,10 @@ cdef class BodyEviction:
         return 0
 
     cdef HeldQueue furthest_behind(self, dict passing):
-        """The subscription to evict from next; None once there is room again, or no subscription is behind."""
+        """The subscription to evict from next, of ``passing``, the broker's non-durable subscriptions.
+
+        None once there is room again, or no subscription has more than FEW_BYTES.
+        """
         cdef HeldQueue held, found = None
         cdef long long most = _FEW_BYTES
         if self.shelf.pinned_bytes < _ROOMY_BYTES:
@@ -48,13 +54,13 @@ cdef class BodyEviction:
         return 0
 
     cdef int note(self, HeldQueue held, long long count, long long size_bytes) except -1:
-        """Note how much a subscription lost."""
+        """Keep the number and bytes of the messages that a subscription lost, for `take_given_way`."""
         if count:
             self.gave_way.append((held, count, size_bytes))
         return 0
 
     def take_given_way(self):
-        """Return (queue, messages, bytes) of every loss since the last call."""
+        """Return (subscription, number of messages, bytes) of every loss by eviction since the last call."""
         if not self.gave_way:
             return ()
         found, self.gave_way = self.gave_way, []

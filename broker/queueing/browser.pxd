@@ -5,7 +5,8 @@ from broker.queueing.packed cimport Pack
 cdef class Browser:
     cdef long consumer_id
     cdef long credit
-    # Size limit of the messages shown, 0 for none; size of the first message above the limit; count of messages shown.
+    # Size limit of the messages shown, 0 for none; size of the first message above the limit, which is not shown, or 0;
+    # count of the messages shown.
     cdef size_t most_bytes
     cdef size_t left_out_bytes
     cdef long long shown_count

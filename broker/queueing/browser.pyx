@@ -1,4 +1,7 @@
-"""A browser's view of a queue: all messages present when the browser attaches, then every new one; none is taken."""
+"""A browser, a consumer that sees messages and takes none.
+
+A browser sees all messages present in the queue when the browser attaches, then every new message.
+"""
 
 from broker.queueing.message cimport ARCHIVED, AVAILABLE, QueueEntry
 from broker.queueing.packed cimport Pack
@@ -10,7 +13,10 @@ cdef enum:
 
 
 cdef class Browser:
-    """``ahead`` has entries and packs in delivery order; ``viewed`` is the pack whose entries are being shown."""
+    """The messages that one browser has not seen yet: ``ahead`` has their entries and packs, in delivery order.
+
+    ``viewed`` is the pack whose entries are being shown; ``left_open`` has the packs shown before and not closed yet.
+    """
 
     def __cinit__(self, long consumer_id, ahead):
         self.consumer_id = consumer_id
@@ -18,14 +24,17 @@ cdef class Browser:
         self.left_open = []
 
     cdef int expect(self, QueueEntry entry, long long there_count) except -1:
-        """Show this new entry later. Archived entries are dropped from ``ahead`` before they pile up."""
+        """Append the new entry to ``ahead``, for this browser to show later.
+
+        Archived entries are dropped from ``ahead`` before they pile up.
+        """
         self.ahead.append(entry)
         if len(self.ahead) > 2 * there_count + SLACK:
             self.ahead = deque([each for each in self.ahead if not _is_gone(each)])
         return 0
 
     cdef QueueEntry pop(self, double now):
-        """The next entry to show; None when there is none."""
+        """Remove and return the next entry to show; None when there is none. Too large a message is skipped."""
         cdef QueueEntry entry
         while self.ahead:
             if type(self.ahead[0]) is Pack:
@@ -48,9 +57,9 @@ cdef class Browser:
         return True
 
     cdef int close_passed(self) except -1:
-        """Close packs the browser has finished, except packs with deliveries still in flight.
+        """Close the packs that the browser has finished, except packs with deliveries still in flight.
 
-        ``Message.references`` must count these deliveries already.
+        ``references`` of their messages must count these deliveries before the call.
         """
         if self.left_open:
             self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]

@@ -22,20 +22,22 @@ from wire.log import Emit
 
 PolicyOf = Callable[[str], "PatternPolicy | None"]
 GRAIN = 100
-"""The store has the time of the last use to 1/100 of the expiry, so links that come and go cause few writes."""
+"""The store has the time of a queue's last use to 1/100 of the expiry, so links that come and go cause few writes."""
 SPARE = 100
 LOOKS = 24
-"""A queue that is due but holds messages is looked at again after 1/24 of the expiry."""
+"""A queue whose expiry is over but that still has messages is looked at again after 1/24 of the expiry."""
 
 
 @dataclass(slots=True, eq=False)
 class _Made:
+    """A durable queue that a client's first use made, under a pattern of the topology."""
+
     held: HeldQueue
     policy: PatternPolicy
     used_at: float
-    """When a link last attached or detached, or the queue was made; after a restart up to 1/100 of the expiry later."""
+    """When a link last attached or detached, or the queue was made; after a restart up to 1/100 of the expiry late."""
     number: int = 0
-    """Number of the queue's place in ``_due``; 0 while links use the queue."""
+    """Number of the queue's valid place in the heap ``_due``; 0 if it has none, as while links use the queue."""
 
     @property
     def is_in_use(self) -> bool:
@@ -47,7 +49,9 @@ class _Made:
 
 
 class ClientQueues:
-    """``policy_of`` gives the pattern policy for an address; None where no pattern makes queues.
+    """Enforces the limits of queues that clients make under patterns, and deletes such queues when they expire.
+
+    ``policy_of`` gives the policy of the pattern that an address is under; None where no pattern makes queues.
 
     Always: ``_made`` has all durable queues that a pattern made, and the counts are counts of these queues
     """
@@ -64,7 +68,7 @@ class ClientQueues:
         self._numbers = itertools.count(1)
 
     def begin(self, now: float) -> None:
-        """Take over the queues from the store, then watch the message store for queues made and deleted."""
+        """Count the queues that the store had at the start, and have queues made and deleted from now on reported."""
         for held in self._stock.every_queue():
             if held.is_durable and not held.is_subscription:
                 self._add(held, now)
@@ -84,9 +88,9 @@ class ClientQueues:
 
     # Calls from attaching
     def admit(self, address: str, user: str | None) -> None:
-        """Raise LinkError if another queue, at ``address``, would exceed a limit.
+        """Raise LinkError if a new queue at ``address`` would exceed a limit of its pattern or of the user.
 
-        ``user`` is None for a node or an operator.
+        ``user`` is None for a node or an operator, for which only the pattern's limit holds.
         """
         policy = self._policy_of(address)
         if policy is None:
@@ -106,12 +110,12 @@ class ClientQueues:
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:
-        """A link attached or detached."""
+        """Note that a link attached or detached: the time until the queue expires stops, or starts anew."""
         made = self._made.get(held)
         if made is not None:
             self._note_use(made, now)
 
-    # Time
+    # Expiry
     def next_deadline(self) -> float | None:
         while self._due and self._due[0][2].number != self._due[0][1]:
             heapq.heappop(self._due)
@@ -127,7 +131,7 @@ class ClientQueues:
                 self._stock.delete(made.held)
                 self._log(QueueExpired(made.held.address, made.held.owner, round(now - made.used_at, 3)))
 
-    # Within
+    # Internal
     def _add(self, held: HeldQueue, now: float) -> None:
         policy = self._policy_of(held.address)
         if policy is None:
@@ -159,7 +163,7 @@ class ClientQueues:
     def _await(self, made: _Made, deadline: float) -> None:
         made.number = next(self._numbers)
         heapq.heappush(self._due, (deadline, made.number, made))
-        # Links that come and go would otherwise fill the heap for a day.
+        # Drop places that are valid no more: links that come and go would otherwise fill the heap for a day.
         if len(self._due) > 2 * len(self._made) + SPARE:
             self._due = [due for due in self._due if due[2].number == due[1]]
             heapq.heapify(self._due)

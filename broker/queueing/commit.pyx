@@ -1,7 +1,9 @@
-"""Group commit: promises are kept once the batch they depend on is on disk. Persist, then promise.
+"""Group commit: all writes of a moment go to the disk in one batch with one sync; then their promises are kept.
+
+A promise is work that must wait for the disk, such as accepting a message.
 
 While one batch is being synced the next batch collects, so the batch size follows the load. Writes without a promise,
-such as the removal of a message, wait up to PATIENCE_S for a batch with one.
+such as the removal of a message, wait up to PATIENCE_S for a write with a promise.
 """
 
 from libc.math cimport INFINITY
@@ -15,7 +17,7 @@ cdef double _PATIENCE_S = PATIENCE_S
 
 
 cdef class Promise:
-    """A promise is kept, with the time, once everything written before the promise was made is on disk."""
+    """Work to do once everything written before the promise was made is on disk: ``keep`` is then called."""
 
     cdef int keep(self, double now) except -1:
         raise NotImplementedError
@@ -33,10 +35,10 @@ cdef class _Call(Promise):
 
 
 cdef class Commits:
-    """Collects writes and promises.
+    """Collects a broker's writes in an open batch, and the promises that wait for the batch to be committed.
 
-    Always: a promise is kept after the commit of the batch that was open when it was made, in order
-    Always: at most one batch is under way
+    Always: promises are kept in order, each after the commit of the batch that was open when the promise was made
+    Always: at most one batch is being committed
 
     ``write`` is the open batch: add to the batch before or after making the promise that needs the write.
     """
@@ -47,7 +49,7 @@ cdef class Commits:
         self.waiting_since = INFINITY
 
     def promise(self, keep):
-        """Have ``keep`` called with the time."""
+        """Have ``keep`` called, with the time, once the open batch is on disk."""
         self.promise_kept_by(_Call(keep))
 
     cdef int promise_kept_by(self, Promise promise) except -1:
@@ -55,13 +57,16 @@ cdef class Commits:
         return 0
 
     cdef int note(self, long long size_bytes) except -1:
-        """Count a body's bytes in the open batch; ``unsynced_bytes`` holds producers back."""
+        """Count a body's bytes in the open batch; too many ``unsynced_bytes`` hold the broker's producers back."""
         self.bytes_open += size_bytes
         self.unsynced_bytes += size_bytes
         return 0
 
     def take(self, double now):
-        """The open batch, to be committed now; None while another batch is under way, or nothing is due yet."""
+        """Close and return the open batch, to be committed now.
+
+        None while another batch is being committed, or nothing is due yet.
+        """
         if self.under_way is not None or not self._has_to_go(now):
             return None
         self.waiting_since = INFINITY
@@ -80,7 +85,7 @@ cdef class Commits:
         return False
 
     def next_deadline(self):
-        """When to call ``on_time``; None unless writes without a promise are waiting."""
+        """The time of the next call of ``on_time``; None unless writes without a promise are waiting."""
         return None if self.is_due or self.waiting_since == INFINITY else self.waiting_since + _PATIENCE_S
 
     def on_time(self, double now):
@@ -88,7 +93,7 @@ cdef class Commits:
             self.is_due = True
 
     def close(self):
-        """Make the open batch due, unless the batch is empty."""
+        """Make the open batch due at once, unless the batch is empty, since the broker stops."""
         self.is_due = not self.write.is_empty
 
     def on_committed(self, double now):

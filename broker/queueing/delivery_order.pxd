@@ -10,7 +10,7 @@ cdef class PriorityLevel:
     cdef list spent
     cdef object fresh
     cdef list returned
-    # Packs and entries behind ``fresh``; None while ``fresh`` has room for everything.
+    # Packs and entries behind ``fresh``; None while all entries of the level are in ``fresh``.
     cdef object later
     cdef object tail
     cdef Packer restoring

@@ -1,6 +1,7 @@
 """The delivery order of a queue: the most urgent messages first, equals in order of arrival. [3.2.1]
 
-A level holds one priority, from the front to the back; returned entries go between:
+A level holds the waiting messages of one priority, in three parts from the front to the back; entries that consumers
+returned are in a heap of their own, and go out in their old places:
 
     fresh      entries, up to FRONT_ENTRIES of them
     later      packs, and entries that cannot be packed
@@ -18,6 +19,8 @@ cdef enum:
 
 
 cdef class PriorityLevel:
+    """The waiting messages of one priority in one queue."""
+
     def __cinit__(self, unsigned char priority, DeliveryOrder line):
         self.priority = priority
         self.front_entries, self.pack_entries = line.front_entries, line.pack_entries
@@ -38,7 +41,7 @@ cdef class PriorityLevel:
 
     cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                      unsigned int delivery_count) except -1:
-        """Append a message from the store at the back."""
+        """Append a message from the store at the back, in a pack, when the broker starts."""
         if self.tail is None:
             self.later, self.tail = deque(), deque()
         if self.tail:
@@ -50,7 +53,7 @@ cdef class PriorityLevel:
         return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
 
     cdef int _restore_shared(self, QueueEntry entry) except -1:
-        """Append an entry between packs of messages from the store."""
+        """Append an entry of a message from the store that is in several queues, or large, or was moved here."""
         if can_be_packed(entry):
             self.restoring.add_entry(entry)
             entry.standing = PACKED
@@ -65,11 +68,11 @@ cdef class PriorityLevel:
         return 0 if packer is None else self._flush(packer)
 
     cdef int pack(self) except -1:
-        """Pack entries of the tail whose bodies have left the memory."""
+        """Pack entries of the tail, except the newest, once the bodies of their messages have left the memory."""
         cdef Packer packer
         cdef QueueEntry entry
         cdef int _number
-        # The newest entries stay unpacked; bodies leave the memory in order of arrival.
+        # Leave the newest entries unpacked. Stop at a body in memory: bodies leave the memory in order of arrival.
         while self.tail is not None and len(self.tail) >= 2 * self.pack_entries:
             entry = self.tail[self.pack_entries - 1]
             if entry.message.body is not None and entry.message.references == 1:
@@ -98,7 +101,7 @@ cdef class PriorityLevel:
         return 0
 
     cdef QueueEntry front(self):
-        """The first entry, left in place, after archived entries are dropped; None when there is none."""
+        """The first waiting entry, which stays in the level; None when there is none. Archived entries are dropped."""
         cdef QueueEntry entry
         while (entry := self.pop()) is not None:
             if entry.standing != ARCHIVED:
@@ -131,7 +134,7 @@ cdef class PriorityLevel:
         return False
 
     def in_order(self):
-        """Yield available entries and packs in order."""
+        """Yield the waiting entries and packs of the level, front to back."""
         cdef list front = [entry for _, entry in self.returned if (<QueueEntry>entry).standing == AVAILABLE]
         front += [entry for entry in self.fresh if (<QueueEntry>entry).standing == AVAILABLE]
         # Returned entries precede everything in ``later`` and ``tail``.
@@ -168,18 +171,18 @@ cdef class PriorityLevel:
 
 
 cdef class DeliveryOrder:
-    """Entries that wait in a queue.
+    """The entries and packs that wait in one queue, in the order in which they are to be given to consumers.
 
-    Always: each entry is AVAILABLE or ARCHIVED; archived entries are swept when they come to the front
-    Always: bit p of ``used`` is set when there is something of priority p
+    Always: each entry is AVAILABLE or ARCHIVED; archived entries are dropped when they come to the front
+    Always: bit p of ``used`` is set while an entry or pack of priority p waits
 
-    ``made`` and ``spent`` tell the keeper of deadlines about new packs, and about packs whose entries are back in the
-    line.
+    ``made`` lists new packs, and ``spent`` packs whose entries wait singly again, until the queue has added the
+    deadlines of these packs and entries.
     """
 
     def __cinit__(self, Py_ssize_t front_entries, Py_ssize_t pack_entries):
         self.front_entries, self.pack_entries = front_entries, min(pack_entries, <Py_ssize_t>PACK_ENTRIES)
-        # Most queues know one priority; an empty deque has 600 bytes.
+        # Levels are made at their first message: most queues see one priority, and an empty deque has 600 bytes.
         self.levels = [None] * LEVELS
         self.made, self.spent = [], []
 
@@ -189,7 +192,7 @@ cdef class DeliveryOrder:
 
     cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
                      double deadline_s, unsigned int delivery_count) except -1:
-        """Add a message from the store, older than all arrivals; call `end_restoring` after the last message."""
+        """Add a message from the store when the broker starts; call `end_restoring` after the last message."""
         return self._level(priority).restore(message_id, position, size_bytes, deadline_s, delivery_count)
 
     cdef int end_restoring(self) except -1:
@@ -199,23 +202,23 @@ cdef class DeliveryOrder:
         return 0
 
     cdef int pack(self, int priority) except -1:
-        """Pack the entries far behind the front."""
+        """Pack the entries of this priority that are far behind the front."""
         return (<PriorityLevel>self.levels[priority]).pack()
 
     cdef int sweep(self) except -1:
-        """Drop archived entries, wherever in the line."""
+        """Drop all archived entries, wherever they are in the order."""
         for level in self.levels:
             if level is not None:
                 (<PriorityLevel>level).sweep()
         return 0
 
     cdef int put_back(self, QueueEntry entry) except -1:
-        """Put a returned entry back to its place."""
+        """Put an entry that a consumer returned back into its place."""
         heapq.heappush(self._level(entry.message.priority).returned, (entry.position, entry))
         return 0
 
     cdef QueueEntry pop(self):
-        """The next entry to go; None when nothing waits."""
+        """Remove and return the next entry to give to a consumer; None when nothing waits."""
         cdef int priority = LEVELS - 1
         cdef QueueEntry entry
         while self.used:
@@ -229,7 +232,7 @@ cdef class DeliveryOrder:
         return None
 
     cdef QueueEntry pop_oldest(self):
-        """Take the entry that arrived first, regardless of priority."""
+        """Remove and return the waiting entry that arrived first, regardless of priority; None when nothing waits."""
         cdef QueueEntry oldest = self.oldest()
         return None if oldest is None else (<PriorityLevel>self.levels[oldest.message.priority]).pop()
 
@@ -244,7 +247,7 @@ cdef class DeliveryOrder:
         return oldest
 
     cdef bint has_for(self, long consumer_id, double now) except -1:
-        """Whether an entry waits that this consumer could be given."""
+        """Whether an entry waits that could be given to this consumer."""
         cdef int priority
         for priority in range(LEVELS):
             if self.used >> priority & 1 and (<PriorityLevel>self.levels[priority]).has_for(consumer_id, now):
@@ -252,13 +255,13 @@ cdef class DeliveryOrder:
         return False
 
     def in_order(self):
-        """Yield everything AVAILABLE in delivery order: entries, and packs. The line must not change meanwhile."""
+        """Yield all waiting entries and packs in delivery order, which must not change meanwhile."""
         for level in reversed(self.levels):
             if level is not None:
                 yield from (<PriorityLevel>level).in_order()
 
     cdef list first(self, Py_ssize_t count):
-        """Up to ``count`` entries from the front."""
+        """Up to ``count`` waiting entries from the front, the entries in packs included; all stay in place."""
         cdef list found = [], entries
         for each in self.in_order():
             if len(found) >= count:

@@ -1,7 +1,7 @@
-"""Expiry of durable subscriptions from which no consumer has taken for long.
+"""Expiry of durable subscriptions to topics: the broker deletes a subscription without consumers for too long.
 
-The clock starts when the last consumer leaves, and for a subscription without consumers when the broker starts: the
-store does not know when a subscription was last used.
+The time starts when the last consumer detaches, and for a subscription without consumers when the broker starts, since
+the store does not know when a subscription was last used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _SPARE = 100
 
 
 class ExpiredSubscriptions:
-    """``expiry_s(filter)`` gives the topology's expiry; inf for never.
+    """Deletes durable subscriptions that had no consumer for too long, and logs each deletion.
+
+    ``expiry_s(filter)`` gives the topology's expiry for subscriptions with this filter; inf for never.
 
     Always: ``_waiting`` has the durable subscriptions without a consumer that will expire, each with its number
     in ``_due``
@@ -32,27 +34,30 @@ class ExpiredSubscriptions:
         self._log = log
         self._waiting: dict[HeldQueue, int] = {}
         self._due: list[tuple[float, int, float, HeldQueue]] = []
-        """(deadline, number, since when, subscription)."""
+        """A heap of (deadline, number, time since when the subscription has no consumer, subscription)."""
         self._numbers = itertools.count()
 
     def begin(self, now: float) -> None:
-        """Start the clock of every durable subscription from the store, since none has consumers yet."""
+        """Start the time until expiry of every durable subscription from the store, since none has consumers yet."""
         for held in self._stock.durable_subscriptions():
             self.on_left(held, inf, now)
 
     def on_left(self, held: HeldQueue, timeout_s: float, now: float) -> None:
-        """The last consumer left, and had asked for the subscription to be kept for ``timeout_s``. [3.5.3]"""
+        """Start the time until expiry, as the last consumer left; it had asked for an expiry of ``timeout_s``. [3.5.3]
+
+        The shorter of this expiry and the topology's counts.
+        """
         kept_s = min(timeout_s, self._expiry_s(held.address))
         if kept_s < inf:
             number = self._waiting[held] = next(self._numbers)
             heapq.heappush(self._due, (now + kept_s, number, now, held))
-            # Consumers that come and go would otherwise fill the heap for days.
+            # Drop places that are valid no more: consumers that come and go would otherwise fill the heap for days.
             if len(self._due) > 2 * len(self._waiting) + _SPARE:
                 self._due = [due for due in self._due if self._is_waiting(due[1], due[3])]
                 heapq.heapify(self._due)
 
     def forget(self, held: HeldQueue) -> None:
-        """The subscription has a consumer again, or was deleted."""
+        """Stop the time until expiry: the subscription has a consumer again, or was deleted."""
         self._waiting.pop(held, None)
 
     def next_deadline(self) -> float | None:

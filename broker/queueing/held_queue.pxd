@@ -5,7 +5,7 @@ from wire.core cimport DeliveryOwner
 
 
 cdef class QueueTaker(DeliveryOwner):
-    """An outgoing link that takes from a queue."""
+    """An outgoing link at a broker, over which a consumer or browser takes messages from a queue."""
 
     cdef readonly long consumer_id
 
@@ -14,16 +14,17 @@ cdef class QueueTaker(DeliveryOwner):
 
 
 cdef class QueueProducer(DeliveryOwner):
-    """An incoming link that puts into a queue."""
+    """An incoming link at a broker, over which a producer puts messages into a queue."""
 
-    # Since when the producer has had no credit for want of room in the queue; INFINITY while it has some.
+    # Time since when the producer has no credit, for want of room in the queue; INFINITY while the producer has credit.
     cdef double waiting_since_s
 
     cdef int on_room_in_queue(self) except -1
 
 
 cdef class HeldQueue:
-    # For link logs: a number that the node never reuses, the record level, and whether a change is not recorded yet.
+    # For the link log: the queue's number, which the node never reuses, the record level, and whether a change of the
+    # queue's depth is not recorded yet.
     cdef Recorder recorder
     cdef readonly unsigned int number
     cdef readonly unsigned char record_level
@@ -45,12 +46,13 @@ cdef class HeldQueue:
     cdef long long max_messages
     cdef long long max_bytes
     cdef set moved
-    # Messages accepted but not in the queue yet, and their bytes; credit of the producers; the largest message seen.
+    # Messages received but not in the queue yet, since they wait for the disk, and their bytes; credit of the
+    # producers; bytes of the largest message seen.
     cdef long long arriving_count
     cdef long long arriving_bytes
     cdef long long promised
     cdef long long largest_bytes
-    # Bytes of bodies in memory alone, for this queue and perhaps for others.
+    # Bytes of this queue's bodies that no store has; other queues may have the same bodies.
     cdef long long passing_bytes
     cdef dict held_back
     cdef readonly bint is_deleted

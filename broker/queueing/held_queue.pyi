@@ -15,9 +15,9 @@ class QueueSummary:
     subscriber: str | None
     queue: QueueSnapshot
     waiting_count: int
-    """Producers without credit, for want of room in the queue."""
+    """Number of producers without credit, for want of room in the queue."""
     waiting_s: float
-    """The longest wait among these producers."""
+    """The longest time that one of these producers has waited."""
 
 class QueueTaker(DeliveryOwner):
     @property

@@ -1,4 +1,4 @@
-"""A queue or subscription in a broker, with name, policy, attached links and the room that is left for messages."""
+"""A queue or subscription in a broker, with its name, policy, attached links and the room left for messages."""
 
 from libc.math cimport INFINITY
 
@@ -10,7 +10,7 @@ from addressing.queue_policy import NO_POLICY
 from broker.queueing.queue import QueueSnapshot
 
 cdef enum:
-    # Assumed size of a message before any was seen.
+    # Assumed size of a message before the queue has seen any message.
     USUAL_BYTES = 1024
 
 cdef long long UNLIMITED = 1LL << 40
@@ -23,7 +23,7 @@ class QueueSummary:
     is_durable: bool
     subscriber: str | None
     queue: QueueSnapshot
-    # Producers without credit, for want of room in the queue; and how long the first of them has waited.
+    # Producers without credit, for want of room in the queue; and the longest time that one of them has waited.
     waiting_count: int
     waiting_s: float
 
@@ -48,14 +48,15 @@ cdef class HeldQueue:
     """A queue or subscription with name, policy, consumers and producers.
 
     ``row`` is the queue's row in the store; None for a queue in memory.
-    ``is_probe``: in memory too, but messages are written, without an entry: the next start forgets these messages.
-    ``owner`` is the user who made the queue; None if unknown, or a node or an operator.
-    ``key`` is set for a subscription that can be found again, or shared; ``address`` is then the filter.
-    ``taker_count``: links that take from the queue, or will once the queue is on disk. Kept by `Attachments`.
+    ``is_probe``: a queue in memory that shows that the disk works: messages are written to the store, but no entries,
+    so that the next start forgets the messages.
+    ``owner`` is the user who made the queue; None if unknown, or if a node or an operator made the queue.
+    ``key`` is set for a subscription that can be found again, or shared; a subscription's ``address`` is its filter.
+    ``taker_count``: links that take from the queue, or will once the queue is on disk. Counted by `Attachments`.
 
-    Always: ``moved`` has the ids of the messages that were taken from another queue, and that the store has here, or
-    will have when the open batch is on disk, or had before
-    Always: ``promised`` is the credit that the queue's producers have
+    Always: ``moved`` has the ids of the messages moved here from another queue whose cause (reason and origin of the
+    move) is in the store, or in a batch on the way to the store
+    Always: ``promised`` is the credit of the producers that this queue holds back when it is full
     """
 
     def __init__(self, address, queue, Recorder recorder not None, row=None, key=None, is_subscription=False,
@@ -82,7 +83,7 @@ cdef class HeldQueue:
 
     @property
     def subscriber(self):
-        """The subscriber's name for people; None for a queue, or a subscription that ends with its link."""
+        """The subscriber's name as shown to people; None for a queue, or a subscription that ends with its one link."""
         return None if self.key is None else self.key.text
 
     @property
@@ -91,7 +92,7 @@ cdef class HeldQueue:
 
     @property
     def is_written(self):
-        """Whether messages of this queue wait for the disk."""
+        """Whether messages to this queue are accepted only once on disk: for a durable queue, or a probe's queue."""
         return self.is_written_now()
 
     cdef bint is_written_now(self) noexcept:
@@ -110,7 +111,7 @@ cdef class HeldQueue:
         return self.queue.limited_bytes() + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
 
     cdef long long room(self) noexcept:
-        """How many more messages fit, including messages that producers have credit for.
+        """How many more messages fit under the queue's limits, the messages that producers have credit for included.
 
         Sizes are not known in advance: every message counts as large as the largest message seen.
         """
@@ -119,33 +120,33 @@ cdef class HeldQueue:
             room = self.max_messages - self.queue.limited_count() - self.arriving_count
         if self.max_bytes:
             free_bytes = self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes
-            # The last bytes take one more message, however large: else a small rest would stop all producers.
+            # Any free bytes take one more message, however large: else a small rest would stop all producers.
             room = min(room, max(free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES), free_bytes > 0))
         return room
 
     @property
     def free_count(self):
-        """How many more messages the limit allows."""
+        """How many more messages the queue's limit of messages allows."""
         if not self.max_messages:
             return UNLIMITED
         return max(0, self.max_messages - self.queue.limited_count() - self.arriving_count)
 
     @property
     def free_bytes(self):
-        """How many more bytes the limit allows."""
+        """How many more bytes the queue's limit of bytes allows."""
         if not self.max_bytes:
             return UNLIMITED
         return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
 
     cdef int note_change(self) except -1:
-        """Called when the queue's message count changes."""
+        """Have the queue's depth recorded in the link log this second; called when the number of messages changes."""
         if not self.is_restless:
             self.is_restless = True
             self.recorder.note_restless(self)
         return 0
 
     def rest(self):
-        """The change was recorded."""
+        """The link log has recorded the queue's depth: the next change is noted again."""
         self.is_restless = False
 
     cdef void count_in(self, QueuedMessage message) noexcept:
@@ -171,17 +172,17 @@ cdef class HeldQueue:
 
     @property
     def coming_count(self):
-        """Messages on their way to the disk, not in the queue yet."""
+        """Number of messages on their way to the disk, and not in the queue yet."""
         return self.arriving_count
 
     @property
     def is_temporary(self):
-        """Whether this is a queue in memory, made by its first user."""
+        """Whether this is a queue in memory, made at its first use and deleted when unused; not a subscription."""
         return self.row is None and not self.is_subscription
 
     @property
     def is_forsaken(self):
-        """Whether this is a subscription without links, or an unused, empty temporary queue."""
+        """Whether to delete this queue in memory: a subscription without links, or an unused, empty temporary queue."""
         if self.is_durable or self.queue.is_used or self.producer_count:
             return False
         return self.is_subscription or self.queue.is_empty

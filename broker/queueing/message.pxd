@@ -4,7 +4,7 @@ cdef enum:
     ACQUIRED
     ARCHIVED
     UNREADABLE
-    # The entry's numbers are in a pack: a reference to the entry is of no use.
+    # The message is in a pack: this entry object is out of use, and opening the pack makes a new entry.
     PACKED
 
 
@@ -14,8 +14,8 @@ cdef class QueuedMessage:
     cdef readonly bint is_stored
     cdef readonly bint is_large
     cdef readonly unsigned char priority
-    cdef double deadline_s  # infinite: never
-    # Seconds that the sender's own expiry lies beyond the deadline here.
+    cdef double deadline_s  # monotonic; infinite: the message never expires
+    # Seconds by which the sender's expiry is later than the deadline, which is earlier in a temporary queue.
     cdef float grace_s
     cdef public long references
     cdef bytes body

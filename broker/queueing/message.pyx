@@ -1,4 +1,4 @@
-"""A message as the broker knows it, with a body only while the body cache has the body."""
+"""A message in a broker's memory, with a body only while the body cache has the body; and its entry in one queue."""
 
 cimport cython
 from libc.math cimport INFINITY
@@ -23,9 +23,9 @@ _STATES = {AVAILABLE: MessageState.AVAILABLE, ACQUIRED: MessageState.ACQUIRED, A
 cdef class QueuedMessage:
     """One message, shared by all queues and subscriptions that hold the message.
 
-    ``is_stored``   the body is in the store
+    ``is_stored``   the body is in the store, or will be once the batch is committed
     ``is_large``    the body has a file of its own
-    ``references``  entries (and those to come) and copies under way that still need the body; at 0 the body may go
+    ``references``  entries (and those to come) and deliveries under way that still need the body; at 0 the body goes
     """
 
     def __init__(self, message_id, size_bytes, is_stored, is_large=False, expires_at_s=None, priority=4):
@@ -36,7 +36,7 @@ cdef class QueuedMessage:
 
     @property
     def expires_at_s(self):
-        """None: never."""
+        """The message's deadline in monotonic seconds; None if the message never expires."""
         return None if self.deadline_s == INFINITY else self.deadline_s
 
     cdef bint is_past(self, double now) noexcept:
@@ -51,7 +51,7 @@ cdef class QueueEntry:
     """A message's place in one queue.
 
     ``position`` orders the queue and never changes: a returned entry goes back to its place.
-    ``shunned_by`` are the consumers that said undeliverable-here. [3.4.5]
+    ``shunned_by`` are the consumers that said undeliverable-here, and do not get the entry again. [3.4.5]
     ``cause`` says why the broker moved the message here; None if a producer sent the message here. An entry with a
     cause has no deadline.
     """

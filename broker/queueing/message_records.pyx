@@ -1,4 +1,4 @@
-"""Link log records of messages that enter and leave queues. See `recording.records`."""
+"""Records, in the broker's link log, of messages that enter and leave queues. See `recording.records`."""
 
 from broker.queueing.ages cimport Ages
 from broker.queueing.held_queue cimport HeldQueue
@@ -18,10 +18,11 @@ cdef unsigned int LARGEST = 0xFFFFFFFF
 
 
 cdef class MessageRecords:
-    """Called only for queues with a record level above zero."""
+    """Writes the records of messages that enter and leave queues; called only for queues that are recorded."""
 
     def __cinit__(self):
-        # Ids of messages not in the store fall from zero: the negated id is noted.
+        # A message that is not stored has a negative id, and ids fall from -1: the negated id is noted, since Ages need
+        # rising ids.
         self.stored, self.passing = Ages(), Ages()
 
     cdef int enqueued(self, HeldQueue held, QueuedMessage message, double now) except -1:
@@ -35,7 +36,7 @@ cdef class MessageRecords:
         return 0
 
     cdef int left(self, HeldQueue held, QueuedMessage message, object departure, bint is_moved_on, double now) except -1:
-        """Record a departure; ``is_moved_on``: to the queue that the policy names."""
+        """Record that a message left its queue; ``is_moved_on``: for the queue that the queue's policy names."""
         cdef unsigned long long now_us = <unsigned long long>(now * 1e6)
         cdef unsigned int age_us = self.age_us(message, now_us)
         cdef int kind = REMOVED

@@ -1,8 +1,9 @@
 """The messages of a broker, in all queues and subscriptions.
 
-`MessageStore` carries out the actions of queues: deliveries go to the consumers, changes to the open batch. One message may be
-in any number of queues; the body is deleted once the last queue has done with the message. A message that a queue gives up
-after too many attempts, or that expires, moves from here to the dead letter queue or the queue for expired messages.
+`MessageStore` carries out the actions of queues: deliveries go to the consumers, changes to the open batch of writes.
+One message may be in any number of queues; the body is deleted once the last queue has done with the message. A message
+that a queue gives up after too many attempts, or that expires, moves to the dead letter queue or the queue for expired
+messages that the queue's policy names, or is deleted if the policy names none.
 """
 
 from libc.math cimport INFINITY
@@ -30,7 +31,7 @@ cdef long long _STRIDE = MARK_STRIDE
 cdef object _PURGED = Departure.PURGED
 
 cdef enum:
-    # Entries of a deleted queue archived at a time.
+    # Entries of a deleted queue dropped from memory at a time.
     _AT_ONCE = 1000
     # Entries expired in one call of `on_time`: some ten milliseconds.
     _A_TURN = 10000
@@ -45,7 +46,7 @@ cdef dict _REASONS = {
 
 
 cdef class _Marked(Promise):
-    """The store holds this seen mark."""
+    """Once the store has this seen mark, the queue gives messages up to the mark."""
 
     cdef MessageStore stock
     cdef HeldQueue held
@@ -60,7 +61,7 @@ cdef class _Marked(Promise):
 
 
 cdef class _Forgotten(Promise):
-    """The store has deleted the cause of a message that was moved to this queue."""
+    """Once the store has deleted the cause of a message that was moved here, the message may be moved here again."""
 
     cdef HeldQueue held
     cdef long long message_id
@@ -74,7 +75,7 @@ cdef class _Forgotten(Promise):
 
 
 cdef class _Moved(Promise):
-    """The store has moved the message from another queue to this queue."""
+    """Once the store has moved the message from another queue to this queue, consumers here may get the message."""
 
     cdef MessageStore stock
     cdef HeldQueue target
@@ -89,12 +90,12 @@ cdef class _Moved(Promise):
 
 
 cdef class MessageStore(BrokerQueues):
-    """Owner of the queues and of their messages. ``now`` is the time of the input being worked on.
+    """All queues and subscriptions of a broker, with their messages. ``now`` is the time of the present input.
 
-    Always: ``message.references`` is the number of entries and copies under way of the message
-    Always: a row is only deleted after the batch that wrote the row
-    Always: ``to_pump`` has the consumers that may have something to write, ``with_room`` the queues that may have room
-    for producers that were held back
+    Always: ``message.references`` is the number of the message's entries and deliveries under way
+    Always: a row of the store is only deleted by a later batch than the batch that wrote the row
+    Always: ``to_pump`` has the consumers' links that may have something to write, ``with_room`` the queues that may
+    have room again for producers that were held back
     """
 
     def __init__(
@@ -113,7 +114,10 @@ cdef class MessageStore(BrokerQueues):
     # Closing
 
     def close(self):
-        """Clear all seen marks after the last delivery, in the open batch: the store then has every delivery-count."""
+        """Clear all seen marks in the open batch, after the last delivery of a broker that stops in order.
+
+        The store then has every delivery-count, and the next start need not raise any.
+        """
         cdef HeldQueue held
         cdef int priority
         for held in self.every:
@@ -124,23 +128,26 @@ cdef class MessageStore(BrokerQueues):
     # Queues and subscriptions
 
     def delete(self, HeldQueue held not None):
-        """Delete the queue with all messages, held by consumers or not. The last of millions are forgotten later."""
+        """Delete the queue with all messages, held by consumers or not; the store deletes the queue in the open batch.
+
+        In memory, messages beyond the first thousand are dropped by later calls of `on_time`.
+        """
         cdef int priority
         held.is_deleted = True
         self.forget(held)
         self.dropping.append(held)
         self.annotated.drop_queue(held)
         self._drop_some()
-        # Deliveries and writes under way to the queue are dropped: the row takes the queue's entries along.
+        # Messages on their way to the queue are dropped: the store deletes all entries along with the queue's row.
         if held.row is not None:
             for priority in range(LEVELS):
                 self.commits.write.marks.pop((held.queue_id, priority), None)
             self.commits.write.dropped_queues.append(held.row.queue_id)
 
     cdef int _drop_some(self) except -1:
-        """Archive more messages of a deleted queue.
+        """Drop up to _AT_ONCE more messages of the first deleted queue from memory.
 
-        After a crash the rest belong to no queue: the store has dropped the row.
+        After a crash the rest belong to no queue, since the store has deleted the queue's row.
         """
         cdef HeldQueue held = self.dropping[0]
         self.carry_out(held, held.queue.drop_some(_AT_ONCE))
@@ -155,7 +162,7 @@ cdef class MessageStore(BrokerQueues):
         return self.next_message_id - 1
 
     cdef long long new_passing_id(self) noexcept:
-        """The id of a message that is not stored: stored messages have consecutive ids, to lie together."""
+        """A negative id for a message that is not stored: stored messages have consecutive ids, to lie together."""
         self.last_passing_id -= 1
         return self.last_passing_id
 
@@ -164,9 +171,10 @@ cdef class MessageStore(BrokerQueues):
         return self.next_consumer_id - 1
 
     cdef int write(self, QueuedMessage message, bytes body, list targets) except -1:
-        """Put a message for ``targets`` into the open batch, where at least one target wants the message on disk.
+        """Count a message as arriving at the queues ``targets``; put a message to be stored into the open batch.
 
-        ``body`` is None for a large message, whose pieces are in the batch already. Promise ``on_written`` next.
+        ``body`` is None for a large message, whose pieces are in a batch already. The caller has to promise
+        `on_written` next.
         """
         cdef HeldQueue held
         message.references = len(targets)
@@ -183,7 +191,7 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     cdef int on_written(self, QueuedMessage message, list targets, double now) except -1:
-        """Let the message into its queues."""
+        """Let a message into its queues, once the batch of `write` is on disk."""
         cdef HeldQueue held
         if message.is_stored and not message.is_large:
             self.shelf.unpin(message)
@@ -192,7 +200,7 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     cdef int _arrive(self, HeldQueue target, QueuedMessage message, object cause, double now) except -1:
-        """Let in a message that was on the way here, in the open batch and then in a committed batch."""
+        """Let a message into a queue for which it was counted as arriving; drop the message if the queue is deleted."""
         target.arriving_count -= 1
         target.arriving_bytes -= message.size_bytes
         if target.is_deleted:
@@ -203,7 +211,7 @@ cdef class MessageStore(BrokerQueues):
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
 
     cdef int _make_room(self) except -1:
-        """Free memory: the subscription furthest behind loses half of its bytes, until there is room again.
+        """Free memory: the non-durable subscription with the most bytes loses half of them, until there is room again.
 
         A body in two subscriptions leaves the memory when both have dropped the message.
         """
@@ -222,7 +230,7 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     cdef int _shed(self, HeldQueue held) except -1:
-        """Drop the oldest messages of an overfull queue, where the queue's policy says so."""
+        """Remove the oldest messages of a queue over its limit, if its policy is to drop or to dead-letter them."""
         cdef list actions
         if held.policy.when_full not in _SHEDDING:
             return 0
@@ -234,31 +242,34 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     def purge(self, HeldQueue held not None, long limit, long long before, double now):
-        """Drop up to ``limit`` waiting messages from before position ``before``; return how many."""
+        """Delete up to ``limit`` waiting messages from before position ``before``, and all unreadable messages.
+
+        Return the number of messages deleted, unreadable messages included.
+        """
         cdef long long purged = held.queue.departed[_PURGED]
         self.carry_out(held, held.queue.take_available(limit, before, _PURGED, now))
         self.carry_out(held, held.queue.drop_unreadable(_PURGED))
         return held.queue.departed[_PURGED] - purged
 
     def oldest_us(self, HeldQueue held not None):
-        """Microseconds since the oldest waiting message came; None when no message waits."""
+        """Microseconds since the oldest waiting message of the queue came; None when no message waits."""
         cdef QueueEntry oldest = held.queue.line.oldest()
         return None if oldest is None else self.records.age_us(oldest.message, <unsigned long long>(self.now * 1e6))
 
     def put(self, HeldQueue held not None, bytes body, double ttl_s):
-        """Put a message of the broker's own into a queue in memory."""
+        """Put a message made by the broker itself, such as an answer to an operator, into a queue in memory."""
         cdef QueuedMessage message = QueuedMessage(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
         message.references = 1
         self.shelf.pin(message, body)
         self._enqueue(held, message, self.now)
 
     cdef int discard_large(self, long long message_id) except -1:
-        """Delete the pieces of a large body that never became a message."""
+        """Delete the file of a large body that never became a message, as after an aborted delivery."""
         self.commits.write.unlinked.append(message_id)
         return 0
 
     cdef int release(self, QueuedMessage message) except -1:
-        """Count one use of the body less; at zero the body is deleted."""
+        """Count one use of the message's body less; at zero the body is deleted from memory and store."""
         message.references -= 1
         if message.references:
             return 0
@@ -289,7 +300,7 @@ cdef class MessageStore(BrokerQueues):
     # Leaving a queue
 
     cdef int _leave(self, HeldQueue held, QueueEntry entry, object departure) except -1:
-        """Let the message leave for good, or for the queue that the policy names."""
+        """Delete an archived message's entry, or move the message to the queue that the policy names for it."""
         cdef bint is_kept = held.row is not None and entry.message.is_stored and not held.is_deleted
         if is_kept and held.policy is not NO_POLICY:
             target = self._way_out(held, departure)
@@ -316,8 +327,8 @@ cdef class MessageStore(BrokerQueues):
     cdef int move(self, HeldQueue held, QueueEntry entry, HeldQueue target, object cause) except -1:
         """Move an archived message to another durable queue in one commit, so no crash loses or doubles the message.
 
-        In memory the message enters the other queue once the commit is on disk: a consumer gets no message that would
-        seem unseen after a crash.
+        In memory the message enters the other queue once the commit is on disk: else a consumer could get a message
+        that counts as unseen after a crash.
         """
         self._forget(held, entry)
         self.annotated.leave(held, entry.message, None if entry.message.message_id in target.moved else target)
@@ -326,7 +337,7 @@ cdef class MessageStore(BrokerQueues):
         return self._go_to(target, entry.message, cause)
 
     def _way_out(self, HeldQueue held not None, departure):
-        """The queue that takes messages with this departure; None when such messages are deleted."""
+        """The queue that the policy names for messages with this departure; None if such messages are deleted."""
         policy = held.policy
         if departure is Departure.EXPIRED:
             address = policy.expiry
@@ -341,7 +352,7 @@ cdef class MessageStore(BrokerQueues):
         cdef long long message_id = entry.message.message_id
         write.archived.setdefault(held.queue_id, []).append(message_id)
         if entry.cause is not None:
-            # Not yet out of ``moved``: the same message may not return in the batch that deletes the cause.
+            # Keep the id in ``moved`` until then: the same message may not return in the batch that deletes the cause.
             self.commits.promise_kept_by(_Forgotten(held, message_id))
             write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
         return 0
@@ -350,7 +361,7 @@ cdef class MessageStore(BrokerQueues):
         cdef object write = self.commits.write
         cdef long long message_id = message.message_id
         if message_id in target.moved:
-            # A message from two subscriptions enters the queue once.
+            # The same message came from another subscription before: it enters the queue only once.
             return self.release(message)
         target.moved.add(message_id)
         target.arriving_count += 1
@@ -369,7 +380,7 @@ cdef class MessageStore(BrokerQueues):
             self._let_in(self.with_room.popitem()[0])
 
     def _let_in(self, HeldQueue held):
-        """Tell the producers held back by the queue that there may be room."""
+        """Let the producers that a full queue held back ask for credit again, since there may be room."""
         cdef QueueProducer producer
         waiting, held.held_back = held.held_back, {}
         for producer in waiting:
@@ -386,7 +397,10 @@ cdef class MessageStore(BrokerQueues):
         return self.due[0][0] if self.due else None
 
     def on_time(self, double now):
-        """Expire messages past their deadlines, a limited number per call: the next deadline may be in the past."""
+        """Expire messages past their deadlines, a limited number per call.
+
+        `next_deadline` is in the past while more messages are due.
+        """
         cdef HeldQueue held
         cdef Py_ssize_t count = 0
         cdef list actions
@@ -424,12 +438,15 @@ cdef class MessageStore(BrokerQueues):
                 continue
             write.entries.append((held.queue_id, message_id, 0))
             if message_id > held.written_marks[message.priority] and held.queue.is_hungry_now():
-                # Raise the mark in the same commit as the message, so delivery needs no second sync.
+                # Raise the seen mark in the same commit as the message, so that its delivery needs no second sync.
                 self._raise_mark(held, message.priority, message_id + _STRIDE)
         return 0
 
     cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1:
-        """Never lower the mark: messages below may have been given already."""
+        """Write the seen mark unless the store has a higher mark, and promise the queue to call ``on_mark`` then.
+
+        The mark is never lowered: messages below may have been given already.
+        """
         if message_id > held.written_marks[priority]:
             held.written_marks[priority] = message_id
             self.commits.write.marks[held.queue_id, priority] = message_id
@@ -442,7 +459,7 @@ cdef class MessageStore(BrokerQueues):
         return self.let_in(held, message, now, delivery_count, cause)
 
     cdef int let_in(self, HeldQueue held, QueuedMessage message, double now, unsigned int delivery_count, object cause) except -1:
-        """Add a message to the queue, either a new message or one from before the broker started."""
+        """Add a message to the queue: a new message, or a message that the store had when the broker started."""
         held.count_in(message)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
         if held.queue.has_passed_over:

@@ -1,6 +1,6 @@
 """Moves of messages from one durable queue to others of the same broker, for an operator.
 
-Moves work as for dead letters: `MessageStore` moves a message between the queues in one commit.
+`MessageStore` moves each message between the queues in one commit, as it moves a dead letter.
 """
 
 from broker.queueing.action cimport Archive
@@ -18,9 +18,10 @@ def move(MessageStore stock not None, HeldQueue source not None, choose, long li
          bint is_back=False, bint are_packed=True):
     """Move up to ``limit`` waiting messages, from before position ``before``, to other queues; return how many.
 
-    ``choose`` gets each Entry and returns another durable queue, or None to leave the message. A message that the other
-    queue has already, through another subscription, stays too. The cause of a dead letter goes along, unless the move
-    ``is_back``. Without ``are_packed`` packed messages are skipped; a message from another queue is never packed.
+    ``choose`` gets each QueueEntry and returns another durable queue, or None to leave the message. A message that the
+    other queue has already, through another subscription, stays too. A dead letter keeps its cause (reason and origin),
+    unless the move ``is_back``, to the queue of origin. Without ``are_packed`` packed messages are skipped: no packed
+    message was moved here from another queue.
     """
     cdef list rest = []
     cdef dict targets = {}

@@ -1,7 +1,7 @@
-"""The no-local filter: subscriptions that get no message published over their own connection.
+"""The no-local filter of JMS: a subscription gets no message that its own client published.
 
 A router opens a separate connection to a broker for each client, so the connection of a message identifies the client.
-Messages that a client sends without a fixed address come over a shared connection, and count as nobody's own.
+Messages that a client sends on a link without an address come over a shared connection, so that no filter applies.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from wire.link import Link
 from wire.terminus import Terminus
 
 NO_LOCAL = ("apache.org:no-local-filter:list", 0x0000468C00000003)
-"""Descriptors of the filter; the filter's name in the map is the client's choice."""
+"""Descriptors, by which the filter is known in a source: its name in the filter map is the client's choice."""
 
 
 def no_local_of(wanted: Terminus) -> dict[str, Any]:
-    """The no-local filter of the source, by name; {} if the source has none, or shares its subscription."""
+    """The no-local filter in the source ``wanted``, by name; {} if there is none, or the subscription is shared."""
     if "shared" in wanted.capabilities:
         return {}
     return {name: value for name, value in wanted.filter.items() if getattr(value, "descriptor", None) in NO_LOCAL}
 
 
 class NoLocal:
-    """Always: ``_own`` has the subscriptions whose consumer asked for no-local, each with the consumer's connection."""
+    """Leaves out the subscriptions that are not to get a message, since it was published over their own connection.
+
+    Always: ``_own`` has the subscriptions whose consumer asked for no-local, each with the consumer's connection
+    """
 
     def __init__(self) -> None:
         self._own: dict[HeldQueue, Endpoint] = {}
@@ -38,7 +41,7 @@ class NoLocal:
             del self._own[held]
 
     def without_own(self, targets: list[HeldQueue], link: Link) -> list[HeldQueue]:
-        """Return the ``targets`` that are to get messages from ``link``."""
+        """Return the ``targets`` without the no-local subscriptions whose consumer has the connection of ``link``."""
         if not self._own:
             return targets
         return [held for held in targets if self._own.get(held) is not link.endpoint]

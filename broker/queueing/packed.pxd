@@ -2,14 +2,14 @@ from broker.queueing.message cimport QueueEntry
 
 
 cdef enum:
-    # Messages of one pack, at most.
+    # The largest number of messages in one pack.
     PACK_ENTRIES = 256
 
 
 cdef class Pack:
     cdef bytes data
-    # Messages that other queues have, too, by number in the pack; None for the others. None in all: no message is
-    # shared.
+    # The messages in the pack that other queues have, too, by number in the pack, and None for other messages; None
+    # instead of a tuple if no message in the pack is in another queue.
     cdef tuple shared
     cdef list entries
     cdef int count

@@ -26,9 +26,11 @@ ctypedef unsigned long long u64
 
 
 cdef class Pack:
-    """``entries`` are the unpacked entries, None while the pack is closed; ``data`` and ``shared`` make them again.
+    """A pack: consecutive messages of one queue and priority, in a few bytes for each.
 
-    ``viewers`` counts the browsers showing the pack. The entries of a pack that ``is_spent`` stand in the line instead.
+    ``entries`` are the unpacked entries, None while the pack is closed; they are made again from ``data`` and
+    ``shared``. ``viewers`` counts the browsers showing the pack. Once a pack ``is_spent``, its entries wait in the
+    queue's delivery order singly, and the pack is not used any more.
     """
 
     cdef list open(self):
@@ -37,14 +39,17 @@ cdef class Pack:
         return self.entries
 
     cdef list peek(self):
-        """Unpack the entries without keeping the pack open."""
+        """Return the entries, open or unpacked for the caller alone: a closed pack stays closed."""
         cdef list found = self.entries
         if found is None:
             found = _unpack(self)
         return found
 
     cdef bint close(self) except -1:
-        """Close the pack, unless an entry is in use or has changed; return whether the pack is closed."""
+        """Free the unpacked entries, unless a browser shows the pack, or an entry could not be made again as it is.
+
+        Return whether the pack is closed.
+        """
         cdef QueueEntry entry
         cdef int number
         if self.is_spent or self.entries is None:
@@ -61,7 +66,7 @@ cdef class Pack:
         return self.shared is not None and number < len(self.shared) and self.shared[number] is not None
 
     cdef int drop_archived(self) except -1:
-        """Pack the remaining entries anew, with count and deadlines, and close the pack if possible."""
+        """Drop the archived entries of an open pack: pack the waiting entries anew, and close the pack if possible."""
         cdef Packer packer = Packer(self.priority)
         cdef Pack left
         cdef QueueEntry entry
@@ -88,7 +93,7 @@ cdef class Pack:
 
 
 cdef class Packer:
-    """Fills one pack after the other."""
+    """Makes packs of one priority, one after the other, from the messages added."""
 
     def __cinit__(self, unsigned char priority):
         self.priority = priority
@@ -120,7 +125,7 @@ cdef class Packer:
 
     cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                  unsigned int delivery_count) except -1:
-        """Add a message; positions only go up, and the caller stops at PACK_ENTRIES messages."""
+        """Add a message to the pack; the caller adds at most PACK_ENTRIES messages, by rising positions."""
         cdef long long at_ms
         if self.count == 0:
             self.first_position = position
@@ -142,7 +147,7 @@ cdef class Packer:
         return 0
 
     cdef Pack take(self):
-        """Return a closed pack of the messages added."""
+        """Return a closed pack of the messages added, and begin the next pack."""
         cdef Pack pack = Pack.__new__(Pack)
         pack.data = (<char *>self.buffer)[:self.at - self.buffer]
         pack.count, pack.priority, pack.first_position = self.count, self.priority, self.first_position

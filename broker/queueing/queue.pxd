@@ -13,7 +13,7 @@ cdef enum:
 cdef class QueueConsumer:
     cdef long consumer_id
     cdef long credit
-    # The largest message that the consumer takes; 0: any.
+    # Size of the largest message that the consumer takes, in bytes; 0: no limit.
     cdef size_t most_bytes
     cdef dict acquired
 
@@ -29,12 +29,12 @@ cdef class Queue:
     cdef dict consumers
     cdef dict ready
     cdef dict browsers
-    # Consumers with a limit on message size.
+    # Number of consumers that have a limit on message size.
     cdef readonly long choosy_count
-    # A message waits, and perhaps no attached consumer takes messages of this size.
+    # A message waits that every attached consumer may be too small for: each consumer's link has to check then.
     cdef bint has_passed_over
     cdef Deadlines deadlines
-    # Archived entries still in the line, since the last sweep.
+    # Archived entries that the delivery order may still have, since the last sweep.
     cdef long long archived_count
     cdef long long next_position
     cdef long long available_count

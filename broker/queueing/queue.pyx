@@ -36,16 +36,17 @@ MARK_STRIDE = 1000
 cdef long long _STRIDE = MARK_STRIDE
 
 FRONT_ENTRIES = 4096
-"""Unpacked entries per priority: more than a consumer is given at a time, and more than wait if consumers keep up."""
+"""Entries at the front of each priority that are never packed: more than a consumer is given at a time, and more than
+wait in a queue whose consumers keep up."""
 
 cdef enum:
-    # Expired messages in a pack may wait this long for more to expire; no consumer gets them meanwhile.
+    # Expired messages in a pack may stay in the queue this long, until more expire; no consumer gets them meanwhile.
     PATIENCE_S = 1
     AT_ONCE = 1000
-    # Entries looked at for a consumer with a size limit: millions may wait.
+    # Entries searched at most for a message that a consumer with a size limit can take: millions may wait.
     LOOK_ENTRIES = 1000
 
-# A member of an enum that is reached through its class costs as much as a call.
+# Module variables, since to reach a member of a Python enum through its class costs as much as a call.
 cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _REJECTED = SettlementVerdict.REJECTED, _RELEASED = SettlementVerdict.RELEASED
 cdef object _FAILED = SettlementVerdict.FAILED
 cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
@@ -54,7 +55,11 @@ cdef object _GIVEN_UP = Departure.GIVEN_UP, _NO_ROOM = Departure.NO_ROOM
 
 
 cdef class QueueConsumer:
-    """``credit`` is how many more deliveries the consumer may be given; ``acquired`` are entries held, oldest first."""
+    """A consumer of one queue, as the queue sees it.
+
+    ``credit`` is how many more deliveries the consumer may be given; ``acquired`` are its unsettled entries, the oldest
+    first.
+    """
 
     def __cinit__(self, long consumer_id):
         self.consumer_id = consumer_id
@@ -77,7 +82,9 @@ class QueueSnapshot:
 
 
 cdef class Queue:
-    """Competing consumers over one line of messages. ``max_delivery_attempts`` of 0 is any number.
+    """One queue or subscription: gives each message to one of the competing consumers.
+
+    A message that failed ``max_delivery_attempts`` times is given up; 0: never.
 
     Always: every ACQUIRED entry is in exactly one consumer's ``acquired``
     Always: ``ready`` holds exactly the consumers with credit, least recently served first
@@ -106,7 +113,7 @@ cdef class Queue:
         if not self.browsers:
             self._pack(message.priority)
         else:
-            # Browsers hold the entries themselves, so nothing is packed meanwhile.
+            # Browsers refer to the entries themselves, so nothing is packed while a browser is attached.
             for browser in self.browsers.values():
                 (<Browser>browser).expect(entry, self.count_now())
         self._dispatch(now, actions)
@@ -114,7 +121,10 @@ cdef class Queue:
 
     cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
                      unsigned int delivery_count) except -1:
-        """Add a small message from the store, held by no other queue; call `end_restoring` after the last message."""
+        """Add a message from the store, when the broker starts: a message that is small, and in no other queue.
+
+        Call `end_restoring` after the last message.
+        """
         self.line.restore(priority, message_id, self.next_position, size_bytes, deadline_s, delivery_count)
         self.next_position += 1
         self.available_count += 1
@@ -139,7 +149,7 @@ cdef class Queue:
         return actions
 
     cpdef list on_mark(self, int priority, long long message_id, double now):
-        """The store holds this mark."""
+        """Give waiting messages of this priority up to ``message_id``, now that the store holds this seen mark."""
         cdef list actions = []
         if message_id > self.marks[priority]:
             self.marks[priority] = message_id
@@ -147,9 +157,9 @@ cdef class Queue:
         return actions
 
     cpdef list drop_some(self, long count):
-        """Archive up to ``count`` entries, and all held by consumers: the queue is being deleted.
+        """Archive up to ``count`` waiting entries, and all held by consumers: the queue is being deleted.
 
-        Empty once no entry is left.
+        The list of actions is empty once no entry is left.
         """
         cdef list actions = self.drop_unreadable(_DROPPED)
         cdef QueueConsumer consumer
@@ -175,15 +185,15 @@ cdef class Queue:
         return [self._archive(entry, departure) for entry in every]
 
     cpdef list shed(self):
-        """Archive the oldest entry no consumer holds, for want of room; nothing when consumers hold all entries."""
+        """Archive the oldest waiting entry, for want of room; the list is empty when consumers hold all entries."""
         cdef QueueEntry oldest = self.line.pop_oldest()
         self._await_spent()
         return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
 
     cpdef list set_aside(self, long consumer_id, QueueEntry entry, double now):
-        """Keep an entry with an unreadable body in the queue, for no consumer.
+        """Keep an entry whose body in the store is damaged in the queue, and give the entry to no consumer any more.
 
-        A browser holds no entry, so nothing is done.
+        Nothing is done for a browser, which holds no entry.
         """
         cdef list actions = []
         cdef QueueConsumer consumer = self.consumers.get(consumer_id)
@@ -201,8 +211,8 @@ cdef class Queue:
                               bint are_packed=True):
         """Archive up to ``limit`` waiting entries, first to last, from before position ``before``.
 
-        ``wants``, if given, is asked about each Entry, and an unwanted entry stays in place. Without ``are_packed``
-        packed entries stay, and ``wants`` is not asked about them.
+        ``wants``, if given, is called with each QueueEntry, and an unwanted entry stays in place. Without
+        ``are_packed`` packed messages stay, and ``wants`` is not called for them.
         """
         cdef list actions = []
         for each in self.line.in_order():
@@ -217,7 +227,7 @@ cdef class Queue:
 
     cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
                          list actions) except? -1:
-        """Archive entries of a pack; return the rest of the limit."""
+        """Archive entries of a pack as `take_available` does; return how many more entries may be archived."""
         cdef long taken = 0
         if pack.first_position >= before:
             return limit
@@ -238,7 +248,7 @@ cdef class Queue:
         return True
 
     def first(self, long count):
-        """Up to ``count`` entries from the front, including entries that consumers hold."""
+        """Up to ``count`` entries in delivery order, including entries that consumers hold; nothing changes."""
         cdef list found = self.line.first(count)
         cdef QueueConsumer consumer
         for consumer in self.consumers.values():
@@ -248,7 +258,7 @@ cdef class Queue:
     # Consumers
 
     def attach(self, long consumer_id, size_t most_bytes=0):
-        """``most_bytes`` is the size limit of the consumer; 0: none. Larger messages go to other consumers. [2.7.3]"""
+        """Attach a consumer. Messages larger than ``most_bytes`` go to other consumers; 0: no limit. [2.7.3]"""
         cdef QueueConsumer consumer
         self._refuse_twice(consumer_id)
         consumer = self.consumers[consumer_id] = QueueConsumer(consumer_id)
@@ -263,10 +273,10 @@ cdef class Queue:
         browser.most_bytes = most_bytes
 
     cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=False):
-        """Detach a consumer: unwritten entries return unchanged, other entries with delivery-count raised.
+        """Detach a consumer: the queue takes back all its entries, and raises the delivery-count of written entries.
 
-        After an orderly detach no count is raised: a consumer that leaves without an outcome did not try. [3.4.4] After
-        a crash all deliveries may have been seen.
+        After an orderly detach no count is raised: a consumer that leaves without an outcome did not try. [3.4.4] A
+        consumer whose connection was lost may have seen every delivery written to the link.
         """
         cdef list actions = []
         cdef QueueConsumer consumer
@@ -285,7 +295,7 @@ cdef class Queue:
         return actions
 
     cpdef list set_credit(self, long consumer_id, long credit, double now):
-        """Set how many deliveries the consumer may be given from now on."""
+        """Set how many deliveries the consumer or browser may be given from now on, and give waiting messages."""
         cdef list actions = []
         cdef Browser browser = self.browsers.get(consumer_id) if self.browsers else None
         cdef QueueConsumer consumer
@@ -304,7 +314,7 @@ cdef class Queue:
         return actions
 
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
-        """Whether nothing here could be given to this consumer, so that a drain may be answered. [2.6.7]"""
+        """Whether no waiting message could be given to this consumer, so that its drain may be answered. [2.6.7]"""
         cdef Browser browser = self.browsers.get(consumer_id)
         cdef QueueConsumer consumer
         cdef QueueEntry entry
@@ -322,10 +332,10 @@ cdef class Queue:
         return self.line.first(LOOK_ENTRIES)
 
     cpdef size_t refused_by(self, long consumer_id, double now) except? 0:
-        """Size of the first waiting message, if all exceed this consumer's limit and no other limit is higher.
+        """Size of the first waiting message, if all exceed this consumer's size limit and no other limit is higher.
 
-        0 if this consumer, or perhaps another, can take a message. For a browser: the size of the first message left
-        out, once the browser is dry and was shown nothing.
+        0 if this consumer, or perhaps another, can take a message. For a browser: the size of the first message that
+        was too large, if the browser has passed all messages and was shown none.
         """
         cdef size_t found = 0
         cdef QueueEntry entry
@@ -345,7 +355,7 @@ cdef class Queue:
         return found
 
     cdef bint _has_roomier(self, QueueConsumer consumer) noexcept:
-        """Whether another consumer takes larger messages."""
+        """Whether another consumer takes larger messages than this consumer."""
         cdef QueueConsumer other
         for other in self.consumers.values():
             if not other.most_bytes or other.most_bytes > consumer.most_bytes:
@@ -367,7 +377,7 @@ cdef class Queue:
     cdef long long count_now(self) noexcept:
         return self.available_count + self.acquired_count + len(self.unreadable)
 
-    # Limits count only deliverable messages: otherwise damaged messages would fill the queue for good.
+    # Counted against the queue's limits: not the unreadable messages, which would fill the queue for good.
     cdef long long limited_count(self) noexcept:
         return self.available_count + self.acquired_count
 
@@ -381,7 +391,7 @@ cdef class Queue:
     # Time
 
     def next_deadline(self):
-        """None: no entry has a deadline."""
+        """The earliest deadline of the waiting messages, in monotonic seconds; None if none of them expires."""
         cdef double deadline = self.deadline_now()
         return None if deadline == INFINITY else deadline
 
@@ -389,9 +399,9 @@ cdef class Queue:
         return self.deadlines.next_now()
 
     cpdef list on_time(self, double now):
-        """Archive entries past their deadlines, a thousand at a time: the next deadline tells whether there are more.
+        """Archive entries past their deadlines, about a thousand per call; `next_deadline` is past while more are due.
 
-        Entries that consumers hold are left alone, and checked when they return.
+        Entries that consumers hold are left alone, and expire when they are returned.
         """
         cdef list actions = []
         while len(actions) < AT_ONCE and (each := self.deadlines.pop_due(now)) is not None:
@@ -421,7 +431,7 @@ cdef class Queue:
             raise LocalStateError(f"consumer {consumer_id} is already attached")
 
     cdef int _archive_there(self, QueueEntry entry, object departure, list actions) except -1:
-        """Archive an entry in place: the line drops the entry at the front, or in `_sweep`."""
+        """Archive an entry in place: the delivery order drops the entry once it comes to the front, or in `_sweep`."""
         self.archived_count += 1
         actions.append(self._archive(entry, departure))
         return 0
@@ -446,15 +456,14 @@ cdef class Queue:
         return 0
 
     cdef int _await_spent(self) except -1:
-        """Add the deadlines of single entries again after packs were opened."""
+        """Add the deadlines of the single entries, after packs at the front of the queue were opened for good."""
         cdef Pack pack
         cdef QueueEntry entry
         for pack in self.line.spent:
             for entry in pack.entries if pack.earliest_s != INFINITY else ():
                 if entry.standing == AVAILABLE:
                     self.deadlines.add(entry.message.deadline_s, entry)
-            # The pack may stay among the deadlines for long, so drop the entries, unless a browser may be showing the
-            # pack.
+            # Free the memory: ``deadlines`` may keep the pack for long. But a browser may be showing the entries.
             if not self.browsers:
                 pack.entries = []
         self.line.spent.clear()
@@ -471,7 +480,7 @@ cdef class Queue:
         return self.deadlines.add(max(pack.earliest_s, now + PATIENCE_S), pack)
 
     cdef int _conclude(self, QueueEntry entry, object verdict, double now, list actions) except -1:
-        """An acquired entry has left its consumer's hands."""
+        """Apply the verdict on an entry that a consumer held: archive the entry, or put it back into its place."""
         self.acquired_count -= 1
         self.available_count += 1
         entry.standing = AVAILABLE
@@ -548,7 +557,7 @@ cdef class Queue:
         return None
 
     cdef QueueConsumer _choose(self, QueueEntry entry):
-        """The consumer with credit that was served longest ago, among the consumers that would take this entry."""
+        """The consumer served longest ago, of the consumers with credit that can be given this entry; else None."""
         cdef QueueConsumer consumer
         for consumer in self.ready.values():
             if not (entry.is_shunned_by(consumer.consumer_id) or consumer.is_too_small_for(entry)):

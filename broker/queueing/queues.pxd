@@ -11,10 +11,10 @@ cdef class BrokerQueues:
     cdef object subscriptions
     cdef dict subscribers
     cdef dict every
-    # The non-durable subscriptions.
+    # The non-durable subscriptions, as a set: their messages are in memory only.
     cdef dict passing
     cdef long next_queue_id
-    # Told of durable queues made and deleted; None: no watcher.
+    # Has its ``on_made`` and ``on_gone`` called for durable queues, not for subscriptions; None: no watcher.
     cdef object watcher
 
     cdef int forget(self, HeldQueue held) except -1

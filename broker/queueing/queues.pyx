@@ -1,4 +1,4 @@
-"""All queues and subscriptions of a broker, by their names."""
+"""All queues and subscriptions of a broker, found by address, filter or subscription key."""
 
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
@@ -18,7 +18,10 @@ def _no_policy(address):
 
 
 cdef class BrokerQueues:
-    """``policy_of`` gives the QueuePolicy of the queue or filter at an address; by default no queue has a policy."""
+    """Finds, makes and forgets the queues and subscriptions of a broker; `MessageStore` adds the messages.
+
+    ``policy_of`` gives the QueuePolicy of a queue's address or a subscription's filter; by default there is no policy.
+    """
 
     def __init__(self, Commits commits not None, Recorder recorder not None, policy_of=None):
         self.commits, self.recorder = commits, recorder
@@ -28,11 +31,11 @@ cdef class BrokerQueues:
         self.next_queue_id = 1
 
     def watch(self, watcher):
-        """Have ``on_made(held)`` and ``on_gone(held)`` called for durable queues, but not for subscriptions."""
+        """Have ``on_made(held)`` and ``on_gone(held)`` of ``watcher`` called for durable queues, not subscriptions."""
         self.watcher = watcher
 
     def queue(self, address, owner=None):
-        """The durable queue at this address, made at the first request: ``owner`` is the user who asks."""
+        """The durable queue at this address, made if there is none: ``owner`` is then the user who owns the queue."""
         held = self.queues.get(address)
         if held is None:
             row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address, owner=owner)
@@ -43,7 +46,7 @@ cdef class BrokerQueues:
         return held
 
     def temporary_queue(self, address, *, is_probe=False):
-        """A queue in memory that is deleted when unused, so no client may rely on the queue."""
+        """The queue in memory at this address, made if there is none; the queue is deleted once unused and empty."""
         held = self.queues.get(address)
         if held is None:
             held = self.queues[address] = self._add(self._held(address, Queue(is_durable=False), is_probe=is_probe))
@@ -53,7 +56,7 @@ cdef class BrokerQueues:
         return self.queues.get(address)
 
     def subscribe(self, filter_, key=None, owner=None):
-        """Make a subscription that ends with its link or, given a key, with the last link that shares the key."""
+        """Make a non-durable subscription, which ends with its link or, given a key, with the last link of the key."""
         held = self._add(self._held(filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner))
         self.passing[held] = None
         if key is not None:
@@ -62,7 +65,10 @@ cdef class BrokerQueues:
         return held
 
     def subscribe_durably(self, filter_, key, owner=None):
-        """The durable subscription of this key; a subscription to another filter gives way."""
+        """The durable subscription of this key with this filter, made if there is none.
+
+        A subscription of the key with another filter is deleted, with its messages.
+        """
         held = self.subscribers.get(key)
         if held is not None and held.address == filter_:
             return held
@@ -73,16 +79,16 @@ cdef class BrokerQueues:
         return self.add_from(row)
 
     def give_to(self, HeldQueue held not None, owner):
-        """Make this user the owner."""
+        """Make this user the owner of the subscription, in memory and in the store."""
         held.owner = owner
         self._rewrite(held, owner=owner)
 
     def note_use(self, HeldQueue held not None, used_at_s):
-        """Note the Unix time at which a link attached or detached."""
+        """Write the Unix time at which a link last attached to the queue, or detached, to the queue's row."""
         self._rewrite(held, used_at_s=used_at_s)
 
     def _rewrite(self, HeldQueue held, **changes):
-        """Change the queue's row, if there is one."""
+        """Change the queue's row in the store; do nothing for a queue in memory or a deleted queue."""
         if held.row is not None and not held.is_deleted:
             held.row = replace(held.row, **changes)
             self.commits.write.queues.append(held.row)
@@ -101,7 +107,7 @@ cdef class BrokerQueues:
         return self.subscriptions.matching(address)
 
     def add_from(self, row):
-        """Add a queue or subscription whose row is in the store, or in the open batch."""
+        """Add a durable queue or subscription to memory: its row is in the store, or in the open batch."""
         policy = self.policy_of(row.address)
         queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
         if row.kind is QueueKind.QUEUE:
@@ -118,7 +124,7 @@ cdef class BrokerQueues:
         raise NotImplementedError
 
     cdef int forget(self, HeldQueue held) except -1:
-        """Forget the queue's name, which may belong to another queue from now on."""
+        """Remove a deleted queue or subscription from all look-ups: another may have its name from now on."""
         del self.every[held]
         self.recorder.note(held, False, None)
         if self.watcher is not None and held.row is not None and not held.is_subscription:

@@ -1,6 +1,7 @@
 """Recovery at the start of a broker: messages go from the store back into their queues.
 
-Millions may wait in a queue: messages that can be packed are packed at once, from the bytes in the store.
+Millions may wait in a queue: messages that can be packed are put into packs, a few bytes for each, straight from the
+bytes in the store.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -16,7 +17,7 @@ from bisect import bisect_left
 
 
 def restock(MessageStore stock not None, inventory, double now):
-    """Take over all of ``inventory``, whose segments are read meanwhile."""
+    """Fill the queues of ``stock`` with all of ``inventory``; its segments are read from the disk during the call."""
     cdef dict by_id = {row.queue_id: stock.add_from(row) for row in inventory.queues}
     cdef HeldQueue held
     stock.next_queue_id, stock.next_message_id = inventory.next_queue_id, inventory.next_message_id
@@ -34,6 +35,8 @@ def restock(MessageStore stock not None, inventory, double now):
 
 
 cdef class _Restocking:
+    """Puts the messages of the store, segment after segment, into their queues."""
+
     cdef MessageStore stock
     cdef dict by_id
     cdef dict causes
@@ -61,7 +64,7 @@ cdef class _Restocking:
                 self._let_in(first + number, slots.at(number), having, number)
 
     cdef bint _has_moved(self, long long first, Py_ssize_t count) except -1:
-        """Whether a message in this range of ids was moved between queues."""
+        """Whether a message among the ``count`` ids from ``first`` on was moved from one queue to another."""
         cdef Py_ssize_t place = bisect_left(self.caused, first)
         return place < len(self.caused) and <long long>self.caused[place] < first + count
 

@@ -1,9 +1,10 @@
-"""Keys of subscriptions: the subscription a link takes from, and the links that share a subscription.
+"""Keys of subscriptions: which subscription a link takes from, and which links share a subscription.
 
-As JMS is mapped to AMQP by Qpid JMS 2.10 (``AmqpConsumerBuilder``, ``AmqpSubscriptionTracker``) and served by ActiveMQ
-Artemis 2.56 (``DefaultSenderController``): the source has the capability ``shared``, and the part of the link name
-before the first ``|`` names the subscription, within the client's container-id or, with the capability ``global`` (a
-JMS client without a client id), for everybody. Links of one client need different names:
+Shared subscriptions work as JMS is mapped to AMQP by Qpid JMS 2.10 (``AmqpConsumerBuilder``,
+``AmqpSubscriptionTracker``) and served by ActiveMQ Artemis 2.56 (``DefaultSenderController``): the source has the
+capability ``shared``, and the part of the link name before the first ``|`` names the subscription, within the client's
+container-id or, with the capability ``global`` (a JMS client without a client id), for all clients. Links of one client
+need different names:
 
                       with a client id            without
     durable           name, name|2, ...           name|global, name|global2, ...
@@ -27,15 +28,15 @@ _GLOBAL = "global"
 
 
 class SubscriptionKey(NamedTuple):
-    """The subscriber, in the two texts that the store keeps.
+    """The key by which links find a subscription: two texts, which the store keeps for a durable subscription.
 
-    A subscription of one link has the container-id and link name of the link; routers all show the mesh's name, and put
-    the client's container-id before the link name.
+    A subscription of one link has the container-id and link name of the link; all routers have the mesh's name as their
+    container-id, and put the client's container-id before the link name.
 
-        one link         container-id, link name         a container-id that begins with | has another | before it
-        shared           |shared|container-id, name      the client's own, whether it came through a router or not
-        ... by everybody |shared, name
-        not durable      |volatile..., name              never stored
+        one link          container-id, link name        a container-id that begins with | has another | before it
+        shared            |shared|container-id, name     container-id of the client, also if it came through a router
+        shared by anybody |shared, name
+        not durable       |volatile..., name             shared, too; never stored
     """
 
     container_id: str
@@ -43,7 +44,7 @@ class SubscriptionKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For people: ``mesh|app|reader``, ``app|reader (shared)``, ``reader (shared, global)``."""
+        """The key as shown to people: ``mesh|app|reader``, ``app|reader (shared)``, ``reader (shared, global)``."""
         kind, scope, marks = self._read()
         whose = self.link_name if scope is None else f"{scope}{DELIMITER}{self.link_name}"
         return f"{whose} ({', '.join(marks)})" if kind else whose
@@ -58,13 +59,13 @@ class SubscriptionKey(NamedTuple):
 
 
 class Subscribers:
-    """Reads the names of links. ``mesh`` is the container-id of every router."""
+    """Makes keys of subscriptions from the names of links. ``mesh`` is the container-id that every router shows."""
 
     def __init__(self, mesh: str) -> None:
         self._mesh = mesh
 
     def own(self, container_id: str, link_name: str) -> SubscriptionKey:
-        """The key of a link that shares with no other link."""
+        """The key of a durable subscription that one link has for itself."""
         return SubscriptionKey(DELIMITER * container_id.startswith(DELIMITER) + container_id, link_name)
 
     def shared(self, container_id: str, link_name: str, *, is_global: bool, is_durable: bool) -> SubscriptionKey:
@@ -77,7 +78,7 @@ class Subscribers:
         return SubscriptionKey(kind + scope, name)
 
     def recalled(self, container_id: str, link_name: str) -> tuple[SubscriptionKey, SubscriptionKey]:
-        """The keys that a link without a source may mean, in order: the link's own, then the shared key."""
+        """The keys that a link with a null source may mean, in order: the unshared, then the shared subscription."""
         scope, client_name = self._client(container_id, link_name)
         name, _, suffix = client_name.rpartition(DELIMITER)
         is_global = suffix == _GLOBAL and bool(name)
@@ -85,7 +86,7 @@ class Subscribers:
         return self.own(container_id, link_name), shared
 
     def shared_alike(self, container_id: str, link_name: str) -> tuple[SubscriptionKey, ...]:
-        """Keys of shared durable subscriptions with the same name as this link's own subscription."""
+        """Keys of shared durable subscriptions with the same name as this link's unshared subscription."""
         scope, client_name = self._client(container_id, link_name)
         return (SubscriptionKey(_SHARED + scope, client_name),)
 

@@ -2,7 +2,8 @@
 
 A client names a subscription by its container-id and link name, and any client can use the same names. So a broker
 keeps the user who made each subscription, as the router reports the user (`wire.routed_name.USER`), and refuses all
-others. The rights on the subscription's address count, too, if a link names no address, as to end a subscription.
+other users. The user also needs the permission to receive from the subscription's address: the broker checks it, since
+a link that ends a subscription may name no address that a router could check.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from wire.routed_name import USER
 
 @dataclass(frozen=True, slots=True)
 class OwnershipClaim:
-    """The user and peer of a link with a request. ``user`` None: a node or an operator, who may have everything."""
+    """The user and peer of a link that wants a subscription. ``user`` None: a node or an operator, never refused."""
 
     user: str | None
     peer: str
@@ -35,7 +36,10 @@ def claim_of(link: Link) -> OwnershipClaim:
 
 
 class SubscriptionOwners:
-    """``name_in_mesh`` gives the mesh's name for an address that this broker knows by another name."""
+    """Checks and keeps the owners of this broker's subscriptions.
+
+    ``name_in_mesh`` gives the mesh's name for an address that this broker knows by another name.
+    """
 
     def __init__(self, topology: Topology, name_in_mesh: Callable[[str], str], stock: MessageStore, log: Emit) -> None:
         self._permissions = Permissions(topology)
@@ -45,7 +49,7 @@ class SubscriptionOwners:
         self._log = log
 
     def judge(self, held: HeldQueue, user: str | None) -> None:
-        """Raise LinkError unless ``user`` may have the subscription."""
+        """Raise LinkError unless ``user`` may take from the subscription or end it."""
         if user is None:
             return
         owner = self._owner_of(held)
@@ -62,7 +66,7 @@ class SubscriptionOwners:
             )
 
     def take(self, held: HeldQueue, user: str | None) -> None:
-        """Make ``user`` the owner of a durable subscription without one; the user may have the subscription."""
+        """Make ``user`` the owner of a durable subscription without an owner; `judge` has let the user pass."""
         if user is not None and held.is_durable and self._owner_of(held) is None:
             self._stock.give_to(held, user)
             self._log(SubscriptionOwned(held.address, held.subscriber or "", user))
@@ -77,7 +81,7 @@ class SubscriptionOwners:
         )
 
     def _owner_of(self, held: HeldQueue) -> str | None:
-        """The owner; None also for an anonymous owner when anonymous clients are no longer allowed."""
+        """The owner, or None; None also for an anonymous owner once the topology allows no anonymous clients."""
         return None if held.owner == ANONYMOUS and not self._has_anonymous else held.owner
 
 

@@ -1,4 +1,4 @@
-"""The subscription that a consumer of a topic gets: a new, an earlier or a shared subscription."""
+"""The subscription that a consumer of a topic gets at a broker: a new, an earlier or a shared subscription."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from wire.terminus import Expiry, Terminus
 
 
 def timeout_s(wanted: Terminus) -> float:
-    """Seconds to keep the subscription without its link; inf for ever. [3.5.3]
+    """Seconds for which a durable subscription is to be kept without consumers; inf for ever. [3.5.3]
 
-    By the spec a source without a timeout ends with its session, but clients that only say durable mean for ever.
+    By the spec a source without a timeout expires with its session, but clients that only say durable mean for ever.
     """
     return wanted.timeout_s if wanted.timeout_s and wanted.expiry is not Expiry.NEVER else inf
 
 
 class TopicSubscriptions:
-    """Raises LinkError for a request that cannot be met, without any change."""
+    """Finds, makes and ends the subscriptions of topics for the links of consumers.
+
+    A request that cannot be met raises LinkError, and changes nothing.
+    """
 
     def __init__(
         self, stock: MessageStore, subscribers: Subscribers, abandoned: ExpiredSubscriptions, owners: SubscriptionOwners
@@ -33,7 +36,7 @@ class TopicSubscriptions:
         self._owners = owners
 
     def judge(self, container_id: str, link_name: str, wanted: Terminus, user: str | None) -> None:
-        """Raise LinkError, without any change, if the link names a subscription that ``user`` may not have."""
+        """Raise LinkError, without any change, if the link asks for a subscription that ``user`` may not have."""
         key = self._key(container_id, link_name, wanted)
         held = self._stock.subscription(key) if key is not None else None
         if held is not None:
@@ -42,7 +45,7 @@ class TopicSubscriptions:
     def take(
         self, container_id: str, link_name: str, filter_: str, wanted: Terminus, claim: OwnershipClaim
     ) -> HeldQueue:
-        """The subscription for this source; call `judge` before."""
+        """The subscription for the source ``wanted``, made if there is none; `judge` must have been called before."""
         is_durable = wanted.outlives_link
         key = self._key(container_id, link_name, wanted)
         if key is None:
@@ -53,7 +56,10 @@ class TopicSubscriptions:
         return self._take_durably(key, filter_, claim)
 
     def recall(self, container_id: str, link_name: str, user: str | None) -> HeldQueue:
-        """The durable subscription that a link without a source asks for, if ``user`` may have the subscription."""
+        """The durable subscription that a link with a null source asks for by its name, as to end the subscription.
+
+        Raises LinkError if there is none, or ``user`` may not have the subscription.
+        """
         for key in self._subscribers.recalled(container_id, link_name):
             held = self._stock.subscription(key)
             if held is not None:
@@ -62,7 +68,7 @@ class TopicSubscriptions:
         raise LinkError("amqp:not-found", f"no subscription is known as {link_name!r}")
 
     def _key(self, container_id: str, link_name: str, wanted: Terminus) -> SubscriptionKey | None:
-        """None for a subscription that no other link can name."""
+        """The key of the subscription that the link asks for; None if no other link can find or share it."""
         is_durable = wanted.outlives_link
         if "shared" in wanted.capabilities:
             is_global = "global" in wanted.capabilities
@@ -70,19 +76,22 @@ class TopicSubscriptions:
         return self._subscribers.own(container_id, link_name) if is_durable else None
 
     def leave(self, held: HeldQueue, timeout_s: float, now: float) -> None:
-        """A consumer left; a durable subscription without consumers expires after ``timeout_s``."""
+        """Let a durable subscription that its last consumer left expire after ``timeout_s``, if not ended before."""
         if held.is_durable and not held.taker_count:
             self._abandoned.on_left(held, timeout_s, now)
 
     def end(self, held: HeldQueue, claim: OwnershipClaim) -> None:
-        """Delete the subscription, with its messages."""
+        """Delete a durable subscription that its client unsubscribed, with its messages, and log the deletion."""
         self._owners.note_ended(held, claim.user, claim.peer)
         self._abandoned.forget(held)
         self._stock.delete(held)
 
     @staticmethod
     def unless_taken(held: HeldQueue) -> HeldQueue:
-        """Raise LinkError while a shared subscription has consumers; an unshared subscription has none left by now."""
+        """Return the subscription to be ended; raise LinkError while it is shared by consumers that are still there.
+
+        An unshared subscription has no consumer left by now.
+        """
         if held.taker_count and held.key is not None:
             raise LinkError(
                 "amqp:resource-locked",

@@ -20,7 +20,7 @@ _DELIMITER = re.compile(r"(?=[./])")
 
 
 def _split(address: str) -> list[str]:
-    """Tokens, each with the delimiter before it: ``a.b/c`` gives ``a``, ``.b``, ``/c``."""
+    """Split an address into tokens, each with the delimiter before it: ``a.b/c`` gives ``a``, ``.b``, ``/c``."""
     return _DELIMITER.split(address)
 
 
@@ -50,7 +50,7 @@ class SubscriptionTree(Generic[K]):
         branch.keys[key] = None
 
     def remove(self, filter_: str, key: K) -> None:
-        """Raise KeyError if this key does not hold this filter."""
+        """Remove the filter that was added with this key; raise KeyError if there is none."""
         tokens = _split(filter_)
         path = [self._root]
         for token in tokens:
@@ -62,17 +62,17 @@ class SubscriptionTree(Generic[K]):
                 del parent.below[token]
 
     def matching(self, address: str) -> list[K]:
-        """Each key once, even if its filter matches in several ways."""
+        """The keys of all filters that match the address, each key once even if its filter matches in several ways."""
         found: dict[K, None] = {}
         _match(self._root, _split(address), [0], found)
         return list(found)
 
 
 def _match(branch: _Branch[K], tokens: list[str], starts: list[int], found: dict[K, None]) -> None:
-    """Collect the keys below ``branch``; ``starts`` are the positions in ``tokens`` that lead here, in order.
+    """Collect in ``found`` the keys at and below ``branch`` whose filters match.
 
-    There is at least one position. All are matched at once: tried in turn, `#.#.#` in a filter would cost all ways to
-    share the tokens out.
+    ``starts``, at least one and in order, are the positions in ``tokens`` up to which the filter has matched so far.
+    All positions go on at once: tried one by one, `#.#.#` in a filter would cost all ways to share the tokens out.
     """
     if starts[-1] == len(tokens):
         found.update(branch.keys)
@@ -106,7 +106,7 @@ def _ends(label: str, tokens: list[str], starts: list[int]) -> Iterable[int]:
 
 
 def _literals(tokens: list[str], start: int) -> tuple[str, ...]:
-    # The first token has no delimiter. After a leading '#' that stood for nothing, the delimiter in the filter is moot.
+    # The first token has no delimiter. After a leading '#' that stood for no token, the filter's delimiter is ignored.
     return (tokens[0], "." + tokens[0], "/" + tokens[0]) if start == 0 else (tokens[start],)
 
 

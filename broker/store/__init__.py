@@ -1,1 +1,1 @@
-"""The store: accepted messages outlive the process. FORMAT.md shows the files on disk."""
+"""The store of a broker: the files with its accepted messages, which survive a restart. See FORMAT.md."""

@@ -1,4 +1,4 @@
-"""The file `anchor`: the least that the other files of a store must contain, so that missing parts are found later.
+"""The file `anchor` says what the other files of a store must contain at least, so that a broker finds missing parts.
 
 The file is written after each commit, without a sync: `anchor` never claims more than was synced before. After a crash
 of the process the claim is exact, after a power cut it may date from any moment since the file's own last sync. Two
@@ -26,48 +26,54 @@ _RECORD_BYTES = _RECORD.size + _SUM.size
 
 
 IS_MAPPED = True
-"""False in tests that record all writes."""
+"""Whether records are written through a memory map; False in tests that record all writes of the file."""
 
 
 class AnchorClaim(IntEnum):
-    """The claim about the other files."""
+    """The claim of `anchor` about the other files of the store."""
 
     NOTHING = 0
     """A new store: nothing was promised yet."""
     DATABASE = 1
     """`store.db` exists, and is being changed as a whole, in one transaction: upgraded, compacted or salvaged."""
     LOG = 2
-    """`store.db-wal` exists, and has these frames."""
+    """The log, `store.db-wal`, exists, and has at least the frames that `anchor` names."""
     LOG_OR_ALL = 3
-    """As LOG; or the log is gone, and `store.db` has everything: the store was closed, or is being opened."""
+    """As LOG; or the log is gone, and `store.db` has its whole content: the store was closed, or is being opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
+    """The content of `anchor`: a claim about the other files, and the log that the claim means."""
+
     claim: AnchorClaim
     root: int = 0
-    """The page of `store.db` with the number of the log."""
+    """The page of `store.db` that has the number of the last log."""
     number: int = 0
-    """The number of the log."""
+    """The number of the log that the claim is about; each new log has a higher number."""
     salts: bytes = bytes(8)
+    """The salts in the header of the log, which SQLite changes when it begins the log anew."""
     frames: int = 0
     """At least this many frames of the log were synced; ``checksum`` is the checksum in the last of these frames."""
     checksum: bytes = bytes(8)
 
 
 class DamagedAnchor(ValueError):
-    """Neither slot is whole."""
+    """The file `anchor` is damaged: neither of its two slots is whole."""
 
 
 def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
-    """The newer whole slot, and whether both are whole; None if the file is missing. Raises DamagedAnchor."""
+    """Return the content of the newer whole slot, and whether both slots are whole.
+
+    None if the file is missing or has only zeros. Raises DamagedAnchor.
+    """
     try:
         content = (directory / NAME).read_bytes()
     except FileNotFoundError:
         return None
     found = [slot for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
     if not any(content):
-        # A new store: the name may reach the disk before the content of the file.
+        # Zeros count as missing: in a new store the name of the file may reach the disk before the content.
         return None
     if not found:
         raise DamagedAnchor(f"{NAME} is damaged")
@@ -76,7 +82,7 @@ def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
 
 
 class AnchorFile:
-    """The anchor of an open store. Raises OSError."""
+    """The file `anchor` of an open store, for the thread that commits. Methods raise OSError."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / NAME
@@ -84,7 +90,7 @@ class AnchorFile:
         self._handle = -1
         self._slots: mmap.mmap | None = None
         self.anchor: Anchor | None = None
-        """The present content; None: the file does not exist."""
+        """The content written last; None before the first write."""
 
     def put(self, anchor: Anchor) -> None:
         """Write and sync both slots, one after the other."""
@@ -100,13 +106,16 @@ class AnchorFile:
         self.anchor = anchor
 
     def note(self, frames: int, checksum: bytes) -> None:
-        """Claim more frames of the same log. Makes no system call, since each would give up the interpreter lock."""
+        """Claim more frames of the same log, without a sync.
+
+        Makes no system call: each would give up the interpreter lock.
+        """
         assert self.anchor is not None
         claim, root, number, salts = self.anchor.claim, self.anchor.root, self.anchor.number, self.anchor.salts
         self._note(Anchor(claim, root, number, salts, frames, checksum))
 
     def begin_log(self, number: int, salts: bytes, frames: int, checksum: bytes) -> None:
-        """As `note`, for a log that was begun anew."""
+        """Claim frames of a log that SQLite began anew, with its number and salts, without a sync."""
         assert self.anchor is not None
         self._note(Anchor(self.anchor.claim, self.anchor.root, number, salts, frames, checksum))
 
@@ -132,7 +141,7 @@ class AnchorFile:
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         content = os.pread(self._handle, 2 * SLOT_BYTES, 0)
         if len(content) < 2 * SLOT_BYTES:
-            # Written, not only extended: writing a mapped page without room on the disk would kill the process.
+            # Write zeros, not only extend: a write to a mapped page without room on the disk would kill the process.
             self._write(bytes(2 * SLOT_BYTES - len(content)), len(content))
         serials = [slot[0] for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
         self._serial = max(serials, default=0)

@@ -1,4 +1,4 @@
-"""Keeps the number of the log in the database, and `anchor` beside the database, while a store is open.
+"""Keeps the number of the log (SQLite's WAL) in the database, and the file `anchor` up to date, while a store is open.
 
 opened        anchor: the log, or all of it in the database     the log goes into the database, and is cut off
               the next number, the first transaction of the new log; anchor: the log
@@ -25,7 +25,10 @@ from broker.store.statements import Statements
 
 
 class AnchoredLog:
-    """Used by the thread that commits. Raises OSError and sqlite3.Error."""
+    """Numbers the logs of an open store, and writes `anchor` when the store is opened, after commits, and at the end.
+
+    Used by the thread that commits. Raises OSError and sqlite3.Error.
+    """
 
     def __init__(self, directory: Path, judgement: Judgement) -> None:
         self._directory = directory
@@ -39,7 +42,10 @@ class AnchoredLog:
         self._salts = b""
 
     def before_recovery(self) -> None:
-        """Call before the database is opened: SQLite may move the log into the tables, and delete the log."""
+        """Claim what the files have now. Call before the database is opened.
+
+        From then on SQLite may move the log into the tables, and delete the log.
+        """
         judgement = self._judgement
         if judgement.is_new:
             self._file.put(Anchor(AnchorClaim.NOTHING))
@@ -55,11 +61,11 @@ class AnchoredLog:
                 self._put(AnchorClaim.LOG_OR_ALL, log.salts, count, log.checksum_at(count))
 
     def before_change(self) -> None:
-        """Call before a transaction that changes all of the database."""
+        """Claim only that the database exists. Call before a transaction that changes all of the database."""
         self._file.put(Anchor(AnchorClaim.DATABASE))
 
     def begin(self, statements: Statements, index: LogIndex) -> list[str]:
-        """Number the empty log, and keep `anchor` from now on; return sentences about losses."""
+        """Number the empty log, and update `anchor` after each commit from now on; return sentences about losses."""
         damages = self._number_anew(statements)
         self._statements, self._index = statements, index
         self._root = root_in(statements.connection)
@@ -68,14 +74,14 @@ class AnchoredLog:
         return damages
 
     def end(self) -> None:
-        """Make the last commit. SQLite may delete the log afterwards."""
+        """Commit a new number of the log, and claim the log or a whole database: SQLite may now delete the log."""
         assert self._statements is not None
         self._statements.on_commit = None
         self._advance(self._statements.connection)
         self._put_log(AnchorClaim.LOG_OR_ALL)
 
     def leave(self) -> None:
-        """As `end`, for a store that must not commit any more."""
+        """Claim as `end` does, without a commit, after a failed commit; errors of the disk are ignored."""
         if self._statements is not None:
             self._statements.on_commit = None
             with suppress(OSError):
@@ -133,7 +139,10 @@ class AnchoredLog:
 
 
 def anchor_closed(directory: Path, connection: sqlite3.Connection, number: int) -> None:
-    """Anchor a closed store without a log, under this number."""
+    """Move the log of a store that no broker uses into the database, and write `anchor` for a store closed in order.
+
+    ``number`` becomes the number of the last log.
+    """
     put_number(connection, number)
     root = root_in(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,6 +1,7 @@
-"""Tables with damaged pages are renamed and kept: a better tool may be able to read them later.
+"""Puts tables with damaged pages aside: such a table is renamed and kept, for a better tool to read later.
 
-With a damaged table of holdings or queues nobody can tell which segments are unneeded: from then on none is swept.
+After a table of holdings (which queue has which messages of a segment), queues or segments was put aside, nobody can
+tell which segments are unneeded: from then on recovery deletes no segment for want of a holding.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ASIDE = "damaged"
 
 
 def put_aside(statements: Statements, table: str, create: str, put: str, rows: Sequence[tuple[Any, ...]]) -> str:
-    """Replace the table by a new table with these rows; return the new name of the old table."""
+    """Rename a damaged table, and make a new table with ``rows`` in its place; return the new name of the old table."""
     connection = statements.connection
     aside = f"{table}_{ASIDE}_{len(aside_of(connection)) + 1}"
     forget_copy(_directory_of(connection))
@@ -34,7 +35,7 @@ def _directory_of(connection: sqlite3.Connection) -> Path:
 
 
 def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:
-    """The names of tables put aside, in the order in which they were put aside."""
+    """Return the names of damaged tables that were put aside, in order; of one ``table``, or of all."""
     found = connection.execute(
         r"SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE ? ESCAPE '\'", (rf"{table}\_{ASIDE}\_%",)
     )
@@ -42,10 +43,10 @@ def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:
 
 
 def has_lost_queues(connection: sqlite3.Connection) -> bool:
-    """Whether a holding may belong to a queue whose row is lost."""
+    """Whether a table of queues was put aside, so that a holding may belong to a queue whose row is lost."""
     return bool(aside_of(connection, "queue"))
 
 
 def may_be_needed(connection: sqlite3.Connection) -> bool:
-    """Whether a segment may be needed without any holding."""
+    """Whether a segment may be needed although no readable holding names the segment."""
     return any(aside_of(connection, table) for table in ("holding", "queue", "segment"))

@@ -1,4 +1,4 @@
-"""The broker's interface to its store: one batch of writes at a time, and reads of bodies."""
+"""The interface between a broker and its store: batches of writes, reads of bodies, and the content at the start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from broker.store.space import Space
 
 
 class StoreError(OSError):
-    """The disk failed, or has files that must not be touched. The node ends: a failed sync is never retried."""
+    """The disk failed, or has files that must not be touched.
+
+    A broker that gets the error ends: a failed sync is never retried.
+    """
 
 
 class QueueKind(StrEnum):
@@ -22,7 +25,7 @@ class QueueKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A durable queue, or a durable subscription: then ``address`` is its filter.
+    """The row of a durable queue, or of a durable subscription of a topic: then ``address`` is its filter.
 
     ``owner`` is the user who made the queue, None if unknown; ``used_at_s`` is when a link last attached or detached
     (Unix time, rounded down by the broker), 0 if unknown.
@@ -41,44 +44,52 @@ MessageRow = tuple[int, int, int, int | None, bytes | None]
 """(message_id, size_bytes, priority, expires_at_ms or None, body or None for a large body)."""
 
 EntryRow = tuple[int, int, int]
-"""(queue_id, message_id, delivery_count)."""
+"""(queue_id, message_id, delivery_count): a message in a queue."""
 
 CauseRow = tuple[int, int, Cause]
 """(queue_id, message_id, cause of the move to this queue)."""
 
 Mark = tuple[int, int]
-"""The seen mark of (queue_id, priority)."""
+"""(queue_id, priority): the key of a seen mark, the highest message id that consumers may have seen."""
 
 
 @dataclass(slots=True)
 class WriteBatch:
-    """Changes written and synced together. Deletes only ever name rows of earlier batches."""
+    """Changes of a store, written and synced together. Deletes only ever name rows of earlier batches."""
 
     queues: list[QueueRow] = field(default_factory=list)
     """New and changed rows: the last row of an id counts."""
     messages: list[MessageRow] = field(default_factory=list)
     entries: list[EntryRow] = field(default_factory=list)
+    """Messages put into queues."""
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Changed delivery counts, by (queue_id, message_id)."""
     causes: list[CauseRow] = field(default_factory=list)
     annotations: dict[tuple[int, int], bytes | None] = field(default_factory=dict)
-    """Annotations added by consumers, by (queue_id, message_id), as an encoded section; None: deleted."""
+    """Message annotations added by consumers, by (queue_id, message_id), as an encoded section.
+
+    None deletes the annotations.
+    """
     marks: dict[Mark, int] = field(default_factory=dict)
     archived: dict[int, list[int]] = field(default_factory=dict)
+    """queue_id -> message_ids that leave the queue."""
     forgotten_causes: dict[int, list[int]] = field(default_factory=dict)
-    """queue_id -> message_ids, which are archived too."""
+    """queue_id -> message_ids whose causes are deleted; the same messages are in ``archived``."""
     dropped_messages: list[int] = field(default_factory=list)
+    """message_ids that no queue has any more."""
     dropped_queues: list[int] = field(default_factory=list)
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
-    """(message_id, next piece of its large body), in order."""
+    """(message_id, next bytes of its large body), in order."""
     sealed: list[int] = field(default_factory=list)
-    """Complete large bodies to be on disk before their rows."""
+    """message_ids of complete large bodies, which are synced before the batch's rows are written."""
     finished: list[int] = field(default_factory=list)
-    """Complete large bodies that need not survive."""
+    """message_ids of complete large bodies that need not survive a restart: their files are closed without a sync."""
     unlinked: list[int] = field(default_factory=list)
-    """Large bodies to delete, complete or not."""
+    """message_ids of large bodies to delete, complete or not."""
 
     @property
     def has_rows(self) -> bool:
+        """Whether the batch needs a transaction, not only writes to files of large bodies."""
         return bool(
             self.queues
             or self.messages
@@ -100,9 +111,10 @@ class WriteBatch:
 
 @dataclass(frozen=True, slots=True)
 class BodyRange:
-    """Bytes of one body: a small body as a whole (``size_bytes`` at least its size), ``size_bytes`` of a large body.
+    """A request for bytes of one body: all of a small body, or ``size_bytes`` of a large body from ``offset`` on.
 
-    Each ``reader`` asks for a large body range by range: with the last range the checksum of the whole body is known.
+    Each ``reader`` asks for a large body range by range, so that with the last range the checksum of the whole body is
+    verified.
     """
 
     message_id: int
@@ -110,12 +122,12 @@ class BodyRange:
     offset: int
     size_bytes: int
     reader: int = 0
-    """Number of the consumer's link."""
+    """A number that identifies the consumer's link."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableBody:
-    """Stands in place of a damaged body; ``why`` goes into a sentence."""
+    """The result of a read in place of a damaged or missing body; ``why`` is the reason, as a part of a sentence."""
 
     message_id: int
     why: str
@@ -123,21 +135,24 @@ class UnreadableBody:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """Messages ``first_id`` and on, in the bytes of FORMAT.md."""
+    """A segment read at the start: its messages have the ids from ``first_id`` on.
+
+    ``message_index`` and the counts have the bytes of FORMAT.md.
+    """
 
     first_id: int
     message_index: bytes
     holdings: list[tuple[int, bytes]]
-    """(queue_id, counts) of every queue with a message of the segment."""
+    """(queue_id, counts) of each queue that has a message of the segment, with a count for each message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The content of a store, except bodies."""
+    """The content of a store when a broker starts, except bodies."""
 
     queues: list[QueueRow]
     segments: Iterator[StoredSegment]
-    """In order of arrival. Read on demand, and all before the first commit."""
+    """Segments in order of arrival; read from the disk on demand, and all of them before the first commit."""
     causes: dict[tuple[int, int], Cause]
     """Causes by (queue_id, message_id)."""
     annotations: dict[tuple[int, int], bytes]
@@ -145,23 +160,29 @@ class Inventory:
     message_count: int
     next_queue_id: int
     next_message_id: int
-    """The first id that the store never had, or has forgotten altogether."""
+    """The first id for new messages: no message in the store has this id or a higher one."""
     damages: list[str] = field(default_factory=list)
-    """Sentences about parts that are left out, or will turn out unreadable. Complete when all segments were read."""
+    """Sentences about damaged content that is left out, or of which reads will fail.
+
+    Complete when all segments were read.
+    """
 
 
 class Store(Protocol):
-    """``load`` first, once. Then ``commit`` from one thread and ``read`` from one thread, which may be another."""
+    """The files of a broker's durable messages, as the broker uses them.
+
+    Call ``load`` first, once; then ``commit`` from one thread, and ``read`` from one thread, which may be another.
+    """
 
     def load(self) -> Inventory: ...
 
     def commit(self, batch: WriteBatch) -> None:
-        """Write and sync; after a StoreError nothing of the batch may be promised."""
+        """Write and sync the batch. After a StoreError no message of the batch may be accepted."""
 
     def look(self) -> Space:
-        """The room on the disk. Call from the thread of ``commit``; raises StoreError."""
+        """Measure the room on the disk. Call from the thread of ``commit``; raises StoreError."""
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | UnreadableBody]:
-        """The requested bytes, in order of ``ranges``; all of a range, or the reason why its body is unreadable."""
+        """Return the bytes of each range, in order of ``ranges``, or the reason why its body is unreadable."""
 
     def close(self) -> None: ...

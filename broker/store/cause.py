@@ -1,4 +1,7 @@
-"""The cause of a message that the broker, not a producer, put into a queue."""
+"""The cause for which the broker itself put a message into a queue.
+
+The message was rejected, expired, delivered too often, found a full queue, or was moved by an operator.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,26 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
+    """Why the broker moved a message from its queue to another queue."""
+
     REJECTED = "rejected"
     """A consumer rejected the message."""
     DELIVERY_ATTEMPTS = "delivery-attempts"
     """The message reached the queue's limit of delivery attempts."""
     EXPIRED = "expired"
+    """The message's deadline had passed."""
     FULL = "full"
-    """The queue had no room for the message."""
+    """The earlier queue had no room for the message."""
     MOVED = "moved"
     """An operator moved the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a message was moved here: ``origin`` is the address of the earlier queue, or the filter of the subscription.
+    """Why a message was moved to its queue; ``origin`` is the earlier queue's address, or the subscription's filter.
 
-    ``delivery_count`` is the count in the earlier queue, ``at_ms`` the Unix time of the move. The message has no
-    deadline any more.
+    ``delivery_count`` is the count in the earlier queue, ``at_ms`` the Unix time of the move. The message no
+    longer expires.
     """
 
     reason: Reason
@@ -32,7 +38,7 @@ class Cause:
     at_ms: int
 
     def annotations(self) -> dict[str, str | int]:
-        """Annotations for consumers; none for an operator's move."""
+        """Return the message annotations that tell consumers the cause; none for a move by an operator."""
         if self.reason is Reason.MOVED:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""Compaction: the room of deleted messages goes back to the disk, while no broker uses the store."""
+"""Compaction of a store that no broker uses: gives the disk space of deleted messages back to the file system."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from broker.store.store_check import check
 
 
 def compact(directory: Path) -> tuple[int, int]:
-    """Compact; return the bytes of the tables before and after. Raises StoreError, also for a damaged store."""
+    """Compact a store; return the database's size before and after. Raises StoreError, also for a damaged store."""
     report = check(directory)
     if not report.is_sound:
         raise StoreError(f"{directory} is damaged, and was not changed: {report.findings[0]}")
@@ -49,7 +49,7 @@ def compact(directory: Path) -> tuple[int, int]:
 
 
 def _drop_unneeded_bodies(database: sqlite3.Connection) -> None:
-    """Drop the unneeded bodies. Their places in the segments stay: message ids count on."""
+    """Delete bodies that no queue needs. Their places in the segment's index stay, since ids are counted by places."""
     database.execute("BEGIN IMMEDIATE")
     held = [segment_id for (segment_id,) in database.execute("SELECT segment_id FROM segment")]
     for segment_id in held:

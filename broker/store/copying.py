@@ -1,4 +1,4 @@
-"""Backup of a store as of one moment, while its broker goes on; and restoring a backup."""
+"""Backups of a store: a copy as of one moment, while the broker goes on; and restoring a copy."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ from broker.store.store_check import check
 
 
 def back_up(directory: Path, copy: Path) -> CheckReport:
-    """Copy the store in ``directory``, used or not, to the new directory ``copy``; return a report on the copy."""
+    """Copy the store in ``directory``, in use or not, to the new directory ``copy``; return a check of the copy."""
     if copy.exists():
         raise StoreError(f"{copy} already exists: a backup never replaces another")
     return _copy_to(copy, directory)
 
 
 def restore(copy: Path, directory: Path) -> CheckReport:
-    """Restore the backup in ``copy`` to ``directory``, which must be new or empty."""
+    """Restore the backup in ``copy`` to ``directory``, which must be new or empty; return a check of the result.
+
+    Raises StoreError, also for a damaged backup.
+    """
     directory = directory.resolve()
     if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
         raise StoreError(f"{directory} already exists: expected a new or empty directory")
@@ -44,14 +47,14 @@ def restore(copy: Path, directory: Path) -> CheckReport:
 
 
 def _copy_to(directory: Path, source: Path) -> CheckReport:
-    """Copy into a partial directory, closed in order, and rename the directory when complete."""
+    """Copy a store to `<name>.partial`, in the state after a broker stopped in order; rename the complete copy."""
     partial = directory.with_name(f"{directory.name}.partial")
     with reading(source, may_be_used=True) as store, made(partial):
         if store.missing:
             raise StoreDamagedError(source, list(store.missing))
         try:
             with closing(sqlite3.connect(partial / DATABASE, isolation_level=None)) as database:
-                # In a single step: a stepwise backup would begin anew whenever the broker writes.
+                # Copy in a single step: a backup in steps would begin anew whenever the broker writes.
                 store.database.backup(database)
                 _forget(database, _copy_large(store, database, partial))
                 _close(database)
@@ -68,7 +71,7 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
 
 @contextmanager
 def made(partial: Path) -> Iterator[None]:
-    """Make an empty directory; remove it again if the work inside fails."""
+    """Make an empty directory for a store; delete the directory and its content if the work in the context fails."""
     try:
         partial.mkdir(mode=0o700, parents=True)
         (partial / LARGE).mkdir(mode=0o700)
@@ -82,7 +85,10 @@ def made(partial: Path) -> Iterator[None]:
 
 
 def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> set[int]:
-    """Message ids of missing bodies, settled since the copied moment."""
+    """Copy large bodies; return the message ids of bodies that the broker deleted after the moment of the copy.
+
+    Raises StoreError for a missing body that is still needed.
+    """
     gone = set()
     tables = SegmentTables(database)
     for (segment_id,) in tables.readable_ids().rows:
@@ -117,7 +123,7 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
 
 
 def _close(database: sqlite3.Connection) -> None:
-    """Raise the count of every message that consumers may have seen, as at the start of a broker that was killed."""
+    """Raise the delivery count of messages that consumers may have seen, as the start of a killed broker does."""
     marks = {
         (queue_id, priority): mark
         for queue_id, priority, mark in database.execute("SELECT queue_id, priority, seen_mark FROM mark")
@@ -130,7 +136,7 @@ def _close(database: sqlite3.Connection) -> None:
     database.execute("BEGIN")
     for queue_id, segment_id, counts, checksum in marked:
         index = _sound_index(tables, segment_id)
-        # Damaged rows stay as they are, to be found later.
+        # Damaged rows are copied as they are, and found by the check of the copy.
         if index is None or not is_holding(queue_id, segment_id, counts, checksum):
             continue
         seen = [
@@ -157,7 +163,7 @@ def _sound_index(tables: SegmentTables, segment_id: int) -> bytes | None:
 
 
 def finish(copy: Path) -> None:
-    """Sync the copy to the disk."""
+    """Make the files of the copy private, and sync files and names to the disk."""
     for path in [copy / DATABASE, copy / ANCHOR, *(copy / LARGE).iterdir()]:
         path.chmod(0o600)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

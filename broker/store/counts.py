@@ -1,4 +1,4 @@
-"""Counts of a holding: which messages of a segment a queue has, and how often each was delivered. See FORMAT.md."""
+"""The counts of a holding: which messages of a segment a queue has, and how often each was delivered. See FORMAT.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COUNTS = "SELECT counts FROM holding WHERE segment_id = ?"
 
 
 def counts_in(counts: bytes) -> tuple[int, ...]:
-    """Return for each message 0 if the queue has no such message, else the delivery-count plus 1.
+    """Return for each message of the segment 0 if the queue does not have the message, else its delivery-count plus 1.
 
     Raises ValueError for an impossible length.
     """
@@ -27,12 +27,15 @@ def counts_of(numbers: Sequence[int]) -> bytes:
 
 
 def raised(counts: bytes, seen: Sequence[bool]) -> bytes:
-    """The counts, one higher for each message that is there and was seen."""
+    """Return the counts, one higher for each message that the queue has and that ``seen`` marks as seen."""
     pairs = zip(counts_in(counts), seen, strict=True)
     return counts_of([count + (is_seen and 0 < count < MOST_COUNT) for count, is_seen in pairs])
 
 
 def needed_in(database: sqlite3.Connection, segment_id: int, slots: int) -> list[bool]:
-    """For each message, whether a queue has the message. Raises ValueError if the counts do not fit the segment."""
+    """Return for each message of a segment whether any queue has the message.
+
+    Raises ValueError if a holding's counts do not fit the number of messages, ``slots``.
+    """
     held = [counts_in(counts) for (counts,) in database.execute(_COUNTS, (segment_id,))]
     return [any(counts) for counts in zip((0,) * slots, *held, strict=True)]

@@ -1,7 +1,7 @@
-"""Readable bodies of a segment with a damaged page: the bodies before the damage.
+"""Reads the bodies before the damage, of a segment with a damaged page.
 
-SQLite gives a value as a whole, or not at all; a blob can be read piece by piece, page after page. The damaged page
-itself may yield any bytes: without checksums, which would show the damage, no body counts as read.
+SQLite returns a value as a whole, or not at all; an open blob can be read body by body. The damaged page itself may
+yield any bytes, so bodies without checksums, which would show the damage, are given up.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from broker.store.message_index import checksums_in, read_index
 
 
 def bounds_of(message_index: bytes) -> list[int]:
-    """The beginning of each body, and the end of the last; large bodies have files of their own."""
+    """Return the offset of each body in a segment, and the end of the last; large bodies, in files, take no bytes."""
     return [0, *accumulate(0 if is_large else size for size, _, _, is_large in read_index(message_index))]
 
 
 def left_of_bodies(connection: sqlite3.Connection, table: str, segment_id: int, message_index: bytes) -> bytes:
-    """Whole bodies, from the first on, of a row whose ``bodies`` cannot be read."""
+    """Return the bodies before the damage, joined, of a segment whose ``bodies`` cannot be read as a whole.
+
+    Empty if the index is damaged or has no checksums.
+    """
     if not is_index(segment_id, message_index) or checksums_in(message_index) is None:
         return b""
     left: list[bytes] = []
@@ -31,7 +34,7 @@ def left_of_bodies(connection: sqlite3.Connection, table: str, segment_id: int, 
             if bounds[-1] == len(blob):
                 left.extend(blob.read(end - begin) for begin, end in pairwise(bounds))
     except sqlite3.Error as error:
-        # SQLITE_ERROR: the row is gone, or has no blob.
+        # SQLITE_ERROR means that the row is gone, or has no blob: then no body is returned.
         if not is_damage(error) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
             raise
     return b"".join(left)

@@ -1,4 +1,4 @@
-"""Tells a damaged page or file from a failing disk, or from a bug."""
+"""Errors about damaged content of a store, and the difference between damage and a failing disk or a bug."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sqlite3
 
 
 class DamagedBody(ValueError):
-    """The body is missing, or not as written."""
+    """The body of a message is missing, or not as written: this message cannot be delivered."""
 
 
 class DamagedIndex(Exception):
-    """The messages of a segment cannot be known; says why."""
+    """The index of a segment is unreadable, so none of its messages can be delivered; the message says why."""
 
 
 _PRIMARY = 0xFF
@@ -20,7 +20,7 @@ _READ = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQL
 
 
 def is_damage(error: OSError | sqlite3.Error) -> bool:
-    """Whether only the requested data is damaged, so that other reads may succeed."""
+    """Whether an error means that only the requested data is damaged, so that other reads may succeed."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and (code & _PRIMARY == sqlite3.SQLITE_CORRUPT or code in _READ)

@@ -1,4 +1,4 @@
-"""The messages in a store, one by one, in order of arrival in each queue."""
+"""Reads the messages in a store for operators, one by one, in order of arrival in each queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from broker.store.read_store import ReadStore
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """``body`` is the encoded message, or the file with the message."""
+    """A message in a queue of the store. ``body`` is the encoded message or, for a large body, the path of its file."""
 
     queue: QueueRow
     message_id: int
@@ -31,13 +31,13 @@ class StoredMessage:
     cause: Cause | None
     body: bytes | Path
     is_damaged: bool
-    """The bytes are not as written, or incomplete."""
+    """Whether the body is incomplete, or does not match its checksum."""
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
-    """Messages of the queues and subscriptions at ``address``, or of all: one queue after the other.
+    """Yield the messages of the queues and subscriptions at ``address``, or of all, one queue after the other.
 
-    Raises StoreError if none has this address.
+    Messages in unreadable segments are left out. Raises StoreError if no queue has this address.
     """
     causes = store.causes()
     rows = list(store.queues())

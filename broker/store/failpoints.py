@@ -1,7 +1,7 @@
-"""Named failpoints: the lines of the store where a crash would hurt most, for tests that kill the process there.
+"""Named failpoints: places in the store's code where a crash would hurt most, for tests that kill the process there.
 
-With ``AMQPMESH_CRASH_AT=NAME:N`` in its environment a broker kills itself, as kill -9 does, at the Nth pass of the
-line. FORMAT.md shows the content of the disk at each failpoint.
+With ``AMQPMESH_CRASH_AT=NAME:N`` in its environment a broker kills itself, as kill -9 does, when it passes the
+failpoint for the Nth time. FORMAT.md shows the content of the disk at each failpoint.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ VARIABLE = "AMQPMESH_CRASH_AT"
 
 class StoreFailpoint(StrEnum):
     SCHEMA_WRITTEN = "schema-written"
-    """A new store; the directory entry may not be on disk yet."""
+    """The tables of a new store are committed; the directory entry of the database may not be on disk yet."""
     UPGRADE_WRITTEN = "upgrade-written"
-    """Upgraded to this format, not committed."""
+    """A store of an older format is upgraded; the transaction is not committed yet."""
     RECOVERY_WRITTEN = "recovery-written"
-    """The last process's leftovers are put right, not committed."""
+    """Recovery has put the leftovers of a crash in order; the transaction is not committed yet."""
     RECOVERY_COMMITTED = "recovery-committed"
-    """Files of bodies without a row are still there."""
+    """Recovery is committed; files of large bodies without a row are not deleted yet."""
     PIECES_WRITTEN = "pieces-written"
-    """Pieces of large bodies are written, not synced."""
+    """Parts of large bodies are written to their files, and not synced."""
     BODIES_SYNCED = "bodies-synced"
-    """Large bodies are complete, without a row."""
+    """Large bodies are complete and synced; no row names them yet."""
     ROWS_WRITTEN = "rows-written"
     """The rows of a batch are written, not committed."""
     ROWS_COMMITTED = "rows-committed"
-    """The batch is committed, before any promise is kept."""
+    """The batch is committed; no message of the batch is accepted or delivered yet."""
     BODIES_UNLINKED = "bodies-unlinked"
-    """Files of deleted messages are gone, before any promise is kept."""
+    """Files of deleted large bodies are gone; no message of the batch is accepted or delivered yet."""
 
 
 class Countdown:
-    """Ends this process at its failpoint; ``left`` counts the passes until then, the last included."""
+    """Kills this process at its failpoint, at the last of ``left`` passes."""
 
     def __init__(self, failpoint: StoreFailpoint, left: int) -> None:
         self.failpoint = failpoint
@@ -52,7 +52,10 @@ class Countdown:
 
 
 def when_passing(environment: Mapping[str, str]) -> Callable[[StoreFailpoint], None]:
-    """The function to call at each failpoint. Raises StoreError for an unknown name, or a count below 1."""
+    """Return the function to call at each failpoint, by the environment: without VARIABLE, it does nothing.
+
+    Raises StoreError for an unknown name, or a count below 1.
+    """
     text = environment.get(VARIABLE)
     if text is None:
         return lambda _: None

@@ -1,6 +1,6 @@
-"""The first page of the database leads to all other pages. A copy beside the file is used to mend a damaged page.
+"""Mends the first page of the database, which leads to all other pages, from a copy of the page in file `first-page`.
 
-A page that may be sound is never replaced: mending must not do damage.
+A page that may be sound is never replaced, so that mending does no damage.
 """
 
 from __future__ import annotations
@@ -45,32 +45,35 @@ _KINDS = {
     "holding": (2, 10),
     "annotation": (2, 10),
 }
-"""The first byte of each table's first page: with or without rowids, leaf or interior page."""
+"""The permitted first bytes of each table's first page: interior or leaf page, of a table with or without rowids."""
 
 Roots = Mapping[str, int]
-"""The first page of each table."""
+"""The number of each table's first page."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPageCopy:
+    """The content of file `first-page`: a copy of the page, and the first pages of the tables at that time."""
+
     page: bytes
     roots: Roots
 
 
 class FirstPage:
-    """The first page of the database in a directory. Close after the database: see `LogIndex`."""
+    """The database's first page, with its copy. Close this object after the database: see `LogIndex`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._handle: int | None = None
         self._is_kept = False
-        """Whether the copy matches this page."""
+        """Whether the copy matches the page, as found when the store was opened."""
 
     def mend(self, connect: Callable[[], sqlite3.Connection]) -> list[str]:
-        """Mend the page; return sentences about the damage. Call while the database is closed; ``connect`` opens it.
+        """Mend the first page; return sentences about the damage. Call while the database is closed.
 
-        First the log goes into the tables, for which a damaged page may have to be replaced. While another process
-        reads the log nothing else is checked: the file is not up to date. Raises sqlite3.Error if there is no room.
+        First the log is moved into the tables, for which a damaged page may have to be replaced; ``connect`` opens the
+        database for this. While another process reads the log, nothing else is checked: the file is not up to date.
+        Raises sqlite3.Error if the disk has no room.
         """
         if not (self._directory / _DATABASE).exists():
             forget_copy(self._directory)
@@ -90,7 +93,7 @@ class FirstPage:
         return found
 
     def keep(self, connection: sqlite3.Connection) -> None:
-        """Copy the page, unless the copy is current, or copying is impossible now."""
+        """Write the copy of the page, unless the copy is current. An OSError is ignored: the copy stays as it is."""
         (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         cookie &= 0xFFFFFFFF
         copy = self._copy()
@@ -109,9 +112,9 @@ class FirstPage:
     # The damage
 
     def _take_copy(self, roots: Roots | None) -> list[str]:
-        """Replace a damaged page by its copy.
+        """Replace a damaged first page by its copy; return sentences about the damage, none if nothing was replaced.
 
-        ``roots`` are the tables that the page shows, None if SQLite cannot read it.
+        ``roots`` are the tables that the page shows, None if SQLite cannot read the page.
         """
         page, copy = self._page(), self._copy()
         if (
@@ -129,7 +132,10 @@ class FirstPage:
         ]
 
     def _is_damaged(self, page: bytes, roots: Roots | None, copy: FirstPageCopy) -> bool:
-        """False if the page may belong to another store, or to other tables: somebody may have put the page there."""
+        """Whether the page is a damaged form of the page in the copy.
+
+        False if the page may belong to another store, or to other tables: a person may have replaced the database.
+        """
         has_other_tables = is_ours(page) and page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]
         if unchanging(page) == unchanging(copy.page) or has_other_tables:
             return False
@@ -155,7 +161,7 @@ class FirstPage:
         return page_number > 1 and self._page(page_number)[0] in kinds
 
     def _correct(self) -> list[str]:
-        """Correct parts of the page that change too often for a copy."""
+        """Correct the list of free pages, and the page count, which change too often for a copy; return sentences."""
         page, found = self._page(), []
         if not is_ours(page) or self._has_log():
             return []
@@ -172,9 +178,9 @@ class FirstPage:
         return found
 
     def _lengthen(self, page: bytes, count: int) -> None:
-        """Extend a cut file: SQLite opens no file that ends before a table's first page.
+        """Extend a file that was cut off: SQLite opens no file that ends before a table's first page.
 
-        All tables began within the page count in the copy.
+        The new length is the page count in the copy, within which all tables began.
         """
         copy = self._copy()
         if copy is None or page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]:
@@ -204,7 +210,7 @@ class FirstPage:
         os.fsync(self._open())
 
     def _copy(self) -> FirstPageCopy | None:
-        """None: the copy is missing or damaged."""
+        """Read the copy; None if the copy is missing or damaged."""
         try:
             found = (self._directory / COPY).read_bytes()
         except OSError:
@@ -218,7 +224,7 @@ class FirstPage:
         self._write(COPY, content + _sum(content))
 
     def _write(self, name: str, content: bytes) -> None:
-        """Write a file; an incomplete file counts as missing, since the checksum is wrong."""
+        """Write and sync a file. A file left incomplete by a crash counts as missing, since its checksum is wrong."""
         handle = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             os.write(handle, content)
@@ -229,14 +235,14 @@ class FirstPage:
 
 
 def forget_copy(directory: Path) -> None:
-    """Delete the copy, before tables move within the file, or the format changes."""
+    """Delete the copy of the first page; call before tables move within the database, or the format changes."""
     with suppress(FileNotFoundError):
         (directory / COPY).unlink()
         sync_directory(directory)
 
 
 def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
-    """Move the log of a broker's store into the tables, if no other process reads the log."""
+    """Move the log of a broker's store into the tables, unless another process reads the log; return the tables."""
     with closing(connect()) as database:
         database.execute("PRAGMA busy_timeout=0")
         roots = _roots(database)
@@ -248,7 +254,7 @@ def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
 
 
 def _is_log_written(connection: sqlite3.Connection) -> bool:
-    """Move the log into the tables, as far as there is room; return whether all of it was moved."""
+    """Move the log into the tables, as far as the disk has room; return whether all of the log was moved."""
     try:
         _, in_log, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
@@ -263,7 +269,10 @@ def _roots(database: sqlite3.Connection) -> Roots:
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Whether SQLite cannot read the database. UnicodeDecodeError: SQLite quotes damaged text in its error."""
+    """Whether an error means that the content of the database is unreadable.
+
+    An error that is not of SQLite is a UnicodeDecodeError: SQLite quotes damaged text in its message.
+    """
     if not isinstance(error, sqlite3.Error):
         return True
     code = getattr(error, "sqlite_errorcode", None)

@@ -1,4 +1,4 @@
-"""A check of the list of free pages. A damaged list would end a broker, or make it overwrite pages in use.
+"""Checks the database's list of free pages: a damaged list would end a broker, or make it overwrite pages in use.
 
 See the file format of SQLite, 1.5: a trunk page has the number of the next, a count, and as many free page numbers.
 """
@@ -18,15 +18,17 @@ _HEAD = struct.Struct(">II")
 
 
 class Trunk(NamedTuple):
+    """A trunk page of the list of free pages."""
+
     following: int
-    """The next trunk page, or 0."""
+    """The number of the next trunk page; 0 at the end of the list."""
     free: tuple[int, ...]
 
 
 def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int, free_count: int) -> bool:
-    """Whether the list from page ``first`` has exactly ``free_count`` free pages, trunk pages included.
+    """Whether the list from page ``first`` is sound: ``free_count`` different pages, trunk pages included.
 
-    Page 1 is never free.
+    Pages 1, LOCK_PAGE and pages beyond ``page_count`` are never free, so a list with one of these is damaged.
     """
     is_listed = bytearray(max(page_count, LOCK_PAGE) + 1)
     is_listed[0] = is_listed[1] = is_listed[LOCK_PAGE] = 1
@@ -45,7 +47,7 @@ def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int,
 
 
 def _trunk(page_number: int, read_page: Callable[[int], bytes], page_count: int) -> Trunk | None:
-    """None: the page is no trunk page."""
+    """Read a trunk page; None if the page is unreadable, beyond the file, or no trunk page."""
     if page_number > page_count:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Segments with their holdings, by a merge of both in order."""
+"""Joins segments with their holdings (which queue has which messages of a segment), by a merge of both in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from broker.store.segment_tables import SegmentRow
 def held_segments(
     segments: Iterator[SegmentRow], holdings: Iterator[HoldingRow]
 ) -> Iterator[tuple[SegmentRow | None, list[HoldingRow]]]:
-    """Each segment with its holdings; None in place of the segment for holdings without one."""
+    """Yield each segment with its holdings, and None with holdings whose segment does not exist.
+
+    Both inputs are in order of segment_id.
+    """
     next_holding = next(holdings, None)
     for segment in segments:
         mine: list[HoldingRow] = []

@@ -1,4 +1,4 @@
-"""Reads the index of each segment when a store is opened, and leaves out unreadable segments."""
+"""Reads the index of each segment (sizes, priorities, deadlines of its messages) when a broker loads its store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from broker.store.segment_tables import SegmentTables
 from broker.store.segments import Segments
 
 MOST_SENTENCES = 20
-"""A damaged interior page may take hundreds of segments away."""
+"""The most sentences about single unreadable segments: a damaged interior page may make hundreds unreadable."""
 
 
 class IndexReader:
-    """Reads indexes of ``segments``, which have their holdings; adds sentences to ``damages``."""
+    """Reads the indexes of ``segments``, whose holdings are loaded.
+
+    Unreadable segments are left out, with a sentence for each added to ``damages``.
+    """
 
     def __init__(self, tables: SegmentTables, segments: Segments, large: LargeBodies, damages: list[str]) -> None:
         self._tables = tables
@@ -27,10 +30,10 @@ class IndexReader:
         self._damages = damages
         self._left_out = 0
         self._away = 0
-        """Messages of unreadable segments without a sentence of their own."""
+        """The number of messages in unreadable segments beyond MOST_SENTENCES."""
 
     def read(self, lost_queues: Container[int]) -> Iterator[StoredSegment]:
-        """Yield all readable segments, except segments held only by ``lost_queues``."""
+        """Yield all readable segments, except segments with messages of ``lost_queues`` only, whose rows are lost."""
         for segment_id in self._segments.first_ids():
             holdings = [held for held in self._segments.holdings_of(segment_id) if held[0] not in lost_queues]
             if not holdings:
@@ -47,7 +50,7 @@ class IndexReader:
             self._damages.append(f"{more} more segments cannot be read: their {self._away} messages are not delivered")
 
     def index_of(self, segment_id: int) -> bytes:
-        """The index of a segment. Raises DamagedIndex: then only messages of this segment are lost."""
+        """Return the index of a segment. Raises DamagedIndex: the segment's messages are then not delivered."""
         try:
             index = self._tables.index_of(segment_id)
         except sqlite3.Error as error:

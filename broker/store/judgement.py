@@ -1,4 +1,4 @@
-"""Judges whether a directory has a complete store as of one moment, before anything is opened or changed.
+"""Judges whether a directory has a complete store as of one moment, before any file is opened by SQLite or changed.
 
 SQLite takes a damaged frame of its log for the end of the log, a missing log for an empty log, and an older file for
 the right file. Large bodies whose rows are lost this way look like leftovers. Here each of these is damage: the files
@@ -29,10 +29,10 @@ ANCHORED_FORMAT = 5
 
 
 class StoreDamagedError(StoreError):
-    """A committed change is missing. Nothing in the directory was changed."""
+    """A committed change is missing from a store. Nothing in the directory was changed, and the broker ends."""
 
     def __init__(self, directory: Path, findings: list[str], *, is_of_sqlite: bool = False) -> None:
-        """``is_of_sqlite``: SQLite found the damage, when the database was opened."""
+        """``findings``: sentences. ``is_of_sqlite``: SQLite found the damage, when the database was opened."""
         super().__init__(f"the store in {directory} is damaged, and was not changed: {'; '.join(findings)}")
         self.directory = directory
         self.findings = findings
@@ -41,21 +41,23 @@ class StoreDamagedError(StoreError):
 
 @dataclass
 class Judgement:
+    """The files of a store as found. ``findings``: sentences about missing or damaged parts, none for a sound store."""
+
     anchor: Anchor | None
     is_anchor_whole: bool = True
-    """False: one of the two slots is damaged, so the anchor may be older than the last write."""
+    """False if one of the two slots of `anchor` is damaged, so that the other may be older than the last write."""
     log: SqliteLog | None = None
     is_new: bool = False
-    """There is no store yet."""
+    """Whether there is no store in the directory yet."""
     number: int = 0
-    """The last number of a log that can be seen, in the log or else in the database."""
+    """The highest number of a log found in the log or in the database; 0 if none was found."""
     is_log_used: bool = True
-    """Whether the log belongs to the database."""
+    """Whether the log belongs to the database; if not, a salvage leaves the log out."""
     findings: list[str] = field(default_factory=list)
 
 
 def judge(directory: Path) -> Judgement:
-    """Judge the directory. Missing or damaged parts become findings. Raises OSError."""
+    """Judge the store in a directory. Missing or damaged parts become findings. Raises OSError."""
     try:
         found = read_anchor(directory)
     except DamagedAnchor as damage:
@@ -67,6 +69,8 @@ def judge(directory: Path) -> Judgement:
 
 
 class _Judge:
+    """Compares the files of a store with each other, and fills in a Judgement."""
+
     def __init__(self, directory: Path, judgement: Judgement) -> None:
         self._directory = directory
         self._judgement = judgement
@@ -88,7 +92,7 @@ class _Judge:
             judgement.number = max(number or 0 for number in (in_log, in_database))
             damage = _Claims(judgement.anchor, self._log, in_log, in_database).damage()
             judgement.is_log_used = damage is None or not damage.is_of_another_time
-            # Findings in the log itself say more.
+            # Skipped if the log itself is damaged: findings about the log say more.
             if damage is not None and not judgement.findings:
                 judgement.findings.append(damage.what)
 
@@ -96,7 +100,7 @@ class _Judge:
         return self._database.exists() and self._database.stat().st_size > 0
 
     def _without_database(self) -> Iterator[str]:
-        """Findings if there was a database once."""
+        """Yield findings if the database is missing, but other files say that there was one."""
         missing = f"{DATABASE} is {'empty' if self._database.exists() else 'missing'}"
         anchor = self._judgement.anchor
         if anchor is not None:
@@ -121,18 +125,18 @@ class _Judge:
             )
 
     def _format(self) -> int:
-        """The format in the database, or in the log if the database has no first page yet; 0: unknown."""
+        """Return the format of the store, from the first page in the log or in the database; 0 if unknown."""
         in_log = self._log.page(1) if self._log is not None else None
         return max(format_of(in_log or b""), format_of(self._page(1)))
 
     def _numbers(self, anchor: Anchor) -> tuple[int | None, int | None]:
-        """The number in the log, and the number in the database without the log."""
+        """Return the number of the log as found in the log, and in the database without the log; None if unreadable."""
         in_log = self._log.page(anchor.root) if self._log is not None else None
         in_database = number_on(self._page(anchor.root))
         return number_on(in_log or b""), self._number_elsewhere() if in_database is None else in_database
 
     def _number_elsewhere(self) -> int | None:
-        """The number in a database whose tables lie elsewhere, or that is older than numbers."""
+        """Read the number by SQLite, if not on the page that `anchor` names; 0 for a format without numbers."""
         if 0 < format_of(self._page(1)) < ANCHORED_FORMAT:
             return 0
         try:
@@ -153,12 +157,12 @@ class _Judge:
 class _Damage:
     what: str
     is_of_another_time: bool = False
-    """The log does not belong to the database, and must not be moved into the tables."""
+    """Whether the log does not belong to the database, so that a salvage must not move it into the tables."""
 
 
 @dataclass(frozen=True)
 class _Claims:
-    """Compares the claim of `anchor` with the files. A number is None if unreadable."""
+    """Compares the claim of `anchor` with the log and the database; a number of a log is None if unreadable."""
 
     anchor: Anchor
     log: SqliteLog | None
@@ -197,20 +201,23 @@ class _Claims:
         return self._database_within(self.anchor.number - 1 - back, self.anchor.number + 1 - back)
 
     def _later_log(self, log: SqliteLog) -> _Damage | None:
-        """Check a log begun anew after a full checkpoint: the salt counts the restarts [4.1 of the file format]."""
+        """Check a log that SQLite began anew after `anchor` was written.
+
+        The first salt counts how often [4.1 of the file format].
+        """
         times = (_count(log.salts) - _count(self.anchor.salts)) % (1 << 32)
         number = self.anchor.number + times
         if not 0 < times < 1 << 31 or self.in_log not in (None, number, number + 1):
             return _Damage(f"{LOG} is an older log", is_of_another_time=True)
         if self.in_log is None:
-            # The second transaction of each log is its number.
+            # The second transaction of each log writes its number, so a longer log without the number is foreign.
             if log.transaction_count > 1:
                 return _Damage(f"{LOG} is another log", is_of_another_time=True)
             return self._database_within(number - 1, number - 1)
         return self._database_within(number - 1, self.in_log)
 
     def _first_log(self) -> _Damage | None:
-        """Check the log of a broker that died while starting, before `anchor` claimed the log."""
+        """Check the first log of a broker that died while starting, before `anchor` named this log."""
         number = self.anchor.number
         if self.in_log != number + 1:
             return _Damage(f"{LOG} and {DATABASE} are from different times", is_of_another_time=True)

@@ -1,4 +1,4 @@
-"""Large bodies, in a file each, synced before the rows that name them."""
+"""The files of large message bodies, one for each body, synced before the rows that name the bodies are written."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ T = TypeVar("T")
 
 
 class Lend(Protocol):
-    """``broker.store.reserve.Reserve.lend_to``."""
+    """Does work, and gives up reserved disk space if there is no room: the type of ``Reserve.lend_to``."""
 
     def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 class LargeBodies:
-    """Files named by message id. One thread writes, one reads. ``lend`` makes room for writes."""
+    """The files of large bodies, named by message id. One thread writes, one reads.
+
+    ``lend`` does a write, and makes room on a full disk.
+    """
 
     def __init__(self, directory: Path, lend: Lend) -> None:
         self.directory = directory
         self._lend = lend
         self._unfinished: dict[int, int] = {}
         self.checksums: dict[int, int] = {}
-        """CRC-32 of each body written since the store was opened, and not in a segment yet."""
+        """message_id -> CRC-32 of each body written since the store was opened, until a segment has the checksum."""
         directory.mkdir(mode=0o700, exist_ok=True)
 
     def append(self, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Append (message_id, bytes) to the files of bodies, made if missing."""
         for message_id, piece in pieces:
             handle = self._unfinished.get(message_id)
             if handle is None:
@@ -43,7 +47,7 @@ class LargeBodies:
                 view = view[self._lend(partial(os.write, handle, view)) :]
 
     def seal(self, message_ids: Collection[int]) -> None:
-        """Sync complete bodies, and then their names."""
+        """Sync and close the files of complete bodies, and then sync the names of the files."""
         for message_id in message_ids:
             handle = self._unfinished.pop(message_id)
             try:
@@ -54,11 +58,12 @@ class LargeBodies:
             sync_directory(self.directory)
 
     def finish(self, message_ids: Iterable[int]) -> None:
-        """Close complete bodies that need not survive a restart."""
+        """Close the files of complete bodies, without a sync, if the bodies need not survive a restart."""
         for message_id in message_ids:
             os.close(self._unfinished.pop(message_id))
 
     def unlink(self, message_ids: Iterable[int]) -> None:
+        """Delete the files of bodies, complete or not."""
         for message_id in message_ids:
             handle = self._unfinished.pop(message_id, None)
             if handle is not None:
@@ -67,17 +72,17 @@ class LargeBodies:
             self._lend(partial(self._path(message_id).unlink, missing_ok=True))
 
     def unlink_all_but(self, is_needed: Callable[[int], bool]) -> None:
-        """After a crash: delete files whose row was never written, or is gone."""
+        """Delete files of bodies that no queue needs: after a crash, files whose row was never written, or is gone."""
         for path in self.directory.iterdir():
             if not (path.name.isdecimal() and is_needed(int(path.name))):
                 path.unlink()
 
     def has_size(self, message_id: int, size_bytes: int) -> bool:
-        """Whether the file has this size; a sealed file with another size was changed by somebody else."""
+        """Whether the file of a body has this size; False if the file is missing, too."""
         return self.size_bytes(message_id) == size_bytes
 
     def read(self, message_id: int, offset: int, size_bytes: int) -> bytes:
-        """Read a range. Raises FileNotFoundError, or DamagedBody if the file ends too early."""
+        """Read a range of a body. Raises FileNotFoundError, or DamagedBody if the file ends within the range."""
         with self._path(message_id).open("rb", buffering=0) as body:
             body.seek(offset)
             found = body.read(size_bytes)
@@ -94,6 +99,7 @@ class LargeBodies:
         return os.open(self._path(message_id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def size_bytes(self, message_id: int) -> int | None:
+        """Return the size of a body's file; None if the file is missing."""
         try:
             return self._path(message_id).stat().st_size
         except FileNotFoundError:
@@ -112,7 +118,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_absence(path: Path) -> None:
-    """Sync the absence of a file, or else its content."""
+    """Sync a file's absence, so that a power cut does not bring the file back; or its content, if the file exists."""
     if path.exists():
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -123,11 +129,11 @@ def sync_absence(path: Path) -> None:
 
 
 def cut(path: Path, size_bytes: int) -> None:
-    """Cut a file, giving its room back to the disk; delete the file if nothing is to be left."""
+    """Cut a file to ``size_bytes``, which frees disk space; delete the file for size 0."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(handle, size_bytes)
-        # A journaling file system frees room only after the journal entry is written.
+        # Sync, since a journaling file system frees room only once the journal entry is written.
         _sync(handle, path)
     finally:
         os.close(handle)
@@ -136,7 +142,7 @@ def cut(path: Path, size_bytes: int) -> None:
 
 
 def _sync(handle: int, path: Path) -> None:
-    """Sync; raises StoreError, so that no caller retries."""
+    """Sync an open file or directory. Raises StoreError on failure, so that no caller tries the sync again."""
     try:
         os.fsync(handle)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Reads large bodies from their files, range by range, and verifies the checksum with the last range.
+"""Reads large message bodies from their files, range by range, and verifies a body's checksum with its last range.
 
 The last range of a damaged body is never returned: a link that streams the body must abort the delivery.
 """
@@ -16,13 +16,16 @@ from broker.store.damage import DamagedBody
 from broker.store.large import LargeBodies
 
 MOST_STREAMS = 4096
-"""A stream older than this many others is dropped, and its checksum computed anew."""
+"""The most bodies being read whose checksums so far are kept.
+
+Beyond this number the stream not read for longest is dropped: its next read computes the checksum from the start.
+"""
 _PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Size and checksum of a large body in the store."""
+    """The size and checksum of a large body as written, from the rows of the store."""
 
     size_bytes: int
     checksum: int
@@ -30,7 +33,7 @@ class Written:
 
 
 def damage_of(path: Path, written: Written) -> str | None:
-    """The damage of a large body's file, as text to follow the file name; None if the file is sound."""
+    """Return the damage of a large body's file, as text to follow the file name; None if the file is sound."""
     checksum = size = 0
     try:
         with path.open("rb", buffering=0) as body:
@@ -47,6 +50,8 @@ def damage_of(path: Path, written: Written) -> str | None:
 
 @dataclass(slots=True)
 class _Stream:
+    """A large body that a consumer's link reads range by range."""
+
     message_id: int
     offset: int
     checksum: int
@@ -55,16 +60,19 @@ class _Stream:
 
 
 class LargeReader:
-    """Used by one thread. ``written_of`` gives size and checksum; raises DamagedBody or sqlite3.Error."""
+    """Reads ranges of large bodies, and verifies checksums. Used by one thread.
+
+    ``written_of`` returns the size and checksum of a body as written; raises DamagedBody or sqlite3.Error.
+    """
 
     def __init__(self, bodies: LargeBodies, written_of: Callable[[int], Written]) -> None:
         self._bodies = bodies
         self._written_of = written_of
         self._streams: OrderedDict[int, _Stream] = OrderedDict()
-        """Streams by the reader's number."""
+        """Streams by the number of the reader, a consumer's link; the least recently read first."""
 
     def read(self, wanted: BodyRange) -> bytes:
-        """Raises FileNotFoundError, DamagedBody, or an error of ``written_of``."""
+        """Read a range. Raises FileNotFoundError, DamagedBody, or an error of ``written_of``."""
         stream = self._stream_of(wanted)
         found = self._bodies.read(wanted.message_id, wanted.offset, wanted.size_bytes)
         stream.checksum = crc32(found, stream.checksum)

@@ -1,4 +1,4 @@
-"""One process per data directory: a flock, which the kernel releases whenever the process ends.
+"""Lets one process use a data directory at a time, by a flock, which the kernel releases whenever the process ends.
 
 The directory itself is locked, since a file inside may be deleted. The file `lock` has the process id of the holder,
 and is locked too, for programs that know no other lock.
@@ -14,12 +14,15 @@ from pathlib import Path
 from broker.store.batch import StoreError
 
 HeldBy = str | None
-"""The process that uses a store; None: there is none."""
+"""The id of the process that uses a store, as text, or UNKNOWN; None if no process does."""
 UNKNOWN = "(its file `lock` was deleted)"
 
 
 class DirectoryLock:
-    """Raises StoreError when another process holds the directory."""
+    """The exclusive lock of a data directory, for a broker or a change of the store.
+
+    Raises StoreError if another process holds the directory.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -32,7 +35,7 @@ class DirectoryLock:
             os.close(self._directory)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by {user}") from None
-        # Not emptied first: on a full disk another file would take the room.
+        # Overwrite the old id, and cut afterwards: were the file emptied first, a full disk might have no room.
         length = os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(self._handle, length)
 
@@ -42,11 +45,14 @@ class DirectoryLock:
 
 
 def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
-    """Keep every broker from using the store until ``stack`` is closed, unless a broker does; nothing is written."""
+    """Keep brokers from using the store until ``stack`` is closed, by a shared lock; nothing is written.
+
+    Return the process that uses the store already, with no lock then; None if the lock was taken.
+    """
     itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     stack.callback(os.close, itself)
     path, handle = directory / "lock", None
-    if path.exists():  # not in a copy
+    if path.exists():  # a copy has no such file
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         stack.callback(os.close, handle)
     try:
@@ -59,7 +65,7 @@ def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
 
 
 def _user(handle: int) -> str:
-    """The present holder, in words. A reader writes no process id: the file has the id of an earlier holder."""
+    """Return the present holder in words. A reader, with a shared lock, leaves an earlier holder's id in the file."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The frames of a write-ahead log, and whether each is as written. See the file format of SQLite, 4: the WAL file.
+"""Parses SQLite's write-ahead log, and tells whether each frame is as written. See SQLite's file format, 4: the WAL.
 
 A frame's checksum continues the checksum of the frame before. Here each frame is verified from the checksum that the
 frame before *says*, so that one damaged frame does not make all frames behind it look damaged.
@@ -21,7 +21,7 @@ cdef enum:
 
 
 def read_header(const unsigned char[::1] log):
-    """(salts, page size) of a log with a whole header; None for any other."""
+    """Return (salts, page size) from the header of a log; None if the header is incomplete or damaged."""
     cdef u32 one = 0, other = 0
     if log.shape[0] < _HEADER_BYTES or (_number(&log[0]) & 0xFFFFFFFE) != _MAGIC:
         return None
@@ -32,9 +32,9 @@ def read_header(const unsigned char[::1] log):
 
 
 def read_frames(const unsigned char[::1] log, bytes salts not None, int page_bytes):
-    """(page, pages of the file or 0, has these salts, is as written) of each frame.
+    """Return (page number, page count or 0, has these salts, is as written) of each frame.
 
-    Pages of the file: as in the last frame of a transaction.
+    The page count is the database's, which the last frame of a transaction has; 0 in other frames.
     """
     cdef Py_ssize_t size = _FRAME_HEAD_BYTES + page_bytes
     cdef Py_ssize_t at = _HEADER_BYTES

@@ -1,6 +1,7 @@
-"""The memory-mapped index of SQLite's log. Touching an index page without room on the disk ends the process (SIGBUS).
+"""The index of SQLite's log, `store.db-shm`, which SQLite maps into memory: allocated early, and read after commits.
 
-SQLite writes to each page first, but some file systems allocate later, when other writers may have taken the room.
+Touching a page of the index without room on the disk ends the process (SIGBUS). SQLite writes to each page first, but
+some file systems allocate later, when other writers may have taken the room.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from broker.store.reserve import NOT_SUPPORTED
 
 INDEX_BYTES = 128 << 10
-"""Room for four logs in a row, each as long as a log gets before its pages go into the tables."""
+"""Enough for four logs in a row, each as long as a log gets before its pages are moved into the tables."""
 
 
 _HEADER = struct.Struct("=16xIIII8s")
@@ -23,16 +24,16 @@ _PAGE = 4096
 
 
 class LogState(NamedTuple):
-    """The committed part of the log."""
+    """The committed part of the log: its number of frames, the last checksum, and the salts of the log."""
 
     frames: int
     checksum: bytes
-    """As in the last frame."""
+    """The checksum in the last committed frame."""
     salts: bytes
 
 
 class LogIndex:
-    """The index of an open database. Close after the database.
+    """The index of the log of an open database. Close this object after the database, for this reason:
 
     A process that closes a file loses all its locks on the file [fcntl(2)], SQLite's too: the next process to open the
     database would think the database unused, and cut the index off.
@@ -43,7 +44,7 @@ class LogIndex:
         self._mapped: mmap.mmap | None = None
 
     def allocate(self) -> None:
-        """Allocate all pages. Raises OSError when there is no room."""
+        """Allocate INDEX_BYTES on the disk, if the file system can. Raises OSError if there is no room."""
         try:
             os.posix_fallocate(self._handle, 0, INDEX_BYTES)
         except OSError as error:
@@ -51,7 +52,7 @@ class LogIndex:
                 raise
 
     def state(self) -> LogState:
-        """The state after the last commit of this process. Makes no system call."""
+        """Return the log's state after the last commit of this process. Makes no system call, except the first time."""
         if self._mapped is None:
             self._mapped = mmap.mmap(self._handle, _PAGE, prot=mmap.PROT_READ)
         frames, _, one, other, salts = _HEADER.unpack_from(self._mapped)

@@ -1,4 +1,4 @@
-"""Numbers of logs: a row of the database has the number of the last log, so that a file of another time is recognized.
+"""Numbers of logs (SQLite's WAL): a row of the database has the number of the last log, to recognize older files.
 
 The row has a page of its own, and can be read without SQLite from the database file as well as from the log.
 """
@@ -22,12 +22,13 @@ _MOST_CELL_BYTES = 64
 
 
 def stamp_of(number: int) -> bytes:
+    """Return the content of the row for a number, with a checksum."""
     stamp = _STAMP.pack(_MAGIC, number)
     return stamp + _SUM.pack(crc32(stamp))
 
 
 def number_of(stamp: bytes) -> int | None:
-    """None for bytes that are no stamp."""
+    """Return the number in the content of the row; None for damaged or other bytes."""
     if len(stamp) != _STAMP_BYTES or stamp[-_SUM.size :] != _SUM.pack(crc32(stamp[: -_SUM.size])):
         return None
     magic, number = _STAMP.unpack_from(stamp)
@@ -35,7 +36,7 @@ def number_of(stamp: bytes) -> int | None:
 
 
 def number_on(page: bytes) -> int | None:
-    """None for a page without the row, or with a damaged row."""
+    """Return the number on a page of the database, read without SQLite; None if the row is missing or damaged."""
     if not page or page[0] != _LEAF:
         return None
     cell = int.from_bytes(page[_FIRST_CELL])
@@ -44,7 +45,7 @@ def number_on(page: bytes) -> int | None:
 
 
 def number_in(connection: sqlite3.Connection) -> int | None:
-    """Raises sqlite3.Error."""
+    """Return the number in the database; None if the row is missing or damaged. Raises sqlite3.Error."""
     row = connection.execute(f"SELECT stamp FROM {TABLE}").fetchone()
     return number_of(row[0]) if row is not None and isinstance(row[0], bytes) else None
 
@@ -54,6 +55,6 @@ def put_number(connection: sqlite3.Connection, number: int) -> None:
 
 
 def root_in(connection: sqlite3.Connection) -> int:
-    """The page with the row."""
+    """Return the number of the page that has the row."""
     (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (TABLE,)).fetchone()
     return int(page)

@@ -1,4 +1,4 @@
-"""Reads a write-ahead log from disk: the frames SQLite would use, and whether further commits are lost."""
+"""Reads SQLite's write-ahead log from disk: the frames that SQLite would use, and the commits that it would lose."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ _SUM = slice(16, 24)
 
 
 class LogFrame(NamedTuple):
+    """A frame of the log: a new version of a page of the database."""
+
     page: int
     file_pages: int
     """In the last frame of a transaction the page count of the database; 0 in all other frames."""
     is_live: bool
     """Whether the frame is of this log, not left over from an earlier log in the same file."""
     is_whole: bool
+    """Whether the frame is of this log, and matches its checksum."""
 
 
 @dataclass(frozen=True)
 class SqliteLog:
-    """``salts`` are the salts in the header or, with a damaged header, the expected salts."""
+    """A write-ahead log as found on the disk.
+
+    ``salts``, which the frames of the log have, are from the header or, with a damaged header, the expected salts.
+    """
 
     content: bytes
     is_header_whole: bool
@@ -34,24 +40,25 @@ class SqliteLog:
 
     @cached_property
     def whole_count(self) -> int:
-        """The count of frames before the first damaged frame; SQLite uses no more."""
+        """The number of frames before the first damaged frame; SQLite uses no later frame."""
         if not self.is_header_whole:
             return 0
         return next((at for at, frame in enumerate(self.frames) if not frame.is_whole), len(self.frames))
 
     @cached_property
     def committed_count(self) -> int:
-        """The count of frames that SQLite uses: frames of whole transactions."""
+        """The number of frames that SQLite uses: those of whole transactions before the first damaged frame."""
         ends = (at + 1 for at in range(self.whole_count - 1, -1, -1) if self.frames[at].file_pages)
         return next(ends, 0)
 
     @cached_property
     def transaction_count(self) -> int:
+        """The number of whole transactions before the first damaged frame."""
         return sum(bool(frame.file_pages) for frame in self.frames[: self.committed_count])
 
     @cached_property
     def lost_transactions(self) -> int:
-        """Transactions behind the first damaged frame that were certainly synced: the next one had begun.
+        """The number of transactions behind the first damaged frame that were certainly synced; SQLite ignores them.
 
         With synchronous=FULL no transaction begins before the last is on the disk. So a commit followed by a whole
         frame of this log was whole once, and so were all before; a commit at the end may never have been written
@@ -65,25 +72,25 @@ class SqliteLog:
         )
 
     def checksum_at(self, count: int) -> bytes:
-        """The checksum in the last of ``count`` frames, which covers all of them."""
+        """Return the checksum in the last of the first ``count`` frames, which covers all of these frames."""
         place = _frame_at(count - 1)
         return self.content[place + _SUM.start : place + _SUM.stop]
 
     def page(self, page: int, count: int | None = None) -> bytes | None:
-        """The page after the first ``count`` frames; without a count, after the frames that SQLite uses."""
+        """Return a page as of the first ``count`` frames, or of the frames that SQLite uses; None if in no frame."""
         for at in range((self.committed_count if count is None else count) - 1, -1, -1):
             if self.frames[at].page == page:
                 return self.page_at(at)
         return None
 
     def page_at(self, number: int) -> bytes:
-        """The page in a frame, counted from 0."""
+        """Return the page in a frame; frames are counted from 0."""
         place = _frame_at(number) + FRAME_HEAD_BYTES
         return self.content[place : place + PAGE_BYTES]
 
 
 def read_log(path: Path, salts: bytes | None = None) -> SqliteLog | None:
-    """Read the log; None if missing or empty. ``salts``: the expected salts, if known."""
+    """Read the log; None if missing or empty. ``salts``: the salts to expect if the header is damaged."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Loads the annotations that consumers added to messages, as far as readable. [3.4.5]
+"""Loads the message annotations that consumers added [3.4.5], as far as their rows are readable.
 
-An unreadable row loses these annotations, and nothing else: the producer's message stays unchanged.
+An unreadable row loses only these annotations: the message is delivered as the producer sent it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from broker.store.schema import ANNOTATION, PUT_ANNOTATION, annotation_values
 from broker.store.statements import Statements
 
 Annotations = dict[tuple[int, int], bytes]
-"""Encoded sections, by (queue_id, message_id)."""
+"""Encoded sections of message annotations, by (queue_id, message_id)."""
 
 
 def readable_annotations(connection: sqlite3.Connection) -> ReadableRows:
-    """Rows for `section_of`."""
+    """Return the readable rows of table annotation, as `section_of` expects them."""
     columns = "queue_id, message_id, section, checksum"
     return read_what_can_be(connection, "annotation", columns, ("queue_id", "message_id"))
 
 
 def section_of(row: tuple[Any, ...]) -> bytes:
-    """The section of a row. Raises ValueError for a damaged row."""
+    """Return the encoded section in a row of table annotation. Raises ValueError if its checksum does not match."""
     _, _, section, checksum = row
     if not isinstance(section, bytes) or crc32(section) != checksum:
         raise ValueError("the section does not match its checksum")
@@ -33,7 +33,7 @@ def section_of(row: tuple[Any, ...]) -> bytes:
 
 
 def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
-    """All readable annotations, and sentences about losses. The table is whole afterwards."""
+    """Return readable annotations, and sentences about losses. Damaged rows are deleted, or the table is put aside."""
     found = readable_annotations(statements.connection)
     annotations: Annotations = {}
     spoiled: dict[int, list[int]] = {}
@@ -60,12 +60,12 @@ def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
 
 
 def forget_annotations(statements: Statements, queue_id: int, message_ids: list[int]) -> None:
-    """Call within a transaction."""
+    """Delete the annotations of messages in a queue. Call within a transaction."""
     statements.delete("DELETE FROM annotation WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
 
 def write_annotations(statements: Statements, written: dict[tuple[int, int], bytes | None]) -> None:
-    """Call within a transaction; None deletes the annotations of a message."""
+    """Write annotations; None deletes the annotations of a message. Call within a transaction."""
     put = [annotation_values(key, section) for key, section in written.items() if section is not None]
     statements.insert(PUT_ANNOTATION, put)
     gone: dict[int, list[int]] = {}

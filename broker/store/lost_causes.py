@@ -1,4 +1,4 @@
-"""Loads the causes of moved messages, as far as readable.
+"""Loads the causes for which the broker moved messages (dead letters ...), as far as their rows are readable.
 
 A message with a cause has no deadline. If the cause is lost the deadline must not apply again, or a dead letter would
 expire at once: the message counts as moved from nowhere. So does every message that may have lost a cause.
@@ -23,8 +23,10 @@ from broker.store.segments import SEGMENT_MESSAGES
 from broker.store.statements import Statements
 
 LOST_CAUSE = Cause(Reason.MOVED, "", 0, 0)
+"""Stands for an unreadable cause: the message counts as moved from an unknown queue, and does not expire."""
 
 Causes = dict[tuple[int, int], Cause]
+"""Causes by (queue_id, message_id)."""
 
 
 def readable_causes(connection: sqlite3.Connection) -> ReadableRows:
@@ -32,7 +34,7 @@ def readable_causes(connection: sqlite3.Connection) -> ReadableRows:
 
 
 def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
-    """Causes by (queue_id, message_id), and sentences about losses. The table is whole afterwards."""
+    """Return all causes, and sentences about losses. In the table, too, LOST_CAUSE replaces unreadable causes."""
     found = readable_causes(statements.connection)
     causes: Causes = {}
     spoiled: list[CauseRow] = []
@@ -54,7 +56,7 @@ def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
 
 
 def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
-    """Put the table aside, and give a lost cause to every message that may have had one in the ``gap``."""
+    """Put table cause aside, and give LOST_CAUSE to messages whose causes may be in the ``gap``; return a sentence."""
     left = len(causes)
     for key in _with_deadlines(statements.connection, gap):
         causes[key] = LOST_CAUSE
@@ -65,7 +67,7 @@ def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
 
 
 def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[int, int]]:
-    """Messages with deadlines in queues, within the gap."""
+    """Yield (queue_id, message_id) of messages with deadlines whose keys are in the gap of unreadable causes."""
     tables = SegmentTables(connection)
     queue_id, message_id = gap.after
     holdings = connection.execute(
@@ -80,7 +82,7 @@ def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[
 
 
 def _mortal(tables: SegmentTables, segment_id: int, counts: bytes) -> list[int]:
-    """Slots of a holding whose messages have deadlines; none for an unreadable segment."""
+    """Return the places in a segment of a queue's messages with deadlines; none for an unreadable segment."""
     try:
         slots = read_index(tables.index_of(segment_id) or b"")
         both = enumerate(zip(slots, counts_in(counts), strict=True))

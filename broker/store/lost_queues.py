@@ -1,7 +1,7 @@
-"""Queues whose rows are readable, and lost queues: holdings without a readable row.
+"""Finds queues with readable rows, and lost queues: a lost queue has messages (holdings), but no readable row.
 
-Messages of a lost queue are given to nobody, since their owner is unknown. The messages stay in the file, and the id of
-the queue is never given to another queue, which would get the messages.
+Messages of a lost queue are not delivered, since the queue's address is unknown. The messages stay stored, and the id
+of the queue is never given to another queue, which would get the messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from broker.store.schema import PUT_QUEUE, QUEUE, queue_values
 from broker.store.statements import Statements
 
 UNSEEN_IDS = 1 << 20
-"""At most this many queues may have been made after the last readable row."""
+"""The ids left free after the highest known id once queues were lost: at most so many unknown queues are assumed."""
 
 
 def stored_queues(connection: sqlite3.Connection) -> list[QueueRow]:
@@ -29,6 +29,7 @@ def stored_queues(connection: sqlite3.Connection) -> list[QueueRow]:
 
 
 def salvage_queues(statements: Statements) -> list[str]:
+    """Put a damaged table of queues aside, with its readable rows in a new table; return a sentence, or none."""
     connection = statements.connection
     found = read_what_can_be(connection, "queue", QUEUE_COLUMNS, ("queue_id",))
     rows = found.rows if found.gap is None else [*found.rows, *_within(connection, found.gap)]
@@ -46,7 +47,7 @@ def salvage_queues(statements: Statements) -> list[str]:
 
 
 def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
-    """The message count of each lost queue. Raises sqlite3.Error if not all holdings can be read."""
+    """Return queue_id -> number of messages of each lost queue. Raises sqlite3.Error if a holding is unreadable."""
     if not has_lost_queues(connection):
         return {}
     lost: dict[int, int] = {}
@@ -58,19 +59,19 @@ def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
 
 
 def next_queue_id(connection: sqlite3.Connection) -> int:
-    """An id never used before."""
+    """Return an id for a new queue that no queue of this store ever had."""
     highest = max(_highest(connection, table) for table in ("queue", "holding"))
     return highest + 1 + (UNSEEN_IDS if has_lost_queues(connection) else 0)
 
 
 def holders(connection: sqlite3.Connection) -> list[int]:
-    """Ids of queues with holdings, lost or not."""
+    """Return the ids of queues, lost or not, that have messages by readable holdings."""
     holders = read_what_can_be(connection, "holding", "queue_id, segment_id", ("queue_id", "segment_id")).rows
     return sorted({queue_id for queue_id, _ in holders})
 
 
 def _within(connection: sqlite3.Connection, gap: Gap) -> list[tuple[Any, ...]]:
-    """Rows between damaged pages, of queues with holdings."""
+    """Return readable rows between damaged pages, found by the ids of queues in holdings."""
     found: list[tuple[Any, ...]] = []
     for queue_id in holders(connection):
         if gap.after < (queue_id,) < gap.before:

@@ -9,7 +9,7 @@ cdef struct Slot:
     u64 size_bytes
     int priority
     bint is_large
-    u64 expires_at_ms  # 0: never
+    u64 expires_at_ms  # 0: the message never expires
 
 
 cdef class Slots:

@@ -1,4 +1,4 @@
-"""The index of a segment, byte by byte: size, priority, deadline and checksum of each message.
+"""The encoding of a segment's index: size, priority, deadline and checksum of each message.
 
 A slot for each message, as FORMAT.md shows: a size, with flags in the high bits, a time in ms or 0, and a checksum,
 which segments from before checksums lack.
@@ -9,11 +9,11 @@ from cpython.bytes cimport PyBytes_AS_STRING
 SLOT_BYTES = WORDS * sizeof(u64)
 
 cdef enum:
-    # In the first slot: slots have a third word, the checksum.
+    # A bit in the first slot: set if all slots have a third word, the checksum.
     SUMMED_SHIFT = 60
-    # For a body in a file of its own.
+    # A bit set for a large body, which has its own file.
     LARGE_SHIFT = 63
-    # The priority in four bits, as a difference: 0 means 4, the usual priority and the only one before these bits
+    # The priority in four bits, XOR 4: 0 means 4, the usual priority, and the only priority before these bits
     # existed.
     PRIORITY_SHIFT = 56
     PRIORITY_BITS = 0xF
@@ -22,7 +22,7 @@ cdef enum:
 
 
 cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
-    """Write three words to ``at``."""
+    """Write a slot of an index, three words, to ``at``."""
     cdef u64 marks = <u64>(slot.priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
     at[0] = slot.size_bytes | marks | (<u64>slot.is_large << LARGE_SHIFT) | (<u64>is_first << SUMMED_SHIFT)
     at[1] = slot.expires_at_ms
@@ -30,7 +30,7 @@ cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
 
 
 cdef class Slots:
-    """The slots of an index, one by one; size 0 for a dropped message."""
+    """Decodes the slots of an index one by one, one for each message; size 0 for a message deleted by compaction."""
 
     def __cinit__(self, bytes message_index not None):
         self.message_index = message_index
@@ -48,7 +48,7 @@ cdef class Slots:
 
 
 def read_index(bytes message_index):
-    """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 for a dropped message."""
+    """Return (size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 after a compaction."""
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number
@@ -60,7 +60,7 @@ def read_index(bytes message_index):
 
 
 def has_strange_priority(bytes message_index):
-    """Whether a slot has an impossible priority."""
+    """Whether a slot has a priority above 9, so that the index is damaged."""
     cdef Slots slots = Slots(message_index)
     cdef Py_ssize_t number
     for number in range(slots.count):
@@ -70,7 +70,7 @@ def has_strange_priority(bytes message_index):
 
 
 def large_in(bytes message_index):
-    """(slot, size_bytes) of large bodies, which have files of their own."""
+    """Return (place in the segment, size_bytes) of large bodies, which have files of their own."""
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number
@@ -81,12 +81,12 @@ def large_in(bytes message_index):
 
 
 def slot_bytes_of(bytes message_index):
-    """``message_index`` may be the first eight bytes of an index, or more."""
+    """Return the size of a slot, which depends on the format; of the index, the first eight bytes are enough."""
     return _words_of(message_index) * sizeof(u64)
 
 
 def checksums_in(bytes message_index):
-    """The checksum in each slot, 0 if there is no body; None for a segment written without checksums."""
+    """Return the body's checksum in each slot, or 0; None for an index without checksums."""
     cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
     cdef Py_ssize_t slot
     if _words_of(message_index) == OLD_WORDS:
@@ -95,13 +95,13 @@ def checksums_in(bytes message_index):
 
 
 def without(bytes message_index, list needed):
-    """The same index with zeros for unneeded messages."""
+    """Return the index with zeros in the slots of messages that ``needed`` says no queue has."""
     cdef Py_ssize_t size = slot_bytes_of(message_index)
     cdef bytearray left = bytearray(message_index)
     for slot, is_needed in enumerate(needed):
         if not is_needed:
             left[slot * size:(slot + 1) * size] = bytes(size)
-    # The first slot tells how long slots are.
+    # Keep the bit in the first slot that tells how long slots are.
     if size == WORDS * sizeof(u64):
         left[7] |= 1 << (SUMMED_SHIFT - 56)
     return bytes(left)

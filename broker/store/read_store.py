@@ -1,4 +1,4 @@
-"""Read access to a store: nothing in its directory is written, not even by SQLite, and the log (WAL) is read too.
+"""Read access to a store: nothing in its directory is written, not even by SQLite. The log (WAL) is read, too.
 
 If no broker uses the store, a lock keeps brokers from starting on the store.
 """
@@ -32,6 +32,8 @@ LARGE = "large"
 
 @dataclass(frozen=True, slots=True)
 class HoldingRow:
+    """The row of a holding: ``counts`` say which messages of a segment a queue has."""
+
     queue_id: int
     segment_id: int
     counts: bytes
@@ -39,7 +41,10 @@ class HoldingRow:
 
 
 class ReadStore:
-    """All tables as of one moment. A method that reads rows raises sqlite3.Error for unreadable rows."""
+    """A store opened for reading: all tables as of one moment.
+
+    Methods raise sqlite3.Error for unreadable rows, unless they say otherwise.
+    """
 
     def __init__(
         self, directory: Path, database: sqlite3.Connection, *, is_used: bool, missing: Sequence[str] = ()
@@ -48,12 +53,12 @@ class ReadStore:
         self.database = database
         self._segments = SegmentTables(database)
         self.missing = missing
-        """Sentences about committed changes that SQLite does not see."""
+        """Sentences about committed changes that are missing from the files, such as a lost log."""
         self.is_used = is_used
-        """Whether a broker uses the store: the content read is of a moment that is over."""
+        """Whether a broker uses the store, and may have changed the content since it was read."""
 
     def queues(self) -> list[QueueRow]:
-        """Queues with readable rows."""
+        """Return the queues whose rows are readable; others are left out."""
         found = []
         for row in self.readable_queues().rows:
             with suppress(ValueError):
@@ -61,16 +66,16 @@ class ReadStore:
         return found
 
     def readable_queues(self) -> ReadableRows:
-        """Rows for `queue_of`."""
+        """Return the readable rows of table queue, as `queue_of` expects them."""
         return read_what_can_be(self.database, "queue", QUEUE_COLUMNS, ("queue_id",))
 
     def marked_queues(self) -> list[int]:
-        """Queues that were not closed in order."""
+        """Return the ids of queues with a seen mark: their broker did not stop in order."""
         rows = self.database.execute("SELECT DISTINCT queue_id FROM mark WHERE seen_mark <> 0")
         return [queue_id for (queue_id,) in rows]
 
     def causes(self) -> Causes:
-        """Readable causes."""
+        """Return the causes whose rows are readable; others are left out."""
         found: Causes = {}
         for row in self.readable_causes().rows:
             with suppress(ValueError):
@@ -78,7 +83,7 @@ class ReadStore:
         return found
 
     def readable_causes(self) -> ReadableRows:
-        """Rows for `cause_of`."""
+        """Return the readable rows of table cause, as `cause_of` expects them."""
         return readable_causes(self.database)
 
     def segment_ids(self) -> ReadableRows:
@@ -88,7 +93,7 @@ class ReadStore:
         return self._segments.segment(segment_id)
 
     def readable_segment(self, segment_id: int) -> SegmentRow | None:
-        """None also if the segment is unreadable."""
+        """Return a segment; None if the segment is missing or unreadable."""
         try:
             return self.segment(segment_id)
         except sqlite3.Error as error:
@@ -97,7 +102,7 @@ class ReadStore:
             return None
 
     def holdings(self) -> Iterator[HoldingRow]:
-        """By segment, then queue."""
+        """Yield all holdings, by segment, then by queue."""
         yield from (
             HoldingRow(*row)
             for row in self.database.execute(
@@ -106,7 +111,7 @@ class ReadStore:
         )
 
     def has_now(self, segment_id: int, slot: int) -> bool:
-        """Whether a queue still has this message."""
+        """Whether a queue still has this message now, if a broker uses the store; otherwise True."""
         if not self.is_used:
             return True
         with closing(sqlite3.connect(_uri(self.directory, "mode=ro"), uri=True)) as now:
@@ -119,14 +124,17 @@ class ReadStore:
 
 @contextmanager
 def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore]:
-    """Open a store; ``may_be_used``: by a running broker. Raises StoreError if there is no readable store."""
+    """Open a store for reading. Raises StoreError if there is no readable store.
+
+    A store in use by a broker is refused with a StoreError, unless ``may_be_used``.
+    """
     if not directory.is_dir():
         raise StoreError(_no_store(directory))
     with ExitStack() as stack:
         holder = hold_shared(directory, stack)
         if holder is not None and not may_be_used:
             raise StoreError(f"{directory} is in use by process {holder}: stop the broker first")
-        # While a broker writes, the files are of no one moment.
+        # Do not judge a store in use: while a broker writes, its files are from different moments.
         missing = judge(directory).findings if holder is None else []
         if not (directory / DATABASE).is_file():
             raise StoreDamagedError(directory, missing) if missing else StoreError(_no_store(directory))
@@ -154,7 +162,7 @@ def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:
         return _uri(directory, "immutable=1")
     if (directory / SHARED_MEMORY).exists():
         return _uri(directory, "mode=ro&readonly_shm=1")
-    # A copy made by a user: to read the log SQLite would write beside the copy.
+    # A log without its index, as in a copy made by a user: SQLite would write an index, so it reads a temporary copy.
     copy = Path(stack.enter_context(TemporaryDirectory(prefix="amqpmesh-store-")))
     for name in (DATABASE, LOG):
         copyfile(directory / name, copy / name)
@@ -166,7 +174,7 @@ def _uri(directory: Path, how: str) -> str:
 
 
 def refuse_others(directory: Path, database: sqlite3.Connection) -> None:
-    """Raise StoreError for another database, or another format."""
+    """Raise StoreError for a database that is no store, or has another format."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:

@@ -1,4 +1,4 @@
-"""Reads a table with damaged pages: from the front to the first damaged page, and from the end back to the last."""
+"""Reads a table with damaged pages: from the first row up to the damage, and from the last row down to the damage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGHEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Rows with keys strictly between these two may be lost."""
+    """The part of a table that is unreadable: rows with keys strictly between ``after`` and ``before`` may be lost."""
 
     after: Key
     before: Key
@@ -26,13 +26,15 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class ReadableRows:
+    """The readable rows of a table, and the unreadable part, None if the whole table is readable."""
+
     rows: list[Row]
-    """In order of their keys."""
+    """The readable rows, in order of their keys."""
     gap: Gap | None
 
 
 def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, key: Sequence[str]) -> ReadableRows:
-    """Read all readable rows. ``columns`` begin with the ``key``, by which the table is ordered."""
+    """Read the rows of a table before and behind its damage. ``columns`` begin with ``key``, the order of the table."""
     everything = Gap((LOWEST,) * len(key), (HIGHEST,) * len(key))
     scan = _Scan(connection, f"SELECT {columns} FROM {table}", key)
     rows = scan.up(everything.after)
@@ -46,6 +48,8 @@ def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, k
 
 
 class _Scan:
+    """Reads rows in the order of their key; ``is_whole``: the last scan met no damaged page."""
+
     def __init__(self, connection: sqlite3.Connection, select: str, key: Sequence[str]) -> None:
         self._connection = connection
         self._select = select
@@ -60,7 +64,10 @@ class _Scan:
         return [row for row in reversed(rows) if row[: len(self._key)] > after]
 
     def _read(self, beyond: str, order: str, start: Key) -> list[Row]:
-        """Python's SQLite fetches one row ahead, so the last row before the damage is read separately."""
+        """Read rows up to the damage.
+
+        Python's SQLite fetches one row ahead, so the last row before the damage is read separately.
+        """
         places = ", ".join("?" * len(self._key))
         by = ", ".join(f"{column} {order}" for column in self._key)
         query = f"{self._select} WHERE ({', '.join(self._key)}) {beyond} ({places}) ORDER BY {by}"

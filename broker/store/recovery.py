@@ -1,11 +1,11 @@
-"""Recovery of a store when opened: leftovers of the last process are put in order first.
+"""Recovery of a store when a broker starts: damage is put aside, and leftovers of a crash are put in order.
 
-    tables that are damaged          put aside, and what can be read of them into new ones
+    tables that are damaged          put aside, and their readable rows into new tables
     (`broker.store.table_salvage`) holdings of queues that are gone, segments that nobody holds          deleted
     messages that somebody may have seen          their counts raised, and the marks that say so deleted
     large bodies that nobody needs          unlinked
 
-A damaged page met inside a transaction would end the transaction, so everything is read before.
+A damaged page met inside a transaction would end the transaction, so everything is read before the transaction begins.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _ALL_HELD = "FROM holding"
 
 
 class Recovery:
-    """One try of a recovery. Raises sqlite3.Error, ValueError and KeyError for unexpected content.
+    """Recovers a store, once; repeated with a new object if the disk was full.
+
+    Raises sqlite3.Error, ValueError and KeyError for unexpected content.
 
     ``damages`` has the findings of earlier tries, which ran out of disk room; the findings of this try are added.
     """
@@ -52,9 +54,9 @@ class Recovery:
         self._damages = damages
         self._held = _HELD
         self._lost: dict[int, int] = {}
-        """Queues with messages but without a row."""
+        """queue_id -> number of messages, of lost queues: queues with messages, but without a readable row."""
         self._is_some_damaged = False
-        """Whether a holding is damaged."""
+        """Whether a holding is damaged: then no file of a large body is deleted, since it may be needed."""
         self._causes: Causes = {}
         self._annotations: Annotations = {}
         self.segments = Segments()
@@ -103,7 +105,7 @@ class Recovery:
             self._damages.append(f"queue {queue_id} is lost, and {what} unreachable in the file")
 
     def _load_segments(self) -> None:
-        """Load segments and holdings. The holdings tell a segment's length, even if the segment is damaged."""
+        """Load segments and holdings into memory. Holdings tell a segment's length, even if the segment is damaged."""
         for segment_id, slots in self._connection.execute(
             f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {self._held} GROUP BY segment_id"
         ):
@@ -122,7 +124,7 @@ class Recovery:
                 self._damages.append(f"{what} cannot be read, and are not delivered")
 
     def _marked(self) -> list[tuple[int, int, bytes]]:
-        """Holdings with messages that may have been seen, with their counts raised."""
+        """Raise the counts of messages that consumers may have seen, by the marks; return the changed holdings."""
         marks: dict[int, dict[int, int]] = {}
         for queue_id, priority, mark in self._connection.execute("SELECT queue_id, priority, seen_mark FROM mark"):
             marks.setdefault(queue_id, {})[priority] = mark
@@ -134,7 +136,7 @@ class Recovery:
         return changed
 
     def _unneeded(self) -> list[int]:
-        """Segments without holdings; none if unreadable holdings may need segments."""
+        """Return the ids of segments without holdings; none if an unreadable holding may need one of these."""
         if may_be_needed(self._connection):
             return []
         try:
@@ -148,7 +150,7 @@ class Recovery:
         return [segment_id for (segment_id,) in rows]
 
     def _sweep(self, segment_ids: Sequence[int]) -> None:
-        """Delete segments, except damaged ones, which do no harm."""
+        """Delete segments; a damaged segment, which cannot be deleted, stays."""
         try:
             with self._statements.transaction():
                 self._statements.delete("DELETE FROM segment WHERE segment_id", segment_ids)
@@ -159,7 +161,7 @@ class Recovery:
                 self._sweep([segment_id])
 
     def _keep_clear_of_all(self) -> None:
-        """Keep new message ids above every id that an unreadable segment may have."""
+        """Make new message ids begin above every id that an unreadable segment may have."""
         last = max([self._tables.last_id(), *self.segments.first_ids()[-1:]])
         if last or self._tables.unseen_count:
             self.segments.keep_clear_of(last + self._tables.unseen_count)

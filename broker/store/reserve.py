@@ -1,7 +1,7 @@
-"""The reserve: room on the disk that no other program can take, for when the disk is full.
+"""The reserve: a file that keeps disk space for the store, which other programs cannot take, until the disk is full.
 
-On a full disk SQLite cannot even delete, as changes go into its log first. The store then gives up its reserve, piece
-by piece, and goes on: settlement, expiry and drain need little room, and the room they free is used again.
+On a full disk SQLite cannot even delete, as changes go into its log first. The store then cuts its reserve, piece by
+piece, and goes on: settling and expiring messages takes little room, and frees room within the tables.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from broker.store.large import cut
 T = TypeVar("T")
 
 RESERVE_BYTES = 64 << 20
-"""For the log, as much again for the log's pages in the tables, and batches under way: 16 MiB each, and a margin."""
+"""The size of the reserve: 16 MiB each for the log, its pages in the tables, and batches under way, and a margin."""
 RESERVE_PART = 16
-"""At most this part of the file system."""
+"""The reserve takes at most 1/16 of the file system."""
 ROOM_TIMES = 3
 """The reserve is made only if this many times its size is free: room just given up is left to others."""
 
 PIECES = 8
-"""The number of pieces: other programs that fill the disk may take the first piece."""
+"""The reserve is given up in this many pieces, since other programs that fill the disk may take the first piece."""
 LEAST_PIECE_BYTES = 256 << 10
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
-"""A file system that cannot allocate."""
+"""The errors of a file system that cannot allocate space in advance."""
 _CHUNK = bytes(1 << 20)
 
 
 def reserve_bytes(total_bytes: int) -> int:
-    """The size of the reserve on a file system of this size."""
+    """Return the size of the whole reserve on a file system of this size."""
     return min(RESERVE_BYTES, total_bytes // RESERVE_PART)
 
 
@@ -48,15 +48,15 @@ def is_full(error: BaseException) -> bool:
 
 
 class Reserve:
-    """A file whose content is never read."""
+    """The file `reserve`, whose content is never read: only its disk space matters."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.size_bytes = _allocated_bytes(path)
-        """Bytes left in the reserve; 0: there is none."""
+        """The disk space that the reserve still has; 0 if there is none."""
 
     def make(self, total_bytes: int, free_bytes: int) -> None:
-        """Make the whole reserve, unless complete already, or the disk has too little room."""
+        """Make the reserve complete, unless it is already, or less than ROOM_TIMES its size is free on the disk."""
         size = reserve_bytes(total_bytes)
         if self.size_bytes >= size or free_bytes < size * ROOM_TIMES:
             return
@@ -69,7 +69,7 @@ class Reserve:
         self.size_bytes = _allocated_bytes(self._path)
 
     def give_up(self, piece_bytes: int) -> bool:
-        """Give up some bytes of the reserve. False: there is no reserve."""
+        """Cut the reserve by ``piece_bytes``, to free disk space; return False if there is no reserve."""
         if not self.size_bytes:
             return False
         self.size_bytes = max(0, self.size_bytes - piece_bytes)
@@ -77,7 +77,7 @@ class Reserve:
         return True
 
     def keep_free(self, free_bytes: int) -> None:
-        """Give up a piece if hardly any room is free, for code that gets no error on a full disk."""
+        """Cut the reserve by a piece if hardly any disk space is free, for code that gets no error on a full disk."""
         if free_bytes < LEAST_PIECE_BYTES:
             self.give_up(self._piece_bytes)
 
@@ -86,9 +86,10 @@ class Reserve:
         return max(LEAST_PIECE_BYTES, self.size_bytes // PIECES)
 
     def lend_to(self, work: Callable[[], T]) -> T:
-        """Do ``work``, and again with more of the reserve given up, as long as there is no room.
+        """Do ``work``; while the disk is too full, cut the reserve by a piece and do ``work`` again.
 
-        Work must change nothing when failing in this way: a sync must never be done again.
+        ``work`` must change nothing when it fails on a full disk, and must not retry a failed sync. Raises the error of
+        ``work`` if no reserve is left.
         """
         piece = self._piece_bytes
         while True:
@@ -100,7 +101,7 @@ class Reserve:
 
 
 def _allocated_bytes(path: Path) -> int:
-    """Not the file length: a copy may have holes."""
+    """Return the disk space that a file has; the length of a file with holes, such as a copy, says more."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Decodes rows of queues and causes; a damaged value affects only its own row.
+"""Decodes rows of tables queue and cause; a damaged value affects only its own row.
 
-Text is read as bytes: otherwise Python's SQLite says no more than "could not decode" for a whole table.
+Text is read as bytes: otherwise one damaged text would end the read of the whole table with "could not decode".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The tables of a store, and the marks of its file. FORMAT.md describes the content."""
+"""The tables of a store, the statements that write rows, and the numbers that identify the database as a store.
+
+FORMAT.md describes the content of the tables.
+"""
 
 from __future__ import annotations
 

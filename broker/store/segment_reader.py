@@ -1,4 +1,4 @@
-"""Reads bodies back from segments, for consumers that did not keep up."""
+"""Reads message bodies from segments on the disk, for consumers whose messages are no longer in memory."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from broker.store.segment_tables import SegmentTables
 
 
 class SegmentReader:
-    """Keeps the segment read last: a consumer that drains a queue soon asks for the segment's next message."""
+    """Reads bodies from segments, and keeps the segment read last: a consumer soon asks for the next message there."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tables: SegmentTables | None = None
-        """Made at the first read, after recovery may have put damaged tables aside."""
+        """Looked up at the first read, since recovery may put damaged tables aside before."""
         self._first = 0
         self._bounds: list[int] = [0]
-        """The beginning of each body, and the end of the last."""
+        """The offset of each body in the segment read last, and the end of the last body."""
         self._bodies = b""
         self._damage: str | None = None
-        """Why ``_bodies`` are incomplete."""
+        """Why ``_bodies`` are incomplete; None if complete."""
         self._checksums: list[int] | None = None
 
     def read(self, message_id: int) -> bytes:
-        """Raises DamagedBody, or sqlite3.Error."""
+        """Return the body of a message. Raises DamagedBody, or sqlite3.Error."""
         if not 0 <= message_id - self._first < len(self._bounds) - 1:
             self._load(message_id)
         slot = message_id - self._first
@@ -44,7 +44,7 @@ class SegmentReader:
         return body
 
     def large(self, message_id: int) -> Written:
-        """Size and checksum of a large body, from the index. Raises DamagedBody, or sqlite3.Error."""
+        """Return a large body's size and checksum, from its segment's index. Raises DamagedBody, or sqlite3.Error."""
         where = "segment_id <= ? ORDER BY segment_id DESC LIMIT 1"
         row = self._known_tables().find("segment_id, message_index", where, message_id)
         first, message_index = row if row is not None else (message_id, None)

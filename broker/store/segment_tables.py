@@ -1,7 +1,7 @@
-"""The tables with segments: one table; after damage to the pages that lead to its end, further tables.
+"""Reads segments from the table segment, and from tables of segments that were put aside as damaged.
 
-A table put aside is read, as far as possible, and never written again: a delete might free pages that belong to other
-tables by now.
+A table is put aside when nothing can be appended to it any more. It is read, as far as possible, and never written
+again: a delete might free pages that belong to other tables by now.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from broker.store.segments import SEGMENT_MESSAGES
 from broker.store.statements import Statements
 
 UNSEEN_MESSAGES = 1 << 32
-"""At most this many messages may have come after the last readable segment."""
+"""The message ids left free after the last readable segment, once a table was put aside: unreadable ones may exist."""
 
 _BEYOND_ALL = 1 << 62
 _PROBE_BYTES = 4000
-"""Too much for the last page, unless empty: so the page above is written too."""
+"""The size of the row of a trial append: too much for the last page, so that the page above is written, too."""
 
 
 Found = TypeVar("Found")
@@ -32,48 +32,53 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
+    """A segment as read from its table."""
+
     segment_id: int
     message_index: bytes
     bodies: bytes
     damage: str | None = None
-    """Why ``bodies`` are incomplete: a body that ends within ``bodies`` counts only if its checksum is right."""
+    """Why ``bodies`` are incomplete, None if complete; a body within incomplete ``bodies`` needs a right checksum."""
 
 
 class SegmentTables:
-    """The segment tables of one connection, as of the creation of this object."""
+    """Finds segments in all tables of segments of a database, as listed when this object was made."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         aside = aside_of(connection, "segment")
         self.names = ["segment", *reversed(aside)]
-        """The newest first."""
+        """The names of all tables of segments, the newest table first."""
         self.unseen_count = UNSEEN_MESSAGES if aside else 0
 
     def find(self, columns: str, where: str, segment_id: int) -> tuple[Any, ...] | None:
-        """The first row found. Raises sqlite3.Error if there is none, but an unreadable page may have one."""
+        """Return the first row found, of the newest table first; None if there is none.
+
+        Raises sqlite3.Error if no row is found, but an unreadable page may have the row.
+        """
         return self._first(lambda table: self._row_in(table, columns, where, segment_id))
 
     def segment(self, segment_id: int) -> SegmentRow | None:
-        """The segment, with unreadable bodies left out. Raises sqlite3.Error, as `find` does."""
+        """Return a segment, with unreadable bodies left out; None if missing. Raises sqlite3.Error, as `find` does."""
         return self._first(lambda table: self._segment_in(table, "segment_id = ?", segment_id))
 
     def segment_with(self, message_id: int) -> SegmentRow | None:
-        """As `segment`: the segment with this message, or the last segment before."""
+        """Return, as `segment` does, the segment with this message, or else the last segment before the message."""
         return self._first(lambda table: self._last_in(table, message_id))
 
     def _last_in(self, table: str, message_id: int) -> SegmentRow | None:
         try:
             return self._segment_in(table, "segment_id <= ? ORDER BY segment_id DESC LIMIT 1", message_id)
         except sqlite3.Error as error:
-            # SQLite looks for the message at the place of a segment with this number, perhaps on the next, damaged
-            # page.
+            # SQLite searches where a segment with the message's id would be, perhaps on the next page, a damaged one:
+            # then search upwards.
             before = self._last_before_damage(table, message_id) if is_damage(error) else None
             if before is None:
                 raise
             return self._segment_in(table, "segment_id = ?", before)
 
     def _last_before_damage(self, table: str, message_id: int) -> int | None:
-        """The last readable of the segments that may have the message, by an ascending scan."""
+        """Return the id of the last readable segment that may have the message, by an ascending scan; None for none."""
         last = None
         start = message_id - SEGMENT_MESSAGES + 1
         where = "segment_id BETWEEN ? AND ? ORDER BY segment_id LIMIT 1"
@@ -120,18 +125,18 @@ class SegmentTables:
         return None
 
     def index_of(self, segment_id: int) -> bytes | None:
-        """Raises sqlite3.Error."""
+        """Return the index of a segment; None if the segment is missing. Raises sqlite3.Error, as `find` does."""
         row = self.find("message_index", "segment_id = ?", segment_id)
         return None if row is None else row[0]
 
     def readable_ids(self) -> ReadableRows:
-        """All readable ids in order: ids in a newer table come after all ids in older tables."""
+        """Return the ids of all readable segments, of all tables, in order; with a gap if any table is damaged."""
         found = [read_what_can_be(self._connection, table, "segment_id", ("segment_id",)) for table in self.names]
         gaps = [readable.gap for readable in found if readable.gap is not None]
         return ReadableRows(sorted(row for readable in found for row in readable.rows), gaps[0] if gaps else None)
 
     def last_id(self) -> int:
-        """The last readable id; 0 for none."""
+        """Return the highest readable id of a segment; 0 if there is none."""
         return max(self._last_of(table) for table in self.names)
 
     def _last_of(self, table: str) -> int:
@@ -145,7 +150,7 @@ class SegmentTables:
 
 
 def salvage_segments(statements: Statements) -> list[str]:
-    """Begin a new table if no segment can be appended to the old table any more."""
+    """Put the table of segments aside if no segment can be appended to it; return a sentence, or none."""
     if _can_append(statements.connection):
         return []
     aside = put_aside(statements, "segment", SEGMENT, PUT_SEGMENT, [])

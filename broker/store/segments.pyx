@@ -1,11 +1,11 @@
-"""Segments: the messages of a batch become few rows, since messages committed together lie together.
+"""The segments of a store in memory, and the rows to write for a batch: many messages share a row, a segment.
 
     segment   consecutive messages, up to SEGMENT_MESSAGES, that were committed together: their bodies, and an index
     holding   what one queue or subscription still has of a segment: a number for each message
 
 A message leaves a queue by a 0 in the queue's holding; a holding is deleted when all its numbers are 0, a segment when
-none of its messages is needed any more. FORMAT.md shows the bytes. Memory has no bodies, and numbers only for holdings
-from which a message was taken, or given in vain: two bytes for each message.
+no queue has any of its messages. FORMAT.md shows the bytes. Memory has no bodies, and the numbers of a holding, two
+bytes for each message, only if a message has left the queue or was delivered without being accepted.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -33,21 +33,23 @@ for _slot in range(MOST_SLOTS):
 
 @dataclass(slots=True)
 class SegmentRows:
-    """The rows to write for a batch."""
+    """The rows of segments and holdings to write and delete for a batch."""
 
     segments: list[tuple[int, bytes, bytes]] = field(default_factory=list)
     """(segment_id, message_index, bodies)"""
     holdings: list[tuple[int, int, bytes]] = field(default_factory=list)
     """(queue_id, segment_id, counts), new or changed"""
     gone_holdings: dict[int, list[int]] = field(default_factory=dict)
-    """queue_id -> segment_ids"""
+    """queue_id -> segment_ids of holdings to delete"""
     gone_segments: list[int] = field(default_factory=list)
+    """Ids of segments to delete."""
 
 
 cdef class Holding:
-    """``counts``: 0 for a message that is not (any more) in this queue, else its delivery-count and 1.
+    """The messages of a segment that one queue has.
 
-    NULL while all are 1, as in most segments of a long queue.
+    ``counts``: for each message 0 if not, or no longer, in this queue, else its delivery-count plus 1. NULL while all
+    counts are 1, as in most segments of a long queue. ``left``: the number of messages still in the queue.
     """
 
     cdef object queue_id
@@ -82,7 +84,7 @@ cdef class Holding:
         return 0
 
     cdef int compact(self) except -1:
-        """Free the counts if all are 1; call when no change is expected soon."""
+        """Free the memory of the counts if all are 1; call when no change is expected soon."""
         if self.segment.slots > MOST_SLOTS:
             return 0
         if self.counts is not NULL and memcmp(self.counts, _ONES, self.segment.slots * sizeof(Count)) == 0:
@@ -96,12 +98,15 @@ cdef class Holding:
 
 
 cdef class Segment:
-    """Messages ``first`` up to ``first + slots``; ``needed`` counts messages still needed."""
+    """The messages from id ``first`` up to, and without, ``first + slots``, with their holdings.
+
+    ``needed``: the number of messages that a queue still has.
+    """
 
     cdef long long first
     cdef int slots
     cdef int needed
-    # Most segments have one holding, and a dict for each would be half of all memory.
+    # ``sole`` saves a dict, half of all memory otherwise: most segments have one holding.
     cdef Holding sole
     cdef dict more
 
@@ -134,7 +139,7 @@ cdef class Segment:
         return 0
 
     cdef bint holds_something(self) except -1:
-        """Whether a holding has a message left, even of a queue that only the store knows."""
+        """Whether any queue has a message of the segment, even a lost queue, whose row is unreadable."""
         cdef Holding holding
         for holding in self.holdings():
             if holding.left:
@@ -147,7 +152,7 @@ cdef class Segment:
 
 
 cdef class _Filling:
-    """The segment that is being filled, with the content of its row."""
+    """A new segment to which messages of a batch are added, with the content of its row."""
 
     cdef Segment segment
     cdef u64 index[WORDS * MOST_SLOTS]
@@ -182,7 +187,7 @@ cdef class _Filling:
 
 
 cdef class Segments:
-    """All segments of a store. Used by the thread that commits, and before by the thread that loads."""
+    """All segments of a store, in memory. Used by the thread that loads, and then by the thread that commits."""
 
     cdef dict by_first
     cdef list firsts
@@ -202,7 +207,7 @@ cdef class Segments:
 
     @property
     def next_message_id(self):
-        """An id beyond all segments: a message in two segments would be read from the wrong one."""
+        """The first message id beyond all segments; an id used again could be read from the wrong segment."""
         cdef Segment segment
         cdef long long beyond = self.floor
         for segment in self.by_first.values():
@@ -213,12 +218,12 @@ cdef class Segments:
         return (<Segment>self.by_first[first]).slots
 
     def keep_clear_of(self, long long first):
-        """Reserve the ids of a segment that may exist unneeded: its ids are not used again."""
+        """Keep new ids above a segment that may exist on disk but is not loaded, so that its ids are not used again."""
         if first and first not in self.by_first:
             self.floor = first + MOST_SLOTS
 
     def load(self, long long first, int slots):
-        """Add a segment from the store; load its holdings next."""
+        """Add a segment from the store, without holdings: load these next."""
         self._add(Segment(first, slots))
 
     def load_holding(self, queue_id, long long first, bytes counts):
@@ -237,7 +242,7 @@ cdef class Segments:
         holding.is_stored = True
 
     def count_needed(self, long long first):
-        """Count the messages of a loaded segment that any queue has; ``needed`` is set, too."""
+        """Return how many messages of a loaded segment any queue has; sets the segment's ``needed``, too."""
         cdef Segment segment = self.by_first[first]
         cdef Holding holding
         cdef list holdings = segment.holdings()
@@ -261,12 +266,12 @@ cdef class Segments:
         return slot < segment.slots and any((<Holding>each).at(slot) for each in segment.holdings())
 
     def holdings_of(self, long long first):
-        """(queue_id, counts) of every queue with a holding of this segment."""
+        """Return (queue_id, counts) of each queue that has a holding of the segment."""
         cdef Segment segment = self.by_first[first]
         return [((<Holding>each).queue_id, (<Holding>each).blob()) for each in segment.holdings()]
 
     def raise_counts(self, long long first, bytes message_index, dict marks):
-        """Raise the count of every message at or below the mark of its queue and priority; return changed holdings.
+        """Raise the count of each message at or below the seen mark of its queue and priority; return changed holdings.
 
         ``marks`` are by queue_id, then priority.
         """
@@ -292,7 +297,7 @@ cdef class Segments:
         return changed
 
     def apply(self, batch, dict large_sums=None):
-        """The Rows of a WriteBatch; from now on they count as written.
+        """Return the rows to write for a WriteBatch, and change the segments in memory as if the rows were written.
 
         ``large_sums``: message_id -> CRC-32 of the body, for bodies in files of their own.
         """
@@ -329,7 +334,7 @@ cdef class Segments:
         return 0
 
     cdef int _add(self, Segment segment) except -1:
-        # A large message has had its id since its first bytes, and comes when complete.
+        # A large message may come late: it got its id with its first bytes, and is added when complete.
         if not self.firsts or segment.first > self.firsts[len(self.firsts) - 1]:
             self.firsts.append(segment.first)
         else:
@@ -364,7 +369,7 @@ cdef class Segments:
         cdef Segment segment = holding.segment
         holding.is_changed = False
         if segment.find(holding.queue_id) is not holding:
-            return 0  # its queue was dropped
+            return 0  # the queue was dropped, and its holdings are deleted with it
         if holding.left:
             holding.is_stored = True
             rows.holdings.append((holding.queue_id, segment.first, holding.blob()))

@@ -1,6 +1,6 @@
-"""Decides whether the disk has room for new messages, or only for going on with the present ones.
+"""Decides whether the disk has room for new messages, or the broker must stop producers until messages are consumed.
 
-Pure. The store measures the room (``Store.look``), the node decides by the measure.
+Without I/O: the store measures the room (``Store.look``), and the broker's node decides.
 Units: bytes.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 WANTED_BYTES = 1 << 30
 WANTED_PART = 20
 WANTED_AT_MOST_PART = 4
-"""By default 1 GiB or 1/20 of the file system stays free, whichever is more; on a small one at most 1/4."""
+"""Default of the room to keep free: 1 GiB or 1/20 of the file system, whichever is more, but 1/4 at most."""
 MARGIN_PART = 8
 MARGIN_BYTES = 256 << 20
 """Producers go on once a margin beyond the wanted room is free: 1/8 of the wanted room, at most MARGIN_BYTES."""
@@ -21,32 +21,32 @@ LEAST_PART = 4
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the file system of ``directory``."""
+    """The room on the file system of the store's ``directory``, as measured."""
 
     directory: str
     total_bytes: int
     free_bytes: int
-    """Bytes that this process may still take."""
+    """Free bytes that this process may use."""
     reusable_bytes: int = 0
     """Bytes of deleted messages within the store's tables, used for new messages before the tables grow."""
     reserve_bytes: int = 0
-    """Size of the store's reserve; 0 if given up, or never made."""
+    """The size of the store's reserve, a file that keeps room for a full disk; 0 if given up, or never made."""
 
 
 def default_wanted(total_bytes: int) -> int:
-    """Bytes to keep free on a file system when the topology does not say."""
+    """Return the bytes to keep free on a file system if the topology file does not say."""
     return min(max(WANTED_BYTES, total_bytes // WANTED_PART), total_bytes // WANTED_AT_MOST_PART)
 
 
 class Watermark:
-    """Low when less room is left than ``wanted_bytes``; fine again when a margin more is free.
+    """Tells whether room is low: from less than ``wanted_bytes`` on, until a margin more than ``wanted_bytes`` is free.
 
     Room of deleted messages within the tables counts. Otherwise a broker that filled its disk, and was drained, would
     stay low for ever: SQLite gives no room back.
     """
 
     def __init__(self, wanted_bytes: int | None = None) -> None:
-        """None: by the size of the file system. 0: never low."""
+        """``wanted_bytes`` None: by the size of the file system. 0: room is never low."""
         self._wanted_bytes = wanted_bytes
         self.is_low = False
 
@@ -54,7 +54,7 @@ class Watermark:
         return default_wanted(space.total_bytes) if self._wanted_bytes is None else self._wanted_bytes
 
     def on_space(self, space: Space) -> bool:
-        """Whether ``is_low`` changed."""
+        """Take a new measure; return whether ``is_low`` changed."""
         wanted = self.wanted_of(space)
         margin = min(wanted // MARGIN_PART, MARGIN_BYTES) if self.is_low else 0
         was_low, self.is_low = self.is_low, not _has_room(space, wanted + margin)

@@ -1,7 +1,8 @@
-"""The store on SQLite: a batch becomes durable with one sync.
+"""The store of a broker on SQLite: a batch of writes becomes durable with one sync.
 
-Few rows, each for many messages (`broker.store.segments`), and few statements: each row that Python steps gives the
-interpreter lock up, and beside a busy event loop the lock takes milliseconds to get back. FORMAT.md has the tables and
+A batch has few rows, each for many messages (`broker.store.segments`), and few statements: at each row that Python's
+SQLite steps, the thread gives up the interpreter lock, and waits milliseconds to get the lock back from a busy event
+loop. FORMAT.md has the tables and
 the order of a commit.
 """
 
@@ -57,14 +58,14 @@ from broker.store.statements import Statements
 from broker.store.upgrade import add_owners_of_queues, add_sums_of_holdings, marks_by_priority, rows_to_segments
 
 REQUIRED_SQLITE = (3, 37, 0)
-"""The first version with STRICT tables. FORMAT.md says which bugs of later versions do not matter here."""
+"""The oldest usable SQLite, the first with STRICT tables. FORMAT.md lists harmless bugs of later versions."""
 
 CHECKPOINT_PAGES = 4000
-"""16 MiB of log: a message deleted before the log is full is never written to the tables at all."""
+"""Length of the log, 16 MiB, at which SQLite moves it into the tables; earlier deleted messages are never moved."""
 
 
 class SqliteStore:
-    """Implements ``Store`` in a directory. Raises StoreError for every failure."""
+    """Implements ``Store`` with the files of a directory. Raises StoreError for every failure."""
 
     def __init__(self, directory: Path) -> None:
         self._passing = when_passing(os.environ)
@@ -139,20 +140,20 @@ class SqliteStore:
                 self._passing(StoreFailpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
-                # Call once: the rows then count as written, but the transaction may have to be made twice.
+                # Call `apply` once, since the rows then count as written; the transaction may have to be made twice.
                 rows = self._segments.apply(batch, self._large.checksums)
                 self._commit_what_can_be(batch, rows)
                 for message_id in batch.sealed:
-                    # The index of the segment has the checksum now.
+                    # The index of the segment has the checksum of the large body now.
                     del self._large.checksums[message_id]
                 self._passing(StoreFailpoint.ROWS_COMMITTED)
             if batch.unlinked:
-                # Bodies of a lost queue stay, though the broker knows nothing of the queue.
+                # Bodies of a lost queue, one without a readable row, stay: the broker does not know that queue.
                 self._large.unlink([number for number in batch.unlinked if not self._segments.is_needed(number)])
                 self._passing(StoreFailpoint.BODIES_UNLINKED)
 
     def look(self) -> Space:
-        """Measure the room on the disk, after making the reserve if there is room for it."""
+        """Measure the room on the disk, after making the reserve (a file that keeps space) if there is room for it."""
         with _blaming(f"cannot use the disk of {self._directory}"):
             self._reserve.make(*_room(self._directory))
             total_bytes, free_bytes = _room(self._directory)
@@ -166,7 +167,7 @@ class SqliteStore:
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | UnreadableBody]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
-            # Ascending: each segment is read once.
+            # Read in ascending order, so that each segment is read once.
             bodies = {wanted: self._read(wanted) for wanted in sorted(ranges, key=lambda wanted: wanted.message_id)}
             return [bodies[wanted] for wanted in ranges]
 
@@ -183,7 +184,7 @@ class SqliteStore:
             return UnreadableBody(wanted.message_id, str(error))
 
     def _written_of(self, message_id: int) -> Written:
-        """Size and checksum of a large body, from a segment or, before its commit, from memory."""
+        """Return a large body's size and checksum, from its segment or, before its commit, from memory and file."""
         checksum = self._large.checksums.get(message_id)
         if checksum is None:
             return self._bodies.large(message_id)
@@ -201,7 +202,7 @@ class SqliteStore:
             self._lock.release()
 
     def _end_log(self) -> None:
-        """End the log; without a commit after a failed one, since the state of the disk is unknown then."""
+        """Write `anchor` for a closed store, after a last commit unless an earlier commit failed."""
         if not self._is_failed:
             try:
                 self._reserve.lend_to(self._anchored.end)
@@ -245,7 +246,7 @@ class SqliteStore:
         if table_count and application != APPLICATION_ID:
             raise StoreError(f"{self._directory / 'store.db'} is a database, but not the store of a broker")
         if self._is_log_left:
-            # A remaining log must not be mistaken for part of a new log one day.
+            # Refuse to go on: frames of a remaining log might be mistaken for part of a new log later.
             raise StoreError(f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}")
         _use_wal(writer)
         if not table_count:
@@ -287,9 +288,9 @@ class SqliteStore:
     # Writing
 
     def _commit_what_can_be(self, batch: WriteBatch, rows: SegmentRows) -> None:
-        """Commit, if need be without deletes of segments: after damage they must wait until the next start.
+        """Commit the rows; if a page of a segment to delete is damaged, commit again without deletes of segments.
 
-        A damaged segment cannot be deleted, and makes the whole transaction fail.
+        A damaged segment makes the whole transaction fail. Segments not deleted are left to the next start.
         """
         try:
             self._reserve.lend_to(partial(self._commit_rows, batch, rows))
@@ -326,7 +327,7 @@ class SqliteStore:
 
 @contextmanager
 def _blaming(what: str) -> Iterator[None]:
-    """Turn every error of the disk or of SQLite into a StoreError."""
+    """Turn each error of the disk, of SQLite or of unexpected content into a StoreError that begins with ``what``."""
     try:
         yield
     except StoreError:
@@ -336,24 +337,27 @@ def _blaming(what: str) -> Iterator[None]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # The writer's and the reader's thread are not the opening thread; each uses only its own connection.
+    # No check of threads: one thread opens the connections, and two others write and read, each with one connection.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-8192")
     connection.execute(f"PRAGMA wal_autocheckpoint={_checkpoint_pages(path.parent)}")
-    # Debian's SQLite overwrites deleted content with zeros, and so writes every body twice.
+    # Turned off, since Debian's SQLite overwrites deleted content with zeros, and so writes every body twice.
     connection.execute("PRAGMA secure_delete=OFF")
     return connection
 
 
 def _checkpoint_pages(directory: Path) -> int:
-    """Pages of log before a checkpoint. Fewer on a small disk: log and checkpoint must fit into the reserve's room."""
+    """Return the length of the log, in pages, at which SQLite moves it into the tables.
+
+    Shorter on a small disk: the log, and its pages in the tables, must fit into the room of the reserve.
+    """
     return min(CHECKPOINT_PAGES, reserve_bytes(_room(directory)[0]) // 4 // PAGE_BYTES)
 
 
 def _room(directory: Path) -> tuple[int, int]:
-    """The size of the file system under ``directory`` and its free space, both in bytes."""
+    """Return the size of the file system under ``directory``, and its free space, in bytes."""
     found = os.statvfs(directory)
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
@@ -362,5 +366,5 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"this file system does not support a write-ahead log (journal mode is {mode})")
-    # The first read makes the index of the log.
+    # Read once: the first read makes the index of the log.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -1,4 +1,4 @@
-"""Many rows in few statements of few sizes, compiled once and kept in the connection's cache."""
+"""Writes many rows with few SQL statements, of a few sizes only, so that the connection's cache keeps each compiled."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ IDS_PER_STATEMENT = (500, 100, 20, 1)
 
 
 class Statements:
-    """Statements of a connection without implicit transactions. Raises sqlite3.Error."""
+    """Executes statements on a connection without implicit transactions. Raises sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.on_commit: Callable[[], None] | None = None
-        """Called after each transaction that is on the disk."""
+        """Called after each committed and synced transaction."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -49,7 +49,7 @@ class Statements:
 
 
 def _parts(items: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sequence[Any]]:
-    """Cut into runs of the given sizes, largest first."""
+    """Cut ``items`` into successive parts of the given sizes, the largest first."""
     start = 0
     for size in sizes:
         while len(items) - start >= size:

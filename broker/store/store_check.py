@@ -1,7 +1,7 @@
 """The check of a store: every message, index and total is verified; nothing is changed.
 
-A finding is whatever would trouble a broker, or a promise that is not kept. Leftovers of a crash, which the next start
-clears away, are only counted.
+A finding is damage that a broker would report, or an accepted message that is lost. Leftovers of a crash, which the
+next start of the broker deletes, are only counted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
 
 Slot = tuple[int, int, int | None, bool]
-"""As `read_index` gives them."""
+"""A message in the index of a segment, as `read_index` returns: (size_bytes, priority, expires_at_ms, is_large)."""
 
 
 def check(directory: Path) -> CheckReport:
-    """Raises StoreError for a directory without a store, or in use."""
+    """Check a store. Raises StoreError for a directory without a store, or with a store in use by a broker."""
     with reading(directory) as store:
         report = CheckReport(directory)
         _Check(store, report).run()
@@ -44,18 +44,20 @@ def check(directory: Path) -> CheckReport:
 
 
 class _Check:
+    """One check of a store, which fills in ``report``."""
+
     def __init__(self, store: ReadStore, report: CheckReport) -> None:
         self._store = store
         self._report = report
         self._large: dict[int, Written] = {}
-        """Large bodies that are needed."""
+        """message_id -> size and checksum of the large bodies that a queue needs."""
         self._are_some_lost = False
-        """Whether rows of queues are unreadable; the messages of such queues are needed."""
+        """Whether rows of queues are lost: then messages of unknown queues count as needed, not as leftovers."""
         self._lost: Counter[int] = Counter()
-        """How many messages each lost queue has."""
+        """queue_id -> number of messages, of lost queues: queues without a readable row."""
         self._causes: set[tuple[int, int]] = set()
         self._annotations: set[tuple[int, int]] = set()
-        """Annotations whose message was not met yet."""
+        """(queue_id, message_id) of annotations, and of causes above, whose message was not read yet."""
 
     def run(self) -> None:
         for what in self._store.missing:
@@ -77,8 +79,8 @@ class _Check:
         self._look_at_files()
 
     def _look_at_pages(self) -> None:
-        """Check all pages. Pages from a damaged list of free pages belong to no list, and do no harm."""
-        # The first page's page count may be damaged, so use the file size.
+        """Check all pages of the database. Pages that nothing uses, as after a damaged free list, are only counted."""
+        # Use the size of the file, since the page count in the first page may be damaged.
         page_count = (self._store.directory / DATABASE).stat().st_size // PAGE_BYTES
         for (found,) in self._store.database.execute(f"PRAGMA integrity_check({MOST_FINDINGS + page_count})"):
             for line in found.splitlines():
@@ -178,7 +180,7 @@ class _Check:
         return count
 
     def _needed(self, where: str, slots: list[Slot], holdings: list[HoldingRow]) -> set[int]:
-        """Slots held by a queue."""
+        """Check the holdings of a segment; return the places of messages that a queue has."""
         needed: set[int] = set()
         for holding in holdings:
             totals = self._report.queues.get(holding.queue_id)

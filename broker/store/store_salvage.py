@@ -1,8 +1,8 @@
 """Salvages a damaged store into a new directory. The old directory stays as it is.
 
 Every whole frame of the log is used, even behind a damaged frame, since each frame is enough to verify the next. A page
-whose last frame is damaged is spoiled in the copy, so that no earlier version passes for the last: losses are found and
-reported when the copy is opened like any damaged store.
+whose last frame is damaged gets zeros in the copy, so that no earlier version passes for the last: opening the copy
+finds such pages, and reports the losses.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from broker.store.store_check import check
 
 @dataclass(slots=True)
 class Salvage:
+    """The result of a salvage."""
+
     report: CheckReport
-    """Report on the new store."""
+    """The check of the new store."""
     lost: list[str] = field(default_factory=list)
     """Sentences about lost or changed content."""
 
@@ -75,7 +77,7 @@ def _copied_files(directory: Path) -> list[str]:
 
 
 def _put_pages(directory: Path, partial: Path, judgement: Judgement) -> list[str]:
-    """Write the database with the changes in its log; return sentences about unreadable changes."""
+    """Copy the database, and write the changes in its log into the copy; return sentences about unreadable changes."""
     database = partial / DATABASE
     if (directory / DATABASE).exists():
         copyfile(directory / DATABASE, database)
@@ -116,7 +118,7 @@ def _replay(log: SqliteLog, database: Path) -> list[str]:
 
 
 def _credible_end(frames: Sequence[LogFrame]) -> int:
-    """The count of frames up to the last credible end of a transaction."""
+    """Return the number of frames up to the last end of a transaction that is whole, or followed by a whole frame."""
     for at in range(len(frames) - 1, -1, -1):
         is_credible = frames[at].is_whole or (at + 1 < len(frames) and frames[at + 1].is_whole)
         if frames[at].is_live and frames[at].file_pages and is_credible:
@@ -133,7 +135,7 @@ def _claim_nothing(partial: Path) -> None:
 
 
 def _opened(partial: Path) -> list[str]:
-    """Open the copy as a broker does: damaged tables are put aside; return sentences about losses."""
+    """Open the copy as a broker does, which puts damaged tables aside; return sentences about losses."""
     try:
         store = SqliteStore(partial)
     except StoreDamagedError as damage:

@@ -1,8 +1,8 @@
 """Puts tables with damaged pages aside, and writes their readable rows into new tables.
 
-A page of holdings covers a few segments: their messages are then in no queue, but stay in the file, since no segment is
-deleted for want of a holding once a table was put aside. A page of marks covers many queues: each of their messages
-then counts as seen.
+A lost page of holdings takes the messages of a few segments out of their queues; the messages stay stored, since no
+segment is deleted for want of a holding once a table was put aside. A lost page of marks may be about any queue: all
+messages of all queues then count as seen by a consumer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 
 
 def put_damaged_aside(statements: Statements) -> list[str]:
-    """Salvage all tables; return sentences about losses."""
+    """Put damaged tables aside (queue, holding, mark, segment); return sentences about losses."""
     found = salvage_queues(statements)
     if not _is_whole(statements.connection, "holding", f"{_ALL_OF_A_HOLDING}, total(NOT ({_IS_HOLDING}))"):
         found.append(_salvage_holdings(statements))
@@ -60,7 +60,7 @@ def _salvage_marks(statements: Statements) -> str:
 
 
 def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
-    """Whether the table is readable: ``columns`` read everything, and count impossible rows."""
+    """Whether a table is readable, without impossible rows: ``columns`` read all values, and count such rows."""
     try:
         _, strange = connection.execute(f"SELECT {columns} FROM {table}").fetchone()
     except sqlite3.Error as error:
@@ -73,9 +73,10 @@ def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
 def _readable(
     connection: sqlite3.Connection, table: str, columns: tuple[str, ...], keys: Iterator[Key]
 ) -> Iterator[Row]:
-    """All readable rows; ``keys``, ascending, are the rows that may exist.
+    """Yield all readable rows of a damaged table; ``keys``, ascending, are the keys of rows that may exist.
 
-    A scan ends at the first damaged page, and without the row before, which Python has not returned yet.
+    A scan ends at a damaged page, without the row before, which Python has not returned yet: key by key the rows after
+    the scan are tried, until one is readable and a new scan begins.
     """
     select, ids = f"SELECT {', '.join(columns)} FROM {table} WHERE {_IS_HOLDING} AND", f"({columns[0]}, {columns[1]})"
     last: Key | None = (-(1 << 62), 0)
@@ -95,7 +96,7 @@ def _readable(
 def _first_readable(
     connection: sqlite3.Connection, select: str, last: Key, keys: Iterator[Key]
 ) -> tuple[Key | None, list[Row]]:
-    """The first of the ``keys`` after ``last`` whose place is readable, with its row if there is one."""
+    """Return the first key after ``last`` whose page is readable, with its row if there is one; None if none is."""
     for key in keys:
         if key <= last:
             continue
@@ -108,5 +109,5 @@ def _first_readable(
 
 
 def _segment_ids(connection: sqlite3.Connection) -> list[int]:
-    """All readable ids."""
+    """Return the ids of all readable segments."""
     return [segment_id for (segment_id,) in SegmentTables(connection).readable_ids().rows]

@@ -1,4 +1,4 @@
-"""Upgrades of a store from older formats, in one transaction: a crash leaves the old format or the new."""
+"""Upgrades a store from older formats, in one transaction of the caller: a crash leaves the old format or the new."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from broker.store.batch import WriteBatch
 
 CHUNK_MESSAGES = 256
 USUAL_PRIORITY = 4
-"""The priority of every message stored before priorities were."""
+"""The priority of all messages stored by formats without priorities."""
 
 
 def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], None]) -> None:
-    """From format 1, with a row for each message. ``write`` puts a batch into the new tables, in this transaction."""
+    """Upgrade from format 1, with a row for each message, to segments; ``write`` writes a batch to the new tables."""
     ids = [message_id for (message_id,) in writer.execute("SELECT message_id FROM message ORDER BY message_id")]
     for start in range(0, len(ids), CHUNK_MESSAGES):
         within = (ids[start], ids[min(start + CHUNK_MESSAGES, len(ids)) - 1])
@@ -31,7 +31,7 @@ def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], N
 
 
 def marks_by_priority(writer: sqlite3.Connection) -> None:
-    """From format 2, where a queue had one seen mark, in its row."""
+    """Upgrade from format 2, where a queue had one seen mark, in its row, to a mark for each priority."""
     writer.execute(
         f"INSERT INTO mark (queue_id, priority, seen_mark) SELECT queue_id, {USUAL_PRIORITY}, seen_mark FROM queue "
         "WHERE seen_mark <> 0"
@@ -40,11 +40,11 @@ def marks_by_priority(writer: sqlite3.Connection) -> None:
 
 
 def add_owners_of_queues(writer: sqlite3.Connection) -> None:
-    """From format 4, without owners and times of last use of queues and subscriptions."""
+    """Upgrade from format 4: add the owner, and the time of last use, of queues and subscriptions, all unknown."""
     writer.execute("ALTER TABLE queue ADD COLUMN owner TEXT")
     writer.execute("ALTER TABLE queue ADD COLUMN used_at_s INTEGER NOT NULL DEFAULT 0")
 
 
 def add_sums_of_holdings(writer: sqlite3.Connection) -> None:
-    """From format 3, without checksums of counts and indexes: old rows stay without."""
+    """Upgrade from format 3: add the checksums of holdings; old rows stay without a checksum."""
     writer.execute("ALTER TABLE holding ADD COLUMN checksum INTEGER")

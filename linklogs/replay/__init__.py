@@ -1,1 +1,4 @@
-"""Replays the records of a mesh into result tables: functions from DataFrame to DataFrame, without session or page."""
+"""Computes the tables of a report from the records in link logs: functions from DataFrame to DataFrame of Spark.
+
+The functions start no Spark session, and write no page.
+"""

@@ -1,7 +1,7 @@
-"""The only pass over all records: movements are summed by link, window and outcome.
+"""The only pass over all records: sums movements (deliveries, traffic, messages in queues) by link, window and outcome.
 
 Workers of Spark run this pass on columns of hundreds of thousands of records at a time. A sum may come out in several
-parts; linklogs/replay/levels.py puts the parts together.
+parts, one from each worker; linklogs/replay/levels.py adds the parts up.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ _MANY: Final = PARTS.index("many")
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """From FILE_COLUMNS of files, or the ``moved`` part of them, to PACKED sums, each window's in one of ``parts``.
+    """Sums the movements of files, in a worker of Spark: from FILE_COLUMNS, or movements already read, to PACKED sums.
 
-    ``runs``: by node, then by number, the place of each run; the place of all other runs by None;
-    ``clocks``: by node and run, clocks that are off;
-    ``widest_us``: windows of this width are whole in a part;
-    ``nodes``: nodes that concern the requested address, None: all. Other nodes' records are only counted.
+    A row of the input with a value in ``moved`` has movements already read (linklogs/replay/file_slices.py).
+    ``parts``: each window's sums go to one of so many parts; a span of ``widest_us`` is never divided between parts.
+    ``runs``: by node, then by the run's number, the place of each run; None stands for all other runs of the node;
+    ``clocks``: by node and run, the clocks whose offsets are subtracted from times;
+    ``nodes``: nodes that concern the requested address, None: all. Other nodes' records are counted, not summed.
     """
 
     window_us: int
@@ -60,7 +61,7 @@ class Aggregation:
             yield noticed(notices)
 
     def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[FileSlice]:
-        """``notices`` gets a sentence for each file that is damaged, or deleted by now."""
+        """Yield the movements of the batches; ``notices`` gets a sentence for each file that is damaged or gone."""
         for batch in batches:
             for node, octets in zip(batch["node"].to_pylist(), batch["moved"], strict=True):
                 if octets.is_valid:
@@ -89,7 +90,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class WindowedMovements:
-    """Records, and the window of each."""
+    """Movements, and the beginning of each movement's window; makes the sums."""
 
     moved: Movements
     window: Numbers
@@ -106,13 +107,16 @@ class WindowedMovements:
         return self._sums(numpy.concatenate([came, went, queued]), side, link)
 
     def failed(self) -> Sums:
-        """Sums of failed messages by both links."""
+        """Sums of the messages that failed at a router, by the pair of incoming and outgoing link."""
         moved = self.moved
         rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
         return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
 
     def all(self) -> Sums:
-        """Counts of records by run; a second of traffic is one record, as a delivery is."""
+        """Counts of records by run: a record of a delivery counts as one, and so does a record of a second of traffic.
+
+        All counts have the window of the first record, since no table shows them by window.
+        """
         moved = self.moved
         groups = Groups.by(moved.run)
         zeros = numpy.zeros(len(groups), numpy.int64)
@@ -145,7 +149,11 @@ class WindowedMovements:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """Numbered links with side and run; ``keys`` are the numbers' keys, and ``links`` the links in the keys."""
+    """Numbers for the different combinations of link, side, run and other link, so that rows are grouped by one number.
+
+    ``number``: of each row; ``keys``: by number, the combination in one number; ``runs``: the count of runs in keys;
+    ``links`` and ``others``: the links to which the keys refer.
+    """
 
     number: Numbers
     keys: Numbers
@@ -166,7 +174,7 @@ class _Links:
         return cls(number, keys, runs, links, others)
 
     def columns(self, number: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Run, side, link and other link."""
+        """Columns run, side, link and other link of these numbers."""
         key, other = numpy.divmod(self.keys[number], max(1, len(self.others)))
         rest, side = numpy.divmod(key, _SIDES)
         link, run = numpy.divmod(rest, self.runs)
@@ -175,7 +183,7 @@ class _Links:
 
 
 def _gathered(pieces: Iterator[FileSlice]) -> Iterator[list[FileSlice]]:
-    """Gather enough pieces to make a pass over columns worthwhile."""
+    """Gather pieces into lists of AT_ONCE / 2 records or more, since a pass over few records takes as long."""
     waiting: list[FileSlice] = []
     count = 0
     for piece in pieces:

@@ -1,7 +1,9 @@
-"""How far the clock of a node was ahead, at each record of a file. No record is looked at if no clock was set.
+"""Finds how far a node's clock was ahead at each record of a file: the offset to subtract from the record's time.
 
-After a step back some times occurred twice. Records of a kind are in the order of writing, so records before the
-largest step back are by the old clock. Without a step back all are taken to be by the new clock: off by the change.
+A run whose clock was never set has one offset, and its records are not examined. After a clock was set back, some times
+occur twice in the file. Records of a kind are in the order of writing, so records before the largest step back are by
+the old clock. Without a step back, records from the time of the note on are taken to be by the new clock, and earlier
+records by the old clock; a wrong choice leaves a time off by the change.
 """
 
 from __future__ import annotations
@@ -19,16 +21,18 @@ from linklogs.replay.files import KINDS, ReplayFile
 from recording.columns import RecordKind
 
 LATE_US: Final = 5_000_000
-"""Records this long before the note of a set clock may be by the new clock; the writer mostly notes sooner."""
+"""A record up to this long before the writer's note of a set clock may be by the new clock: the note comes late."""
 _NODE: Final = (RecordKind.NODE.value,)
 _NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """A run's clock.
+    """The offsets of the clock of one run of a node.
 
-    ``ahead_us``: how far ahead of others at the end; ``was_us``: by reading, how far ahead of the end.
+    ``ahead_us``: how far the clock was ahead of the clocks of other nodes at the end of the run;
+    ``was_us``: by reading (linklogs/replay/steps.py), how far the clock was ahead of itself at the end; empty if the
+    clock was never set.
     """
 
     ahead_us: int
@@ -36,7 +40,7 @@ class RunClock:
 
 
 class OffsetChange(NamedTuple):
-    """``at_us`` by the clock of this time."""
+    """A change of a clock's offset by ``by_us``; ``at_us``: when the writer noted the change, by the clock of then."""
 
     at_us: int
     by_us: int
@@ -44,14 +48,18 @@ class OffsetChange(NamedTuple):
 
 @dataclass(slots=True)
 class ClockOffsets:
-    """Gets the records of a file in order. ``each_us``: the offset at each record, if a clock was set among them."""
+    """The offsets of the clocks in a file, handed out table by table for the file's records in order.
+
+    ``by_run_us``: the offset of each run when the file was begun; ``each_us``: the offset at each record of the file,
+    if a clock was set meanwhile.
+    """
 
     by_run_us: Mapping[int, int]
     each_us: Numbers | None = None
     _heard: int = 0
 
     def of(self, table: pyarrow.Table) -> Numbers | int:
-        """The offsets of the next records."""
+        """The offset of each record of ``table``, the next of the file; one number if all have the same offset."""
         if self.each_us is not None:
             self._heard += len(table)
             return self.each_us[self._heard - len(table) : self._heard]
@@ -64,13 +72,16 @@ class ClockOffsets:
 
 
 def ahead_of(file: ReplayFile, kinds: Sequence[str], clocks: Mapping[int, RunClock]) -> ClockOffsets:
-    """``kinds``: of the records to come; ``clocks``: by run of the node. Raises ArrowException."""
+    """The offsets for the records of ``kinds`` in a file; ``clocks``: by run of the file's node.
+
+    Raises ArrowException for a damaged file.
+    """
     by_run_us, switches = _begins(file, clocks)
     return ClockOffsets(by_run_us, _each(file, kinds, by_run_us, switches)[1] if switches else None)
 
 
 def times_us(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[int | None, int | None]:
-    """Times of the first and the last record, corrected."""
+    """Times of a file's first and last record, with clock offsets subtracted; None if the file does not say."""
     first_us, last_us = file.times_us
     if not clocks or first_us is None or last_us is None:
         return first_us, last_us
@@ -84,7 +95,7 @@ def times_us(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[int | No
 
 
 def periods(at_us: Numbers, switches: Sequence[OffsetChange]) -> Numbers:
-    """For each record of a sequence, how many of the switches came before."""
+    """For each record of a sequence, the number of switches (changes of the clock) before the record."""
     period = numpy.zeros(len(at_us), numpy.int64)
     for number, switch in enumerate(switches):
         places = numpy.flatnonzero(period == number)
@@ -93,10 +104,10 @@ def periods(at_us: Numbers, switches: Sequence[OffsetChange]) -> Numbers:
 
 
 def _is_after(at_us: Numbers, switch: OffsetChange) -> Numbers:
-    """Whether each record is after the switch.
+    """Whether each record was written after the switch, when the clock was set.
 
-    By the old clock everything was before the switch; by the new clock everything was after, or at most LATE_US before
-    the note.
+    Times by the old clock are before the switch; times by the new clock are after the switch, or at most LATE_US before
+    the writer's note of it.
     """
     is_after: Numbers = at_us >= switch.at_us - switch.by_us
     if switch.by_us > 0:
@@ -107,7 +118,7 @@ def _is_after(at_us: Numbers, switch: OffsetChange) -> Numbers:
 
 
 def _turn(at_us: Numbers, is_either: Numbers, switch: OffsetChange) -> int:
-    """The place of the first record by the new clock, among records that may be by either."""
+    """The place of the first record by the new clock, among records that may be by the old or the new clock."""
     either = numpy.flatnonzero(is_either)
     back_us = at_us[either[:-1]] - at_us[either[1:]]
     if len(back_us) and back_us.max() > 0:
@@ -117,7 +128,7 @@ def _turn(at_us: Numbers, is_either: Numbers, switch: OffsetChange) -> int:
 
 
 def _begins(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[dict[int, int], dict[int, list[OffsetChange]]]:
-    """By run, how far the clock was ahead when the file was begun; and the switches of runs with a set clock."""
+    """By run, how far the clock was ahead when the file was begun; and the changes of clocks set during the file."""
     by_run_us = {run: clock.ahead_us for run, clock in clocks.items()}
     switches: dict[int, list[OffsetChange]] = {}
     for run, told in _told(file, clocks).items():
@@ -131,7 +142,10 @@ def _begins(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[dict[int,
 
 
 def _told(file: ReplayFile, clocks: Mapping[int, RunClock]) -> dict[int, list[OffsetChange]]:
-    """By run with a set clock: times of readings, and how far ahead of the end each was, in the order of the file."""
+    """The readings in the file for each run whose clock was set, in order.
+
+    ``at_us``: the time of the reading; ``by_us``: how far the clock was then ahead of itself at the end of the run.
+    """
     found: dict[int, list[OffsetChange]] = {}
     if not any(clock.was_us for clock in clocks.values()):
         return found
@@ -148,7 +162,7 @@ def _told(file: ReplayFile, clocks: Mapping[int, RunClock]) -> dict[int, list[Of
 def _each(
     file: ReplayFile, kinds: Sequence[str], by_run_us: Mapping[int, int], switches: Mapping[int, Sequence[OffsetChange]]
 ) -> tuple[Numbers, Numbers]:
-    """The time of each record, and how far the clock was ahead then."""
+    """The time of each record of these kinds in the file, uncorrected, and how far the clock was ahead then."""
     tables = [
         (words(table, "kind", kinds), numbers(table, "run"), numbers(table, "at_us", _NONE))
         for table in file.pieces(kinds, ("kind", "run", "at_us"))

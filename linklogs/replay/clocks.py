@@ -1,11 +1,11 @@
-"""Differences between the clocks of nodes, found from events that two nodes saw.
+"""Finds the differences between the clocks of nodes from events that two nodes recorded, and subtracts them from times.
 
 A link between two nodes has the same name at both ends, and is attached within a round trip at both. A link begun by
 one end is seen a little later at the other; as links are begun from both ends, half of the error goes away, and the
-rest is a few ms. Differences below SMALL_US are ignored: no window is so short that they matter. Without links,
-neighbors that came and went give the difference: linklogs/replay/ties.py. A run with neither is assumed to keep the
-clock of the run before. All times here are already corrected for steps of a clock within a run:
-linklogs/replay/steps.py.
+rest is a few ms. Offsets of at most SMALL_US are not corrected: no window is so short that such offsets matter. Without
+links, neighbors that came and went give the difference: linklogs/replay/ties.py. A run with neither links nor neighbors
+is assumed to have the clock of the node's run before. All times here are already corrected for steps of a clock within
+a run: linklogs/replay/steps.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recording.columns import RecordEvent, RecordKind
 SMALL_US: Final = 50_000
 MOST_SAMPLES: Final = 20_000
 OF_CLIENTS: Final = ("producer", "consumer")
-"""Roles of links."""
+"""Roles of clients' links, which give no difference between clocks."""
 COLUMNS: Final = pa.schema(
     [
         ("node", pa.string()),
@@ -40,9 +40,10 @@ _NEVER: Final = ClockSteps((), {})
 
 
 class OffsetSince(NamedTuple):
-    """How far a clock was ahead since a time; ``at_us`` None: since the first record.
+    """A row of the table of clocks: since ``at_us`` the node's clock was ahead by ``ahead_us``.
 
-    ``set_by_us`` is None if no record notes the change: at the start of a run.
+    ``at_us`` is None if so since the node's first record. ``set_by_us``: by how much the clock was set then, while the
+    node ran; None if no record notes the change, since the clock differs from the run before.
     """
 
     node: str
@@ -53,10 +54,10 @@ class OffsetSince(NamedTuple):
 
 
 def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> dict[Run, int]:
-    """How far the clock of each run was ahead of most others at the end; only clocks off by more than SMALL_US."""
+    """By run, how far its clock was ahead of most other clocks at the end of the run; only if by more than SMALL_US."""
     ties = ClockTies()
     ties.add(_of_links(said))
-    # Mostly all runs are tied by now, and neighbors need no look.
+    # Links mostly tie the clocks of all runs together; then records of neighbors are not read.
     if not ties.are_one(runs):
         ties.add(seen_differences(_seen(said)))
         ties.add(_going_on(runs, steps))
@@ -64,7 +65,7 @@ def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockStep
 
 
 def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
-    """Records with clock offsets subtracted from the times of their runs."""
+    """The records with ``at_us`` corrected: the clock offset of the record's run is subtracted."""
     if not ahead_us:
         return records
     pairs = [F.lit(value) for (node, run), ahead in ahead_us.items() for value in (f"{run} {node}", ahead)]
@@ -73,7 +74,7 @@ def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
 
 
 def by_node(steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> dict[str, dict[int, RunClock]]:
-    """Clocks of runs that were set, or are off, by node."""
+    """By node and run, the clocks that were set during the run, or are off by more than SMALL_US."""
     found: dict[str, dict[int, RunClock]] = {}
     for node, run in {*steps, *ahead_us}:
         was_us = steps.get((node, run), _NEVER).ahead_us
@@ -82,7 +83,10 @@ def by_node(steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> dic
 
 
 def history(runs: Sequence[Run], steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> Iterator[OffsetSince]:
-    """Every change of a clock's offset, and the first offset above SMALL_US."""
+    """Yield each change of a clock's offset, in the order of nodes and runs.
+
+    Between runs of a node, and for a node's first run, only an offset that differs by more than SMALL_US is yielded.
+    """
     before: tuple[str, int] = ("", 0)
     for node, run in sorted(runs):
         set_after, last_us = steps.get((node, run), _NEVER), ahead_us.get((node, run), 0)
@@ -97,9 +101,9 @@ def history(runs: Sequence[Run], steps: Mapping[Run, ClockSteps], ahead_us: Mapp
 
 
 def table(spark: SparkSession, rows: Sequence[OffsetSince]) -> DataFrame:
-    """The table of corrected clocks."""
+    """The table `clocks` of the report, which shows the clock offsets that were corrected."""
     columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
-    # From Arrow: for a list, Spark would start Python on a worker.
+    # Made from an Arrow table: for a list of rows, Spark would start a Python process on a worker.
     return spark.createDataFrame(pa.table(columns, schema=COLUMNS))
 
 
@@ -120,7 +124,7 @@ def _of_links(said: DataFrame) -> list[ClockDifference]:
     by_pair = both.groupBy(F.struct("one.node", "one.run"), F.struct("other.node", "other.run")).agg(
         differences, F.count("*")
     )
-    # If half of the differences disagree, their cause is not a clock.
+    # If the middle half of a pair's differences spans more than NEAR_US, no clock is the cause: the pair is left out.
     return [
         ClockDifference(tuple(one), tuple(other), middle, samples)
         for one, other, (low, middle, high), samples in by_pair.collect()
@@ -135,7 +139,7 @@ def _seen(said: DataFrame) -> list[NeighborChange]:
 
 
 def _going_on(runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> Iterator[ClockDifference]:
-    """A clock goes on from one run of a node to the next."""
+    """Differences of 0 between the end of one run of a node and the start of its next run, since a clock goes on."""
     for before, after in pairwise(sorted(runs)):
         if before[0] == after[0]:
             yield ClockDifference(before, after, -steps.get(after, _NEVER).first_us, 1)

@@ -1,4 +1,4 @@
-"""Columns computed from columns: windows, matches of patterns and spans, rates. Built-in functions only."""
+"""Spark expressions over columns: windows, matches of patterns and spans, rates; of built-in functions only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ US_PER_S = 1_000_000
 
 
 def window(at_us: Column, window_us: int) -> Column:
-    """The beginning of the window, in us."""
+    """The beginning of the window in which a time lies, in us."""
     return F.floor(at_us / F.lit(window_us)) * F.lit(window_us)
 
 
@@ -25,13 +25,13 @@ def within(at_us: Column, span: TimeSpan) -> Column:
 
 
 def touches(at_us: Column, until_us: Column, span: TimeSpan) -> Column:
-    """Whether a duration, from one time to another or null for ever, overlaps the span."""
+    """Whether a duration overlaps the span; ``until_us`` is null for a duration that has not ended."""
     began = F.lit(True) if span.to_us is None else at_us < span.to_us
     return began if span.from_us is None else began & F.coalesce(until_us > span.from_us, F.lit(True))
 
 
 def clipped(from_us: Column, until_us: Column, span: TimeSpan) -> tuple[Column, Column]:
-    """The part of a duration in the span: the end may lie before the beginning."""
+    """Begin and end of the part of a duration that lies in the span; the end is before the begin if there is none."""
     begins = from_us if span.from_us is None else F.greatest(from_us, F.lit(span.from_us))
     return begins, until_us if span.to_us is None else F.least(until_us, F.lit(span.to_us))
 
@@ -40,7 +40,7 @@ def like(name: str, pattern: str | None) -> Column:
     """Whether the column matches a pattern with ``*``, ``?`` and ``[...]``; without a pattern all match."""
     if pattern is None:
         return F.lit(True)
-    # Java has no \\Z of Python's meaning, and needs none: the whole text is asked for.
+    # Python's sign for the end of the text, \Z, would allow a line break after it in Java, whose sign is \z.
     return F.col(name).rlike("^(?:" + re.sub(r"\\[Zz]$", "", fnmatch.translate(pattern)) + r")\z")
 
 
@@ -49,9 +49,9 @@ def per_s(count: Column, seconds: float) -> Column:
 
 
 def is_of_mesh(name: str) -> Column:
-    """Whether the mesh talks to itself on the address, as `up` does to see whether all is ready.
+    """Whether the address in column ``name`` is one on which the mesh talks to itself, as `up` does to test readiness.
 
-    Temporary queues belong to clients.
+    Temporary queues have such addresses, too, but belong to clients: false, as for null.
     """
     is_ours = F.col(name).startswith(MESH_PREFIX) & ~F.col(name).rlike(f"^{BROKER_PREFIX}[^/]+/temp(-topic)?\\.")
     return F.coalesce(is_ours, F.lit(False))

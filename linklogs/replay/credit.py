@@ -1,7 +1,7 @@
-"""Waits of links for credit, with their causes; and drains.
+"""Tables of links that waited for credit, with the cause of each wait; and of drained links.
 
-A link is starved while it may not start a delivery. The cause says why: `no_taker`, nobody wants the address; `takers`,
-there are takers, but they give no credit.
+A link is starved while its sender has no credit to start a delivery. The cause says why: `no_taker`, no consumer or
+broker takes messages of the address; `takers`, there are takers (consumers or brokers), but they give no credit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEYS = ("node", "run", "link", "cause")
 
 
 def starved(said: DataFrame, links: DataFrame, span: TimeSpan, seconds: float) -> DataFrame:
-    """By link and cause, waits in the time of the report; ``share`` of ``seconds``."""
+    """By link and cause, waits for credit in the time of the report; column ``share``: of ``seconds``, at most 1."""
     by_link = (
         _whole(_waits(said, span))
         .groupBy(*KEYS)
@@ -35,7 +35,7 @@ def starved(said: DataFrame, links: DataFrame, span: TimeSpan, seconds: float) -
 
 
 def starved_by_window(said: DataFrame, links: DataFrame, span: TimeSpan, window_us: int) -> DataFrame:
-    """Each window has its part of a wait."""
+    """By window, link and cause, the time without credit; a wait across several windows is divided among them."""
     wide = F.lit(window_us)
     begins = F.sequence(window(F.col("from_us"), window_us), window(F.col("until_us") - 1, window_us), wide)
     parts = _waits(said, span).withColumn("window", F.explode(begins))
@@ -54,7 +54,10 @@ def drains(said: DataFrame, links: DataFrame) -> DataFrame:
 
 
 def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
-    """Waits with beginning and end. A row may stand for successive seconds: linklogs/replay/wait_spans.py."""
+    """Waits for credit with begin and end, cut to the span.
+
+    A row may stand for several successive records: linklogs/replay/wait_spans.py.
+    """
     told = said.where((F.col("kind") == RecordKind.CREDIT.value) & (F.col("starved_us") > 0))
     began_us = F.col("at_us") - F.greatest("took_us", "starved_us")
     lasting = told.select(*KEYS, "starved_us", began_us.alias("from_us"), F.col("at_us").alias("until_us"))
@@ -62,7 +65,7 @@ def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
-    """The part between these times, which may be all of it."""
+    """The parts of waits between these times, with a proportional part of the time without credit."""
     lasted_us = F.col("until_us") - F.col("from_us")
     part_us = F.round(F.col("starved_us") * ((until_us - from_us) / lasted_us)).cast("long")
     kept = waits.withColumns({"starved_us": part_us, "from_us": from_us, "until_us": until_us})
@@ -70,7 +73,7 @@ def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
 
 
 def _whole(waits: DataFrame) -> DataFrame:
-    """One row for each wait, however many records tell of the wait."""
+    """One row for each wait: rows of a link and cause without a gap of NEXT_US between them become one."""
     in_time = Window.partitionBy(*KEYS).orderBy("until_us")
     is_next = F.col("from_us") <= F.lag("until_us").over(in_time) + NEXT_US
     begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))

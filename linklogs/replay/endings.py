@@ -1,7 +1,7 @@
 """How runs of nodes ended, and why neighbors were lost.
 
-A node that ends in order says so, as its last record; a killed node says nothing. A neighbor that goes on running
-reports the loss from its side, too.
+A node that ends in order says so in its last record; a killed node writes no such record, and counts as crashed. If
+only the connection was lost, the neighbor goes on running, and records the loss from its side, too.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from recording.columns import FAILED, STOPPED, RecordEvent, RecordKind
 
 CRASHED = "crashed"
 CONNECTION = "connection"
-"""Only the connection was lost."""
+"""Reason for a lost neighbor: only the connection was lost, and both routers went on."""
 ITSELF = "itself"
-"""The router that reports the loss was ending."""
+"""Reason for a lost neighbor: the router that recorded the loss was itself ending."""
 NEAR_US = 10 * US_PER_S
-"""Time between a node's end and its notice by others, which are told first, or hear nothing for a while."""
+"""The most time between a node's end and another node's record of the loss.
+
+The other node is told before an orderly end, and notices a crash only after a while without a message.
+"""
 CLOCKS_US = 100_000
-"""Possible error of uncorrected clocks."""
+"""Possible difference between two clocks, since small offsets are not corrected (linklogs/replay/clocks.py)."""
 
 
 def endings(said: DataFrame) -> DataFrame:
     """The end of each run, by its last record, and the kind of end (``ending``); ``next_us``: the next run's start."""
     is_end = (F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.CLOSED.value)
-    # Records that the writer adds may be later.
+    # Records that the writer of link logs adds may be later than the node's end, and do not count.
     is_of_writer = (F.col("kind") == RecordKind.NODE.value) & F.col("event").isin(
         RecordEvent.LOST.value, RecordEvent.CHANGED.value
     )
@@ -40,7 +43,10 @@ def endings(said: DataFrame) -> DataFrame:
 
 
 def explained(outages: DataFrame, said: DataFrame) -> DataFrame:
-    """Outages of neighbors with ``why``: stopped, failed, crashed, connection, itself; null if unknown."""
+    """Outages of neighbors with column ``why``: the neighbor stopped, failed or crashed; CONNECTION; ITSELF.
+
+    Null if the cause is unknown.
+    """
     ends = endings(said).select(F.col("node").alias("ended"), "run", "ended_us", "next_us", "ending")
     met = outages.join(F.broadcast(ends), _is_end_of_neighbor() | _is_own_end(), "left")
     of_neighbor = F.when(F.col("ended") == F.col("neighbor"), F.col("run"))
@@ -63,13 +69,13 @@ def _is_end_of_neighbor() -> Column:
 
 
 def _is_own_end() -> Column:
-    """A node closes its connections before an orderly end."""
+    """Whether the node that recorded the loss ended in order soon after: it closes its connections before its end."""
     is_in_order = F.col("ending").isin(STOPPED, FAILED) & (F.col("ended") == F.col("node"))
     return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US) & ~_is_back()
 
 
 def _is_back() -> Column:
-    """The neighbor was back before this end, which therefore belongs to another outage."""
+    """Whether the neighbor was back before this end of a node, which therefore belongs to another outage."""
     return F.col("until_us").isNotNull() & (F.col("until_us") <= F.col("ended_us"))
 
 

@@ -1,7 +1,7 @@
-"""Nodes, connections, links and queues from records: one row each, with facts and times.
+"""Tables of entities, the nodes, connections, links and queues of which records speak: one row each.
 
-A fact is the last value told; `opened_us` is null if open before the first record, `closed_us` if still open at the
-last.
+A fact is the last value of a column in the entity's records. `opened_us` is null if no record has the opening, since
+the entity was older than the records; `closed_us` is null if no record has the end.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def connections(said: DataFrame) -> DataFrame:
 
 
 def links(said: DataFrame) -> DataFrame:
-    """Links, with facts of the connection where the link has none.
+    """One row for each link; a fact that the link lacks is taken from its connection.
 
-    `beyond`: the container at the other end of the connection, which names nodes even if containers of links are
-    redacted.
+    Column `beyond`: the container at the other end of the connection; it names a node even if the containers of links
+    are redacted.
     """
     of_connection = connections(said).select(
         "node", "run", "connection", *(F.col(name).alias(f"connection_{name}") for name in CONNECTION_FACTS)

@@ -1,6 +1,7 @@
-"""Facts about links, as arrays for each worker: address, user, connection and peer of a sum.
+"""Facts about links as arrays, by which each worker of Spark finds the address, user, connection and peer of a sum.
 
-Made on the driver from the tables of links and runs, which are small: a row for each link, not for each message.
+Spark's driver makes the arrays from the tables of links and runs, which are small: a row for each link, not for each
+message.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ CLIENT = "client"
 QUEUE = "queue"
 PEERS = (CLIENT, QUEUE)
 BETWEEN_ROUTERS = ("router", "edge")
-"""Roles of connections on which messages are still on their way."""
+"""Roles of connections between routers: messages on these connections have not left the mesh."""
 UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Texts by number; the last number means null or unknown."""
+    """Texts by number. Of addresses and users, the last text is None: no value, or unknown."""
 
     words: tuple[str | None, ...]
 
@@ -39,14 +40,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about links, in the order of ``key``: run, and place in ``links`` within the run.
+    """Facts about links: arrays with one place for each link, in the order of ``key``.
 
-    ``runs`` are (node, run): first the ``told`` runs with records of their own, then for each node a run None for
-    movements of runs that no file describes.
-    ``links``: all numbers of links, rising. A file may have any number, too large for a product with runs.
-    ``peer``: the peer of a link at the edge of the mesh, a place in PEERS; else UNKNOWN, as where the mesh talks to
-    itself.
-    ``is_cut``: the report is about some links only, and no unknown link is among them.
+    ``key``: the place of the link's run, times the count of ``links``, plus the link's place in ``links``.
+    ``runs`` are (node, run): first the ``told`` runs that have state records, then for each node a run None for
+    movements of runs that no state record describes.
+    ``links``: all different numbers of links, rising; places are used in keys, since the numbers may be too large.
+    ``peer``: for a link at the edge of the mesh, a place in PEERS; UNKNOWN for all others, and for links on which the
+    mesh talks to itself.
+    ``is_cut``: the report is cut to the links with ``is_wanted``; links without facts are left out, too.
     """
 
     runs: tuple[tuple[str, int | None], ...]
@@ -64,7 +66,7 @@ class Facts:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], nodes: Sequence[str], *, is_cut: bool) -> Facts:
-        """``table`` has the columns of `known`; ``nodes``: all nodes with files."""
+        """Make the arrays from ``table``, which has the columns of `known`; ``nodes``: all nodes with files."""
         places = {run: place for place, run in enumerate(runs)}
         whose = zip(table["node"].to_pylist(), table["run"].to_pylist(), strict=True)
         run = numpy.array([places[each] for each in whose], numpy.int64)
@@ -90,7 +92,7 @@ class Facts:
         return numpy.where(is_known, place, UNKNOWN)
 
     def by_node(self) -> dict[str, dict[int | None, int]]:
-        """By node, then by the number of a run, its place."""
+        """By node, then by the number of a run, the run's place in ``runs``."""
         found: dict[str, dict[int | None, int]] = {}
         for place, (node, run) in enumerate(self.runs):
             found.setdefault(node, {})[run] = place
@@ -100,13 +102,13 @@ class Facts:
         return Words(tuple(sorted({node for node, _ in self.runs})))
 
     def node_of_run(self) -> Numbers:
-        """The number of the node in `nodes`, by place of the run."""
+        """For each place in ``runs``, the number of the run's node in `nodes`."""
         number = {node: place for place, node in enumerate(self.nodes().words)}
         return numpy.array([number[node] for node, _ in self.runs], numpy.int64)
 
 
 def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
-    """The table from which `Facts` are made; ``address``: a pattern."""
+    """The table from which `Facts` are made; ``is_wanted``: the link's address matches the pattern ``address``."""
     roles = nodes.groupBy("node").agg(F.max("role").alias("node_role"))
     joined = links.join(F.broadcast(roles), "node", "left")
     is_wanted = F.coalesce(like("address", address), F.lit(False)).alias("is_wanted")
@@ -114,7 +116,7 @@ def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
 
 
 def _peer() -> Column:
-    """The peer of a link at the edge of the mesh, or null.
+    """The peer of a link at the edge of the mesh: a client or a queue, as a place in PEERS.
 
     Null within the mesh, for brokers' own links (the routers beside them have the same messages), for links on which
     the mesh talks to itself, and for unknown links.

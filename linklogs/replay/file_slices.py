@@ -1,6 +1,7 @@
-"""Movements as tables: the pass over state records opens small files once, and hands their movements on.
+"""Reads the movements of files as Arrow tables, and packs those of small files.
 
-Opening a small file takes as long as reading all of it. Large files are read once more, and never kept in memory.
+Opening a small file takes as long as reading all of it: the pass over state records opens each small file once, and
+hands its movements, packed, to the aggregation. The aggregation reads large files again, piece by piece.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ COLUMNS: Final = (
     "took_us",
     "queue",
 )
-"""Columns of movements."""
+"""The columns that are read of movements."""
 COUNTED: Final = ("kind", "at_us", "run")
 """Columns for nodes that do not concern the request: enough to count the records of runs by time."""
 
 
 class FileSlice(NamedTuple):
-    """``ahead_us``: how far the clock was ahead, always or at each record."""
+    """Movements from a part of one file.
+
+    ``ahead_us``: how far the node's clock was ahead, one number for all records or an array with one for each.
+    """
 
     node: str
     table: pyarrow.Table
@@ -50,18 +54,18 @@ class FileSlice(NamedTuple):
 def pieces(
     file: ReplayFile, clocks: Mapping[int, RunClock], span: TimeSpan = ALWAYS, columns: Sequence[str] = COLUMNS
 ) -> Iterator[FileSlice]:
-    """``clocks``: by run of the node; ``span``: records outside may be left out.
+    """Yield the movements of a file; ``clocks``: by run of the node; ``span``: records outside may be left out.
 
-    Raises ArrowException or OSError for damage.
+    Raises ArrowException or OSError for a damaged file.
     """
     ahead = ahead_of(file, MOVED, clocks)
-    # If a clock is off, statistics of row groups are off too, and a step shows only in the order of all records.
+    # If a clock is off, so are the statistics of row groups, and a step shows only in the order of all records.
     for table in file.pieces(MOVED, columns, ALWAYS if clocks else span):
         yield FileSlice(file.node, table, ahead.of(table))
 
 
 def packed(found: Sequence[FileSlice]) -> Iterator[tuple[str, bytes]]:
-    """Movements of each node, in Arrow's file format, with clock offsets subtracted."""
+    """Movements of each node in Arrow's stream format, for `unpacked`; the times must be corrected already."""
     for node, own in groupby(found, key=lambda piece: piece.node):
         table = _table(list(own)).combine_chunks()
         sink = pyarrow.BufferOutputStream()
@@ -72,13 +76,16 @@ def packed(found: Sequence[FileSlice]) -> Iterator[tuple[str, bytes]]:
 
 
 def unpacked(node: str, octets: pyarrow.Buffer, clocks: Mapping[int, RunClock]) -> FileSlice:
-    """The opposite of `packed`, with the final offsets of ``clocks`` subtracted: `packed` subtracted earlier steps."""
+    """The opposite of `packed`, with the offsets at the ends of runs from ``clocks``.
+
+    Steps of a clock within a run were subtracted before `packed`.
+    """
     table = pyarrow.ipc.open_stream(octets).read_all()
     return FileSlice(node, table, ClockOffsets({run: clock.ahead_us for run, clock in clocks.items()}).of(table))
 
 
 def joined(found: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """One piece for each node: a small table takes as long as a large one."""
+    """Join successive pieces of a node into one: a pass over a small table takes as long as over a large one."""
     for node, own in groupby(found, key=lambda piece: piece.node):
         beside = list(own)
         ahead_us = [piece.ahead_us for piece in beside]

@@ -1,7 +1,7 @@
-"""Files of link logs in a worker of Spark, given as paths or octets: readable records in pieces.
+"""Reads files of link logs in a worker of Spark, given as paths or octets, and yields their records in pieces.
 
 Reading here costs a third of Spark's own reader, since no record passes through a row of Spark; and an unreadable file
-becomes a sentence here too, wherever the file lies.
+becomes a notice in the report, wherever the file lies.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from linklogs.moments import ALWAYS, TimeSpan
 from recording.columns import COLUMNS, RUN_KEY, RecordKind
 
 DAMAGED: Final = "is damaged"
-"""Text to follow a file's name."""
+"""The words that follow a file's name in a notice."""
 FILE_COLUMNS: Final = ("node", "path", "size_bytes", "content")
 AT_ONCE: Final = 1 << 20
-"""The most records of a piece; with everything made from them, some 200 MB."""
+"""The most records in one piece; a worker needs some 200 MB for a piece with all columns computed from it."""
 AT_ONCE_BYTES: Final = 1 << 20
-"""A smaller file is read as a whole: reading each column by itself takes longer."""
+"""A file up to this size is read into memory as a whole: reading each column by itself takes longer."""
 LIMIT: Final = 1 << 63
-"""The limit of a number in a column."""
+"""The numbers of a column are below this limit."""
 MOST_DIGITS: Final = 20
 WORDS: Final = ("kind", "event", "outcome", "part")
-"""Columns of few words, which stay numbers."""
+"""Columns with few different words, which are read as dictionaries: each word as a number."""
 ARROW: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
 KINDS: Final = frozenset(kind.value for kind in RecordKind)
 FILLED: Final = {
@@ -41,7 +41,7 @@ FILLED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BadFile:
-    """``notice``: why the file is left out."""
+    """A file that cannot be read, and is left out of the report; ``notice`` says why."""
 
     node: str
     notice: str
@@ -49,7 +49,10 @@ class BadFile:
 
 @dataclass(frozen=True, slots=True)
 class ReplayFile:
-    """``run``: the run of all or most records; None if the file does not say. ``size_bytes`` as found."""
+    """An open file of a node's link log.
+
+    ``run``: the run of all or most records; None if the file does not say. ``size_bytes``: the file's size when found.
+    """
 
     node: str
     path: str
@@ -68,7 +71,7 @@ class ReplayFile:
 
     @property
     def times_us(self) -> tuple[int | None, int | None]:
-        """Times of the first and the last record."""
+        """Times of the first and the last record, uncorrected."""
         return times(self.parquet.metadata)
 
     @property
@@ -78,9 +81,9 @@ class ReplayFile:
         return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 
     def pieces(self, kinds: Sequence[str], columns: Sequence[str], span: TimeSpan = ALWAYS) -> Iterator[pyarrow.Table]:
-        """Yield records of these kinds; columns that the file lacks are missing.
+        """Yield tables of the records of these kinds; columns that the file lacks are missing.
 
-        Some records out of ``span`` may be left out. Raises ArrowException for damage.
+        Some records outside ``span`` may be left out. Raises ArrowException for a damaged file.
         """
         names = self.parquet.metadata.schema.names
         columns = [name for name in columns if name in names and not FILLED[name].isdisjoint(kinds)]
@@ -105,7 +108,7 @@ class ReplayFile:
         return is_late_enough and (span.to_us is None or at_us.statistics.min <= span.to_us)
 
     def _has_any(self, group: int, kinds: Sequence[str]) -> bool:
-        """Look at one column, so that the others need not be read if no record has these kinds."""
+        """Whether the row group has records of these kinds; reads only the column of kinds."""
         return any(len(_of_kinds(table, kinds)) for table in self._of_group(group, ["kind"]))
 
     def _of_group(self, group: int, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
@@ -113,7 +116,7 @@ class ReplayFile:
             yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[frozenset[str]]:
-        """The first and the last kind in each row group, by name; an empty set if unknown."""
+        """For each row group the first and the last kind by name, from its statistics; an empty set without statistics."""
         metadata = self.parquet.metadata
         for group in range(metadata.num_row_groups):
             kind = metadata.row_group(group).column(column)
@@ -122,7 +125,7 @@ class ReplayFile:
 
 
 def _plain(table: pyarrow.Table) -> pyarrow.Table:
-    """Columns in our types: a writer may use another Arrow type, which Parquet keeps. WORDS stay as they are."""
+    """Cast columns to the types of link logs, since another writer may have used other Arrow types; except WORDS."""
     for place, field in enumerate(table.schema):
         wanted = ARROW.get(TYPES.get(field.name, ""))
         if field.name not in WORDS and wanted is not None and field.type != wanted:
@@ -140,7 +143,7 @@ def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ReplayFile | BadFile]:
-    """From columns node, path, size_bytes and content, which is null for a path on this machine."""
+    """Open the files of these rows; column ``content`` has a file's octets, or null for a path on this machine."""
     for batch in batches:
         for node, path, size_bytes, content in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
             yield _opened(node.as_py() or "", path.as_py(), size_bytes.as_py(), content)
@@ -163,7 +166,7 @@ def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar
 
 
 def _source(path: str) -> pyarrow.NativeFile:
-    """A small file in memory; a large file is read on demand."""
+    """A small file is read into memory; a large file stays on disk, and its parts are read on demand."""
     file = pyarrow.OSFile(path)
     return pyarrow.BufferReader(file.read_buffer()) if file.size() <= AT_ONCE_BYTES else file
 
@@ -172,7 +175,7 @@ def _parquet(source: pyarrow.NativeFile) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(source, read_dictionary=WORDS)
     except KeyError:
-        # The file lacks one of these columns: looking before would open each file twice.
+        # The file lacks one of WORDS: to look for missing columns first would open each file twice.
         names = parquet.read_schema(source).names
         return parquet.ParquetFile(source, read_dictionary=[name for name in WORDS if name in names])
 
@@ -182,5 +185,5 @@ def damaged(path: str, error: Exception) -> str:
 
 
 def shown(path: str) -> str:
-    """The path for people: Spark writes local paths as `file:/mnt/logs`."""
+    """The path as notices show it, without Spark's prefix of local paths, as in `file:/mnt/logs`."""
     return path.removeprefix("file:") if not path.startswith("file://") else path.removeprefix("file://")

@@ -1,4 +1,4 @@
-"""Sums of rows with equal keys, by sorting whole numbers, the fastest way in numpy."""
+"""Groups rows with equal keys, and sums their values: by sorting keys that are whole numbers, the fastest way in numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from linklogs.replay.codes import Numbers
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """``order`` puts rows with the same key side by side; each group begins at one of ``begins`` in this order."""
+    """Rows grouped by key.
+
+    ``order`` puts rows with the same key side by side; each group begins at one of ``begins`` in this order;
+    ``keys``: the key of each group.
+    """
 
     order: Numbers
     begins: Numbers
@@ -45,7 +49,7 @@ class Groups:
 
 
 def changes(in_order: Numbers) -> Numbers:
-    """The places at which the value of a column changes."""
+    """The places at which a sorted column has another value than before, the first place included."""
     is_new = numpy.empty(len(in_order), bool)
     is_new[:1] = True
     numpy.not_equal(in_order[1:], in_order[:-1], out=is_new[1:])
@@ -53,7 +57,7 @@ def changes(in_order: Numbers) -> Numbers:
 
 
 def numbered(values: Numbers) -> tuple[Numbers, Numbers]:
-    """A number for each value, counted from 0 by distinct values, and the distinct values."""
+    """Number the distinct values from 0: return the number of each value, and the distinct values by number."""
     encoded = pyarrow.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(numpy.int64), encoded.dictionary.to_numpy()
 

@@ -1,7 +1,7 @@
 """Histograms of latencies as arrays: buckets of many latencies, and percentiles of many histograms at once.
 
-A pair is a bucket and its count in one number, so that a histogram is a run of 8-byte numbers. recording/columns.py
-defines the buckets.
+A pair is a bucket (a small range of latencies) and the bucket's count in one number, so that a histogram is a sequence
+of 8-byte numbers. recording/columns.py defines the buckets.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy
 from linklogs.replay.codes import Numbers
 
 BUCKETS: Final = 1024
-"""More than there are for 63 bits."""
+"""More than the number of buckets for latencies of 63 bits."""
 _COUNT_BITS: Final = 50
 _COUNT: Final = (1 << _COUNT_BITS) - 1
 _EXACT_OCTAVE: Final = 4
 
 
 def bucket_of_each(took_us: Numbers) -> Numbers:
-    """As `bucket_of`, for an array. Latencies must be below 2^53 us, which are centuries."""
+    """The bucket of each latency, as `bucket_of` in recording/columns.py for one. Latencies must be below 2^53 us, which are centuries."""
     octave = numpy.maximum(numpy.frexp(took_us.astype(numpy.float64))[1] - 1, _EXACT_OCTAVE) - _EXACT_OCTAVE
     buckets: Numbers = 16 * octave.astype(numpy.int64) + (took_us >> octave)
     return buckets
@@ -34,7 +34,7 @@ def least_of_each(buckets: Numbers) -> Numbers:
 
 
 def wide_of_each(buckets: Numbers) -> Numbers:
-    """The largest less the least latency of each bucket."""
+    """The largest latency of each bucket, less the least."""
     wide: Numbers = (numpy.int64(1) << numpy.maximum(buckets // 16 - 1, 0)) - 1
     return wide
 

@@ -1,9 +1,12 @@
-"""Sums of links as traffic of the mesh, of routers, connections, links, addresses and users; in all, and by window.
+"""Adds sums of links up to the traffic of the mesh, of routers, connections, links, addresses and users.
 
-`mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out), apart
-for clients and queues (``peer``): through a queue it enters twice, from its producer and from the queue. A message
-crosses the mesh on several links; only the first and the last link count there, and brokers' own records do not, as the
-routers beside them have the same messages. `routers`, `connections` and `links` count every message in or out.
+Each table is made twice: over the whole time, and by window.
+
+`mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out),
+separately for clients and queues (``peer``): through a queue it enters twice, from its producer and from the queue. A
+message crosses the mesh on several links; only the first and the last link count in these tables, and brokers' own
+records do not, as the routers beside them have the same messages. `routers`, `connections` and `links` count every
+message in or out.
 """
 
 from __future__ import annotations
@@ -24,14 +27,14 @@ from linklogs.replay.rows import TrafficRows
 from linklogs.replay.sums import Sums, unpacked
 
 WHOLE: Final = "whole"
-"""Rows of sums without windows, for another pass to put together."""
+"""Level of rows with packed sums without windows, which `TotalLevels` adds up."""
 FLOWS: Final = "flows"
-"""Messages through queues, and failures, by event or outcome."""
+"""Level of rows with single sums by outcome or event: by window for queues and failed messages, in all for all but these."""
 LATENCY: Final = "latency"
 TIME: Final = "time"
-"""One row: the first window in ``window``, the last in ``other``."""
+"""Level of rows with the time of traffic: the first window in ``window``, the last in ``other``."""
 NOTICE: Final = "notice"
-"""A row for each file with unreadable parts: in ``what`` a sentence."""
+"""Level of rows with notices, one for each file with unreadable parts: a sentence in ``what``."""
 
 Columns: TypeAlias = Mapping[str, pyarrow.Array]
 Keys: TypeAlias = Callable[["LinkSums"], tuple[Numbers, Callable[[Numbers], Columns]]]
@@ -39,7 +42,7 @@ Keys: TypeAlias = Callable[["LinkSums"], tuple[Numbers, Callable[[Numbers], Colu
 
 @dataclass(frozen=True, slots=True)
 class LinkSums:
-    """Sums of links with the facts of each link; ``place`` is the place in the facts, UNKNOWN without facts."""
+    """Sums of links, with facts about each link; ``place``: the link's place in ``facts``, UNKNOWN without facts."""
 
     sums: Sums
     facts: Facts
@@ -55,7 +58,7 @@ class LinkSums:
         return cls(of_links.where(is_wanted), facts, place[is_wanted])
 
     def fact(self, values: Numbers) -> Numbers:
-        """A fact of each link; UNKNOWN for unknown links."""
+        """A fact for each sum, from an array of facts; UNKNOWN for links without facts."""
         if not len(values):
             return numpy.full(len(self.place), UNKNOWN)
         return numpy.where(self.place == UNKNOWN, UNKNOWN, values[self.place])
@@ -64,7 +67,7 @@ class LinkSums:
         return self if mask.all() else LinkSums(self.sums.where(mask), self.facts, self.place[mask])
 
     def crossing(self) -> LinkSums:
-        """Sums at the edge of the mesh."""
+        """Sums of links at the edge of the mesh, to clients and queues."""
         return self.where(self.fact(self.facts.peer) != UNKNOWN)
 
 
@@ -96,7 +99,7 @@ def _connections(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
 
 
 def _connections_of(facts: Facts) -> int:
-    """The count of connections: numbers of connections are distinct within a run."""
+    """How many connections there are; a connection's number is unique only within a run."""
     known = facts.connection != UNKNOWN
     number, connections = numbered(facts.connection[known])
     run = facts.key[known] // max(1, len(facts.links))
@@ -145,14 +148,18 @@ def _of_users(of: LinkSums) -> LinkSums:
 
 @dataclass(frozen=True, slots=True)
 class AggregationLevel:
-    """``rows``: the sums that count; ``names``: the key columns of the table."""
+    """What a table of traffic sums by, such as router or address.
+
+    ``names``: the key columns of the table; ``rows``: selects the sums that count; ``keys``: the key of each sum as one
+    number, and a function from such numbers to key columns.
+    """
 
     name: str
     names: tuple[str, ...]
     rows: Callable[[LinkSums], LinkSums]
     keys: Keys
     things: Callable[[Facts], int]
-    """About how many rows there are."""
+    """About how many rows the table has, without windows."""
 
 
 LEVELS: Final = (
@@ -175,9 +182,10 @@ LEVELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WindowLevels:
-    """From batches of PACKED to batches of ROWS: each level by its windows, and the rest for `TotalLevels`.
+    """Makes the tables by window, in a worker of Spark: from batches of PACKED to batches of ROWS.
 
-    All sums of a window must come to the same worker. ``windows_us``: by level.
+    The rows include the sums without windows for `TotalLevels`. All sums of a window must come to the same worker.
+    ``windows_us``: by level, the width of a window.
     """
 
     facts: Facts
@@ -198,7 +206,10 @@ class WindowLevels:
 
 @dataclass(frozen=True, slots=True)
 class TotalLevels:
-    """The same without windows, from the rows left by `WindowLevels`: all in one worker. ``seconds``: of the report."""
+    """Makes the tables over the whole time, from the sums without windows of `WindowLevels`, all in one worker.
+
+    ``seconds``: the report's time, for rates.
+    """
 
     facts: Facts
     seconds: float
@@ -234,7 +245,7 @@ US_PER_S: Final = 1_000_000
 
 
 def _is_told(sums: Sums, facts: Facts) -> Numbers:
-    """False for links and queues of a run that no file describes: nothing is known about them."""
+    """Whether the run of each sum has state records; otherwise nothing is known about its links and queues."""
     is_told: Numbers = (sums.run >= 0) & (sums.run < facts.told)
     return is_told
 
@@ -244,7 +255,7 @@ def _windows(sums: Sums, window_us: int | None) -> Numbers:
 
 
 def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
-    # Counts of records include runs that no other table has.
+    # Counts of records (side ALL) include runs without state records, which no other table has.
     found = sums.where(_is_told(sums, facts) | ((sums.run >= 0) & (sums.side == ALL)))
     words = pyarrow.array([*WHATS, None], pyarrow.string())
     columns = {
@@ -258,7 +269,7 @@ def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
 
 
 def _whole(sums: Sums) -> pyarrow.RecordBatch:
-    """Sums over all windows; sums of pairs are of interest by window only."""
+    """Sums over all windows, packed; failures by pair of links are left out, since tables show them by window only."""
     rest = sums.where(sums.side != PAIR)
     link, _ = numbered(rest.link)
     runs = int(rest.run.max(initial=0)) + 2

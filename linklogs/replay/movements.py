@@ -1,4 +1,4 @@
-"""Records of movements, a numpy column for each field, from pieces of files."""
+"""Movements (deliveries, seconds of traffic, messages in queues) as numpy columns, from pieces of files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _MOST: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Movements:
-    """``run``: the place of the run, counted from 1; 0 without a run. ``incoming`` of a message is its queue."""
+    """Movements as columns of one length, a place for each record.
+
+    ``run``: the place of the run, counted from 1; 0 for an unknown node. ``incoming``: the incoming link, or the queue
+    of a message in a queue.
+    """
 
     run: Numbers
     what: Numbers
@@ -38,10 +42,11 @@ class Movements:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Mapping[int | None, int], ahead_us: Numbers | int) -> Movements:
-        """``runs``: places by the number of the node's run, and by None the place of all others.
+        """The movements in records of one node, with times corrected.
 
-        ``ahead_us``: how far the clock was ahead, always or at each record. Records without a time, or with an
-        impossible time, are left out; impossible sums are cut to the limit.
+        ``runs``: places by the number of the node's run, and by None the place of all others. ``ahead_us``: how far the
+        clock was ahead, always or at each record. Records without a time, or with an impossible time, are left out;
+        impossible sums are cut to the limit.
         """
         table, at_us = _in_time(table, ahead_us)
         kind, event = words(table, "kind", MOVED), words(table, "event", WHATS)
@@ -55,7 +60,7 @@ class Movements:
             part=part,
             incoming=numpy.where(is_message, numbers(table, "queue"), numbers(table, "incoming")),
             outgoing=numbers(table, "outgoing"),
-            # A record made at the end of a second belongs to this second.
+            # The time of a traffic record is the end of its second, which would be in the next window: take 1 us off.
             at_us=at_us - (kind == _TRAFFIC),
             messages=numpy.clip(numbers(table, "count", 1), 1, _MOST),
             size_bytes=numpy.clip(numbers(table, "size_bytes"), 0, LARGEST),
@@ -80,7 +85,7 @@ class Movements:
 
 
 def _in_time(table: pyarrow.Table, ahead_us: Numbers | int) -> tuple[pyarrow.Table, Numbers]:
-    """Records with a possible time, before and after correction; and the corrected times."""
+    """The records whose time is possible both before and after correction, and the corrected times."""
     told_us = numbers(table, "at_us", _NONE)
     at_us: Numbers = told_us - ahead_us
     if _can_be(told_us) and _can_be(at_us):
@@ -94,7 +99,7 @@ def _can_be(at_us: Numbers) -> bool:
 
 
 def _places(run: Numbers, runs: Mapping[int | None, int]) -> Numbers:
-    """Mostly all records are of one run."""
+    """The place of each record's run, counted from 1; fast for the usual table, whose records are all of one run."""
     other = runs.get(None, _NONE)
     if len(run) and run[0] == run[-1] and (run == run[0]).all():
         return numpy.full(len(run), runs.get(int(run[0]), other) + 1, numpy.int64)

@@ -1,4 +1,4 @@
-"""The history of link state: costs over time, and outages with their causes and the failures meanwhile."""
+"""Tables of neighbors (routers one connection away): costs over time; and outages, with deliveries that failed meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAIR = ("node", "neighbor")
 
 
 def history(said: DataFrame) -> DataFrame:
-    """Each change of a neighbor's cost or presence; repeats at the beginning of a file are no change."""
+    """Each change of a neighbor's cost or presence; repeats in the snapshot of a file are left out."""
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("before", F.lag("cost").over(in_time))
     is_news = (F.col("event") != RecordEvent.LIVE.value) | F.col("before").isNull() | (F.col("before") != F.col("cost"))
@@ -20,7 +20,7 @@ def history(said: DataFrame) -> DataFrame:
 
 
 def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
-    """Each loss of a neighbor by a router, until the neighbor was back, null if never.
+    """Each loss of a neighbor by a router; ``until_us``: when the neighbor was back, null if never.
 
     ``failed`` counts deliveries not accepted at this router in the windows that the outage touches.
     """

@@ -1,4 +1,4 @@
-"""Marks the things that existed in the time of the report; tables of this time leave out all others."""
+"""Marks the entities (connections, links, queues) that existed in the time of the report; tables leave out all others."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ENDED_US = "ended_us"
 
 
 def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
-    """Add WAS_THERE, and ENDED_US: null for a thing that may still exist.
+    """Add WAS_THERE, whether the entity existed in the span, and ENDED_US, null for an entity that may still exist.
 
-    No record tells of the end of things that ended with their node: they end with an orderly end of the node, or after
-    a crash when the node is back.
+    No record tells of the end of an entity that ended with its node. Such an entity ends at the node's orderly end, or
+    after a crash when the node is back.
     """
     known = things.join(F.broadcast(_over(said)), ["node", "run"], "left")
     ended = known.withColumn(ENDED_US, F.coalesce("closed_us", "over_us")).drop("over_us")
@@ -26,6 +26,6 @@ def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _over(said: DataFrame) -> DataFrame:
-    """When each run was over for certain; null for the last run of a node that did not report its end."""
+    """When each run was over for certain; null for a node's last run without a record of its end."""
     told_us = F.when(F.col("ending") != CRASHED, F.col("ended_us"))
     return endings(said).select("node", "run", F.coalesce(told_us, "next_us").alias("over_us"))

@@ -1,1 +1,4 @@
-"""The writer: one process per host turns the rings of its nodes into files of the link log."""
+"""The writer of link logs: one process on a host moves records from the rings of the host's nodes into Parquet files.
+
+A ring is a file in memory into which a node writes its records.
+"""

@@ -1,4 +1,7 @@
-"""`python -m linklogs.writer RINGS OUT`"""
+"""Runs the writer of link logs: `python -m linklogs.writer RINGS OUT`.
+
+RINGS is the directory of the nodes' rings to read, OUT the directory of the link logs to write.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,10 @@ def main(
 
 
 def _key(path: Path | None) -> bytes | None:
-    """Raises ClickException for an empty file: hashes without a key can be guessed back."""
+    """Read the key for redaction; None without a file.
+
+    Raises ClickException for an empty file: values hashed without a key can be found by guessing.
+    """
     if path is None:
         return None
     key = path.read_bytes().strip()

@@ -1,4 +1,7 @@
-"""Admits slots of a ring to the spool: drops invalid records, and redacts text."""
+"""Decides which records of a ring may enter the spool, the file of records that are not in a link log yet.
+
+Invalid records are dropped, and text is redacted.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ _KNOWN: Final = numpy.isin(numpy.arange(256), list(KINDS))
 
 @dataclass(frozen=True, slots=True)
 class AdmittedRecords:
-    """``rows``: text rows among ``slots``, in order, each with its time on the monotonic clock.
+    """The records that enter the spool, as ``slots``, after drops and redaction.
 
-    ``refused``: the count of invalid records.
+    ``rows``: the text records among ``slots``, in order, each with its time on the monotonic clock. ``refused``: the
+    number of invalid records that were dropped.
     """
 
     slots: Slots
@@ -28,7 +32,10 @@ class AdmittedRecords:
 
 
 def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> AdmittedRecords:
-    """``slots`` are whole records. Refused records are not even copied: their content is unknown."""
+    """Drop invalid records from ``slots``, which are whole records, and redact text records; ``spans`` are these.
+
+    A record of an unknown kind is dropped, too, since nobody can tell which part of its content is personal.
+    """
     keep = records(slots, spans)
     unknown = int(numpy.count_nonzero(keep & ~_KNOWN[slots["kind"]]))
     if unknown:
@@ -42,14 +49,14 @@ def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> AdmittedRecord
 
 
 def text_record(at_us: int, row: Row) -> Slots:
-    """``at_us`` is on the monotonic clock."""
+    """Return a row as the slots of a text record; ``at_us`` is its time on the monotonic clock."""
     return text_slots(max(0, at_us), format_row(row))
 
 
 def _rebuilt(
     slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]], rows: dict[int, Row]
 ) -> Slots:
-    """Join the slots to keep. ``rows``: redacted text to keep, by the first slot of each text record."""
+    """Join the slots to keep. ``rows``: the redacted rows of the text records to keep, by first slot."""
     pieces = [numpy.empty(0, SLOT_TYPE)]
     begin = 0
     for head, end in spans:

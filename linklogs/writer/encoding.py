@@ -1,4 +1,7 @@
-"""Encodes a spool as a Parquet file: a row group of state records, then a row group for each kind of movement."""
+"""Encodes a spool, records from a ring, as a Parquet file of the link log.
+
+The file has a row group of state records, then a row group for each kind of movement.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,11 @@ _UNKNOWN: Final = -1
 
 
 def encode(content: Content, redact: Callable[[Row], Row], began_us: int) -> pyarrow.Buffer:
-    """``redact`` redacts text of the spool; ``began_us``: when the file was begun."""
+    """Return the content of the Parquet file for a spool.
+
+    ``redact`` redacts the spool's text. ``began_us``, the UTC time of the spool's first record, becomes the time of the
+    live state's records, with which the file opens.
+    """
     owner = content.head.owner
     sink = pyarrow.BufferOutputStream()
     described = metadata(owner.node, owner.run, owner.mesh)
@@ -105,7 +112,7 @@ def _numbers(field: Numbers) -> Numbers:
 
 
 class _Words:
-    """Turns codes of one byte into words; null for an unknown code."""
+    """Turns the codes of one byte in a ring's slots into a column of words; an unknown code becomes null."""
 
     def __init__(self, words: Mapping[int, str]) -> None:
         dictionary = sorted(set(words.values()))

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class WriterEvent:
-    """``level`` is a property of the kind, not of the occurrence."""
+    """The base of all log events of the writer. ``level`` is the same for all events of a class."""
 
     level: ClassVar[str] = "info"
 
@@ -25,7 +25,7 @@ class WriterEvent:
 
 @dataclass(frozen=True, slots=True)
 class WriterStarted(WriterEvent):
-    """The writer takes records from ``rings`` and writes files to ``out``."""
+    """The writer takes records from the rings in directory ``rings``, and writes files to directory ``out``."""
 
     rings: str
     out: str
@@ -33,12 +33,12 @@ class WriterStarted(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WriterStopped(WriterEvent):
-    """The writer was asked to stop; all records of nodes so far are in files."""
+    """The writer has stopped as told, with all records so far in files, unless `writing_failed` was logged before."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalIgnored(WriterEvent):
-    """The writer goes on as before: no signal makes the writer read or open anything again."""
+    """The writer got ``signal``, and goes on as before: the writer reads no settings, and opens no files, again."""
 
     level: ClassVar[str] = "warning"
     signal: str
@@ -54,7 +54,7 @@ class RingFound(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingEnded(WriterEvent):
-    """The node of a ring is gone, and all records of the ring are in files."""
+    """The node of a ring has ended, and all its records are in files: the writer deleted the ring."""
 
     node: str
     run: int
@@ -62,7 +62,7 @@ class RingEnded(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingPutAside(WriterEvent):
-    """A ring is damaged: the writer renamed the ring, and takes no more records from it."""
+    """A ring is damaged: the writer renamed its file to end with `.damaged`, and takes no more records from it."""
 
     level: ClassVar[str] = "error"
     reason: str
@@ -70,7 +70,10 @@ class RingPutAside(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class SpoolPutAside(WriterEvent):
-    """Records waiting to become a file are damaged: the writer renamed their spool."""
+    """A spool, a file of records waiting to become a file of the link log, is damaged.
+
+    The writer renamed the spool to end with `.damaged`; its records are in no file of the link log.
+    """
 
     level: ClassVar[str] = "error"
     reason: str
@@ -88,7 +91,7 @@ class RecordsRefused(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class FileWritten(WriterEvent):
-    """A file has its final name: readers see the file."""
+    """The writer has finished a file of a link log: the file has its final name, so readers see the file."""
 
     path: str
     size_bytes: int
@@ -96,7 +99,10 @@ class FileWritten(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WritingFailed(WriterEvent):
-    """Writing failed for a node. Logged once; the writer tries again until `writing_recovered`."""
+    """Moving the records of a node into files failed, such as on a full disk.
+
+    Logged once; the writer tries again until `writing_recovered`.
+    """
 
     level: ClassVar[str] = "error"
     node: str
@@ -106,7 +112,7 @@ class WritingFailed(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WritingRecovered(WriterEvent):
-    """Writing that had failed for this node has succeeded."""
+    """Moving the records of a node into files succeeded again, after `writing_failed`."""
 
     node: str
     run: int
@@ -114,7 +120,10 @@ class WritingRecovered(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class LookingFailed(WriterEvent):
-    """The writer could not look at rings, or at old files. Logged once for each error."""
+    """The writer could not list or open rings, or delete old files. Logged once for each text of an error.
+
+    The writer tries again with its next look.
+    """
 
     level: ClassVar[str] = "error"
     error: str
@@ -122,7 +131,10 @@ class LookingFailed(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class FilesExpired(WriterEvent):
-    """Files were deleted because they were older than ``keep_s``, or beyond ``keep_bytes``."""
+    """The writer deleted old files of link logs.
+
+    Their hours ended longer than ``keep_s`` ago, or all files together had more than ``keep_bytes`` (settings).
+    """
 
     files: int
     size_bytes: int
@@ -132,7 +144,7 @@ Tell = Callable[[WriterEvent], None]
 
 
 def tell(event: WriterEvent) -> None:
-    """Log an event; a stderr that is gone or full is no reason to fail."""
+    """Log an event to stderr; the event is lost, without an error, if stderr is closed or its disk is full."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     line = {"ts": now, "level": event.level, "event": event.event_name(), **dataclasses.asdict(event)}
     try:

@@ -8,20 +8,21 @@ from enum import StrEnum
 
 class WriterFailpoint(StrEnum):
     SPOOLED = "spooled"
-    """Slots of the ring are in the spool; the ring does not say yet that they were taken."""
+    """Slots of the ring are in the spool; the ring's count of taken slots does not include them yet."""
     TAKEN = "taken"
+    """Slots of the ring are in the spool, and in the ring's count of taken slots."""
     SPOOL_BEGUN = "spool-begun"
-    """The next spool is begun; the spool before is no file yet."""
+    """A new spool was begun; the records of the previous spool are not in a file of the link log yet."""
     FILE_WRITTEN = "file-written"
-    """The file is written, under a name that readers leave out."""
+    """A file of the link log is written, under a draft's name, which readers ignore."""
     FILE_NAMED = "file-named"
-    """The file has its final name; its spool is still there."""
+    """A file of the link log has its final name; the spool with the same records is not deleted yet."""
     SPOOL_DELETED = "spool-deleted"
-    """The spool is deleted; the ring of a node that is gone may still be there."""
+    """The spool of a finished file is deleted; the ring of a node that has ended may still exist."""
 
 
 Passing = Callable[[WriterFailpoint], None]
 
 
 def pass_by(_: WriterFailpoint) -> None:
-    """Do nothing."""
+    """Do nothing at a failpoint, as outside of tests."""

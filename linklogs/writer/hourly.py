@@ -1,4 +1,7 @@
-"""Assigns records to the hour of a spool: spool and file belong to the hour of their first record."""
+"""Assigns records to hours: all records of a spool, and of its file, belong to the hour of the first record.
+
+A record of a later hour goes into the next spool.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,27 @@ _AFTER_START_US: Final = timedelta(days=3650) // timedelta(microseconds=1)
 
 
 def sensible_us(at: int, run: int) -> int:
-    """``at``, or the node's start if ``at`` is absurdly far from it. The same record always gives the same time."""
+    """Return ``at``, or ``run``, the node's start, if ``at`` is over 30 days before ``run`` or ten years after.
+
+    The result depends on nothing else, so after a crash a spool gets the same file name again.
+    """
     return at if -_BEFORE_START_US <= at - run <= _AFTER_START_US else run
 
 
 def hour_ends_us(begun_us: int, run: int) -> int:
+    """Return when the hour of a spool ends, in UTC; ``begun_us`` is the time of the spool's first record."""
     return end_of_hour_us(sensible_us(begun_us, run))
 
 
 def in_the_hour(slots: Slots, spans: list[Span], clock_us: int, begun_us: int | None, run: int, now_us: int) -> int:
-    """The count of slots, in whole records, before the first record of a later hour.
+    """Return how many of ``slots``, which are whole records, come before the first record of a later hour.
 
     ``begun_us``: the time of the first record in the spool; None for an empty spool, which takes the first record in
     any case.
     """
     first_us = int(at_us(slots[:1], clock_us)[0]) if begun_us is None else begun_us
     ends_us = hour_ends_us(first_us, run)
-    # While the hour still runs, as most of the time, no record can be of the next.
+    # Most of the time the hour is not over, and no record can be of a later hour.
     if now_us < ends_us:
         return len(slots)
     starts = records(slots, spans)

@@ -1,7 +1,7 @@
-"""The intake of one node's records: from the ring, through a spool, into files.
+"""The intake of one node's records: from the ring in memory, through a spool on disk, into files of the link log.
 
-A crash neither loses nor doubles a record: the spool says what came out of the ring, whatever the ring says; a new
-spool is begun before the last spool becomes a file; and an existing file is never written again.
+A crash of the writer neither loses nor doubles a record. The spool, not the ring, decides which slots of the ring were
+taken; a new spool is begun before the old spool becomes a file; and an existing file is never written again.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from linklogs.writer.spool_storage import store
 from recording.columns import RecordEvent, RecordKind
 
 AT_ONCE_SLOTS: Final = 1 << 16
+"""The most slots that are read from a ring at once, except for a longer text."""
 HOUR_OVER_S: Final = 1.0
-"""The delay after an hour, so that late records do not get a file for each look."""
+"""The least time that a record waits in a spool whose hour is over, so that late records share a file."""
 CLOCK_SET_US: Final = 50_000
-"""A smaller step between two looks is a corrected clock, not a clock that was set."""
+"""The least change of UTC between two looks at a ring that counts as a clock that was set, and is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntakeTime:
-    """``utc_us`` since 1970; ``s`` on a clock that cannot be set."""
+    """The present time: ``utc_us`` in us since 1970, and ``s`` in seconds on a clock that nobody can set."""
 
     utc_us: int
     s: float
@@ -45,7 +46,7 @@ class IntakeTime:
 
 @dataclass(frozen=True, slots=True)
 class IntakeTools:
-    """The tools that all intakes of a writer share."""
+    """The settings, directory of spools and functions that all intakes of a writer share."""
 
     settings: Settings
     spools: Path
@@ -55,12 +56,16 @@ class IntakeTools:
 
 
 class Intake:
-    """Always: slots of the ring before ``spool.ring`` are in a spool or in a file, and no other slots are"""
+    """Moves the records of one run of a node from its ring into a spool, and full spools into files of the link log.
+
+    Always: all slots of the ring before number ``spool.ring`` are in a spool or in a file, and no later slot is.
+    """
 
     def __init__(self, means: IntakeTools, ring: Ring | None, spools: Sequence[Path], now: IntakeTime) -> None:
-        """``spools`` are left-over spools of the same run, the oldest first; ``ring`` None: the ring is gone.
+        """Begin, or go on after a crash of the writer.
 
-        Raises RingDamaged or OSError.
+        ``spools`` are spools of the same run that an earlier writer left, the oldest first. ``ring`` None: the ring no
+        longer exists, and only the spools are to become files. Raises RingDamaged or OSError.
         """
         self._means = means
         self.ring = ring
@@ -83,10 +88,14 @@ class Intake:
 
     @property
     def is_over(self) -> bool:
+        """Whether the ring is gone, and all records are in files."""
         return self.ring is None and self._sealed.is_empty
 
     def step(self, now: IntakeTime) -> None:
-        """Take what is due. Raises RingDamaged, or OSError, after which the next step goes on from the same place."""
+        """Take new records from the ring, and turn a spool into a file if the spool is full, old or of a past hour.
+
+        Raises RingDamaged, or OSError, after which the next step goes on from the same place.
+        """
         if self.ring is not None and self._spool is not None:
             self._take(self.ring, now)
             if self._is_due(now):
@@ -94,14 +103,14 @@ class Intake:
         self._sealed.store_all()
 
     def finish(self, now: IntakeTime) -> None:
-        """Turn all records so far into files; the ring of a running node stays. Raises as ``step`` does."""
+        """Move all records so far into files; the ring of a running node stays. Raises as ``step`` does."""
         self.step(now)
         if self._spool is not None and not self._spool.is_empty:
             self._turn()
         self._sealed.store_all()
 
     def end_if_abandoned(self, now: IntakeTime) -> None:
-        """If the node is gone, delete ring and spools once all records are in files. Raises as ``step`` does."""
+        """If the node has ended, move all its records into files, then delete the ring. Raises as ``step`` does."""
         ring = self.ring
         if ring is None or not ring.is_abandoned():
             return
@@ -115,20 +124,21 @@ class Intake:
         self._means.tell(RingEnded(ring.owner.node, ring.owner.run))
 
     def leave_ring(self) -> None:
-        """Take nothing more from a damaged ring."""
+        """Close a damaged ring, and take no more records from it; the records in the spool still become a file."""
         self.seal()
         if self.ring is not None:
             self.ring.close()
             self.ring = None
 
     def seal(self) -> None:
+        """End the present spool: the spool gets no more records, and waits to become a file."""
         if self._spool is not None:
             self._spool.close()
             self._sealed.add(self._spool.path)
             self._spool = None
 
     def close(self) -> None:
-        """Close without writing."""
+        """Close ring and spool without writing; a later writer goes on from here."""
         if self._spool is not None:
             self._spool.close()
         if self.ring is not None:
@@ -190,7 +200,7 @@ class Intake:
             self._put(ring, counts, slots, spans, now)
 
     def _note(self, counts: RingCounts, now: IntakeTime) -> None:
-        """Note what the counts alone show: lost records, or a clock that was set."""
+        """Add records about losses and about a clock that was set, which only the ring's header shows."""
         at = self._current
         gap = max(0, counts.taken - at.ring)
         lost = counts.dropped - at.dropped + gap
@@ -206,7 +216,10 @@ class Intake:
         self._clock_us = counts.clock_us
 
     def _next(self, ring: Ring, written: int) -> tuple[Slots, list[Span]]:
-        """Whole records, no more than the spool has room for, but at least one; none while the first is incomplete."""
+        """Read the next whole records from the ring, as many as the spool has room for, but at least one.
+
+        Return no slots while the first record, a long text, is incomplete.
+        """
         begin = self._current.ring
         room = (self._means.settings.spool_bytes - self._current.record_bytes) // SLOT_TYPE.itemsize
         slots = ring.read(begin, min(written - begin, max(1, room), AT_ONCE_SLOTS))
@@ -219,7 +232,7 @@ class Intake:
         return first_of(slots, spans, whole(slots, spans))
 
     def _put(self, ring: Ring, counts: RingCounts, slots: Slots, spans: list[Span], now: IntakeTime) -> None:
-        """Append the records of the spool's hour to the spool."""
+        """Append the records of the spool's hour; if already the first is of a later hour, only begin a new spool."""
         count = in_the_hour(slots, spans, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
         if count == 0:
             self._turn()
@@ -252,17 +265,20 @@ class Intake:
         return waited_s >= self._means.settings.spool_s or self._is_full
 
     def _is_of_later(self, ring: Ring, now: IntakeTime) -> bool:
-        """Whether the clock was set back to an earlier hour: new records are then looked for in the earlier hour."""
+        """Whether the clock was set back to an hour before the spool's: new records then go into a new spool.
+
+        Readers look for these records in the files of the earlier hour.
+        """
         begun_us, run = self._current.begun_us, ring.owner.run
         return begun_us is not None and hour_ends_us(now.utc_us + CLOCK_SET_US, run) < hour_ends_us(begun_us, run)
 
     def _turn(self) -> None:
-        """Go on in a new spool; the old spool waits to become a file."""
+        """Begin a new spool; the old spool waits to become a file."""
         assert self.ring is not None
         old = self._current
         new = self._begin(self.ring, old.first, old.ring, old.clock_us, old.dropped)
         if new.path == old.path:
-            # The old spool was empty, so the new spool has the same number, and has replaced the old.
+            # The old spool was empty: the new spool has the same name, so its file has replaced the old file.
             old.close()
         else:
             self.seal()

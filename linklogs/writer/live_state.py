@@ -1,6 +1,7 @@
-"""The present state of one node, with which each file opens. Sans-IO: feed the rows of text records, in order.
+"""The live state of one node: its present connections, links, queues and paths, with which each file of the log opens.
 
-A queue in the list has no age, which would be wrong once the list is read, but CAME_US: `as_of` computes the age.
+Sans-IO: the state is made of the node's text records, given in order. A queue's row has no age, which would be wrong
+by the time at which a file is written, but CAME_US, the time of its oldest message: `as_of` computes the age.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ _KEYS: Final = {
     RecordKind.QUEUE: "queue",
     RecordKind.CREDIT: "link",
 }
-"""In the order of the list, which begins with the node."""
+"""By kind of record, the column that identifies the thing; kinds in their order in the list, after the node itself."""
 
 CAME_US: Final = "came_us"
-"""No column of a record: when the oldest message came, in us on the monotonic clock."""
+"""When a queue's oldest message came, in us on the monotonic clock: in rows of the live state only, not in records."""
 _LONGEST_US: Final = 2**63 - 1
 _OF_THE_MOMENT: Final = ("starved_us", "count")
-"""Sums between two records: in the list, these would count again."""
+"""Columns with sums since the record before: left out of the list, where reports would count the sums again."""
 
 
 class LiveState:
-    """Always: a link in the list has its connection there, if the link names a connection that was ever opened
+    """The rows of a node's present connections, links, neighbors, paths, queues and waits for credit.
 
-    ``node`` is the node's row about itself.
+    ``node`` is the node's row about itself. Always: if a link in the list names a connection that was ever opened, the
+    connection is in the list, too.
     """
 
     def __init__(self, node: Row) -> None:
@@ -40,21 +42,27 @@ class LiveState:
         self._links_of: dict[object, dict[str | int, None]] = {}
 
     def on_row(self, row: Row, at_us: int) -> None:
-        """``at_us``: the time of the record on the monotonic clock."""
+        """Follow a text record of the node; ``at_us`` is the time of the record on the monotonic clock."""
         kind = RecordKind(str(row["kind"]))
         if kind is RecordKind.NODE:
-            # The end of the node is its last record.
+            # A record that the node ended changes nothing: no file follows.
             self._node |= _lasting(row) if row.get("event") != RecordEvent.CLOSED else {}
         elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
             self._on_thing(kind, key, _with_time(row, at_us))
 
     def on_list(self, rows: Iterable[Row]) -> None:
-        """Take over a list from `rows`. Ages in lists of older versions are dropped, since their time is unknown."""
+        """Take over a list that `rows` returned, such as from a spool of an earlier writer.
+
+        Ages of queues, which lists of older versions have, are dropped, since the time of such a list is unknown.
+        """
         for row in rows:
             self.on_row({name: value for name, value in row.items() if name != "oldest_us"}, 0)
 
     def rows(self, clock_us: int, dropped: int) -> list[Row]:
-        """The list. ``clock_us``: UTC less the monotonic clock. ``dropped``: records ever lost for want of room."""
+        """Return the list, the node's row first.
+
+        ``clock_us``: UTC less the monotonic clock. ``dropped``: the count of records ever lost to a full ring.
+        """
         node: Row = {**self._node, "clock_us": clock_us, "count": dropped}
         return [node, *(row for rows in self._rows.values() for row in rows.values())]
 
@@ -67,10 +75,10 @@ class LiveState:
                 if kind is RecordKind.LINK:
                     self._links_of.setdefault(row.get("connection"), {})[key] = None
             case RecordEvent.CHANGED if kind is RecordKind.CREDIT:
-                # The record is complete: its cause belongs to this wait.
+                # A record of a wait for credit has all columns, so nothing of an earlier wait is kept.
                 self._rows[kind][key] = _lasting(row)
             case RecordEvent.CHANGED:
-                # An empty queue has no age, and reports none.
+                # A record of a queue's depth without an age is of an empty queue: drop the time of its oldest message.
                 past = CAME_US if "depth_count" in row else None
                 before = {name: value for name, value in self._rows[kind].get(key, {}).items() if name != past}
                 self._rows[kind][key] = before | _lasting(row)
@@ -86,7 +94,10 @@ class LiveState:
 
 
 def as_of(row: Row, at_us: int) -> Row:
-    """A row of the list as of ``at_us`` on the monotonic clock."""
+    """Return a row of the live state as of ``at_us`` on the monotonic clock.
+
+    In a queue's row the age of its oldest message replaces CAME_US, the time when the message came.
+    """
     if CAME_US not in row:
         return row
     age_us = min(max(0, at_us - int(row[CAME_US])), _LONGEST_US)

@@ -1,4 +1,7 @@
-"""Redacts personal columns to keyed hashes: equal values stay equal, and nobody can guess them back."""
+"""Redacts personal columns of records: each value becomes a keyed hash.
+
+Equal values have equal hashes, and without the key nobody can find a value by hashing guesses.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,19 @@ from linklogs.writer.rows import Row
 from recording.columns import RecordKind
 
 REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor", "cause")
-"""Other columns say what a record or its node is, and have no secrets."""
+"""The columns that may be redacted: other columns have nothing secret, such as the kind of a record."""
 
 NODES: Final = ("router", "edge", "broker")
-"""Roles of connections."""
+"""The roles of connections to nodes of the mesh, whose names are not personal."""
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16
 
 
 class Redactor:
-    """``key`` None: rows stay as they are. The key never leaves this object."""
+    """Redacts rows of text records. ``key`` None: rows stay as they are. The key never leaves this object."""
 
     def __init__(self, key: bytes | None = None, columns: Collection[str] = PERSONAL_COLUMNS) -> None:
-        """Raises ValueError for a column that must stay as it is."""
+        """``columns`` are the columns to redact. Raises ValueError for a column that is not in REDACTABLE."""
         for column in columns:
             if column not in REDACTABLE:
                 raise ValueError(f"column {column!r} cannot be redacted: expected one of {', '.join(REDACTABLE)}")
@@ -38,6 +41,7 @@ class Redactor:
         return self._key is not None
 
     def row(self, row: Row) -> Row:
+        """Return the row with its personal columns hashed."""
         if self._key is None:
             return row
         plain = None if "neighbor" in self._columns else _node_in(row)
@@ -47,17 +51,17 @@ class Redactor:
         }
 
     def _with_our_words(self, row: Row) -> Row:
-        """In a cause, hash conditions of a peer's own."""
+        """Hash a condition in column cause that the peer invented, which may be personal; known conditions stay."""
         how, by_peer, condition = str(row.get("cause") or "").partition(BY_PEER)
         if not by_peer or KNOWN_CONDITION.fullmatch(condition):
             return row
         return row | {"cause": how + by_peer + self._hashed(condition)}
 
     def _redacted(self, name: str, value: str) -> str:
-        """Redact a value.
+        """Return the hash of a value.
 
-        Host and port are hashed separately, so that connections of a host share a hash. The prefix of an address on
-        which the mesh talks to itself is kept.
+        Host and port are hashed separately, so that connections of a host share a hash. An internal address of the mesh
+        keeps its prefix, so that reports can still tell internal addresses from clients' addresses.
         """
         host, colon, port = value.rpartition(":")
         if name == "remote_address" and colon:
@@ -72,12 +76,15 @@ class Redactor:
 
 
 def _is_of_mesh(address: str) -> bool:
-    """False for temporary queues, which belong to clients."""
+    """Whether the mesh uses the address internally; False for temporary queues, which belong to clients."""
     node, _, last = address.removeprefix(BROKER_PREFIX).partition("/")
     is_temporary = address.startswith(BROKER_PREFIX) and node and last.startswith(("temp.", "temp-topic."))
     return address.startswith(MESH_PREFIX) and not is_temporary
 
 
 def _node_in(row: Row) -> str | None:
-    """The column that names a node of the mesh, kept plain: records of the node's neighbors use the name."""
+    """Return the column of a row that names another node of the mesh; None if there is none.
+
+    The name stays plain as long as column neighbor does, which has the same names.
+    """
     return "container" if row.get("kind") == RecordKind.CONNECTION and row.get("role") in NODES else None

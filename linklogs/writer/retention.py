@@ -1,4 +1,4 @@
-"""Deletes files of the link log that are too old, or too many."""
+"""Deletes files of link logs that are too old, or have too many bytes together."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from linklogs.file_names import HOUR_US, files_in, hours, size_of
 
 @dataclass(frozen=True, slots=True)
 class ExpiredFiles:
+    """The number of deleted files, and their size."""
+
     files: int
     size_bytes: int
 
 
 def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> ExpiredFiles:
-    """Delete files of hours that ended ``keep_s`` ago; then, the oldest hour first, files beyond ``keep_bytes``.
+    """Delete files whose hour ended ``keep_s`` ago; then the oldest files, until all have ``keep_bytes`` at most.
 
-    Files being written have names that are not looked at. Raises OSError.
+    None keeps all. Drafts, files being written, are neither counted nor deleted. Raises OSError.
     """
     kept = [(began_us, path, size_of(path) or 0) for began_us, hour in hours(out) for path in files_in(hour)]
     old_us = None if keep_s is None else now_us - int(keep_s * 1_000_000)
@@ -35,7 +37,7 @@ def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None)
 
 
 def _remove_empty(directories: set[Path]) -> None:
-    # A file may be put there at this moment: then the directory is not empty, and stays.
+    # A directory that is not empty stays: a new file may appear in the directory at this moment.
     for hour in directories:
         with suppress(OSError):
             hour.rmdir()

@@ -1,4 +1,7 @@
-"""Reads the ring of a node, mapped into memory; recording/ring_format.py has the layout."""
+"""The writer's side of a node's ring, a file mapped into memory into which the node writes its records.
+
+recording/ring_format.py has the layout.
+"""
 
 from __future__ import annotations
 
@@ -34,20 +37,23 @@ SUFFIX: Final = ".ring"
 DAMAGED: Final = ".damaged"
 _NODE_COLUMNS: Final = ("role", "version", "topology")
 _MAKING_S: Final = 5.0
-"""A node that takes longer than this to write the header of a ring is dead."""
+"""A ring without a header, and without a lock, that is older than this counts as damaged: its node is dead."""
 
 
 class RingDamaged(Exception):
-    """Names the place, the content found and the content expected."""
+    """A ring is damaged; the message names the file, the content found and the content expected."""
 
 
 class RingNotReady(Exception):
-    """A node is making the ring."""
+    """The ring has no header yet, since a node is making the ring; the writer tries again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingOwner:
-    """``run``: when the node started, us of UTC. ``row``: the node's columns about itself."""
+    """The node that writes a ring. ``run``: when the node started, in us of UTC; identifies the run.
+
+    ``row``: the node's columns about itself, such as its role and version.
+    """
 
     node: str
     run: int
@@ -57,7 +63,10 @@ class RingOwner:
 
 @dataclass(frozen=True, slots=True)
 class RingCounts:
-    """Totals of slots and of records; ``clock_us`` is UTC less the monotonic clock."""
+    """Counts in the header of a ring, since its node started: slots written and taken, and records dropped.
+
+    ``clock_us`` is UTC less the monotonic clock.
+    """
 
     written: int
     taken: int
@@ -66,10 +75,13 @@ class RingCounts:
 
 
 class Ring:
-    """Always: ``taken <= written <= taken + capacity``, or ``look`` raises RingDamaged."""
+    """A ring opened by the writer, which reads slots and sets the count of taken slots.
+
+    Always: ``taken <= written <= taken + capacity``, or ``look`` raises RingDamaged.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises RingDamaged, RingNotReady, or OSError."""
+        """Open the ring at ``path``. Raises RingDamaged, RingNotReady, or OSError."""
         self.path = path
         self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -80,12 +92,12 @@ class Ring:
         except BaseException:
             os.close(self._handle)
             raise
-        # Numbers are read and written as one word each: the node does so at the same time.
+        # Each number is read and written as one word, since the node reads and writes these numbers at the same time.
         self._words: numpy.ndarray[Any, Any] = numpy.frombuffer(self._map, "<u8", HEADER_BYTES // 8)
         self._written = 0
 
     def look(self) -> RingCounts:
-        """Raises RingDamaged for counts that no node and no writer leave."""
+        """Read the counts in the header. Raises RingDamaged for impossible counts."""
         self._check_size()
         written, taken, dropped, clock = (self._word(at) for at in (WRITTEN_AT, TAKEN_AT, DROPPED_AT, CLOCK_AT))
         if not (taken <= written and self._written <= written <= taken + self.capacity):
@@ -97,19 +109,19 @@ class Ring:
         return RingCounts(written, taken, dropped, clock - (clock >> 63 << 64))
 
     def read(self, first: int, count: int) -> Slots:
-        """A copy of ``count`` slots from slot number ``first`` on."""
+        """Return a copy of ``count`` slots from slot number ``first`` on, counted from the start of the ring."""
         begin = first % self.capacity
         end = begin + count
-        # Copied as bytes: numpy would copy number by number.
+        # Copy bytes, since numpy would copy number by number.
         data = self._slice(begin, min(end, self.capacity)) + self._slice(0, max(0, end - self.capacity))
         return as_slots(data)
 
     def advance(self, taken: int) -> None:
-        """Let the node use all slots before number ``taken`` again."""
+        """Set the count of taken slots: the node may now overwrite all slots before number ``taken``."""
         self._words[TAKEN_AT // 8] = taken
 
     def is_abandoned(self) -> bool:
-        """Whether no node holds the ring."""
+        """Whether no node holds the ring's lock: the node of the ring has ended."""
         return _is_free(self._handle)
 
     def close(self) -> None:
@@ -128,7 +140,7 @@ class Ring:
         return int(self._words[at // 8])
 
     def _check_size(self) -> None:
-        # A read beyond the end would raise a signal that ends the process, not an exception.
+        # Check first: a read beyond the end of the file would raise a signal that ends the process, not an exception.
         size = os.fstat(self._handle).st_size
         if size < self._bytes:
             raise RingDamaged(f"{self.path}: {size} bytes, expected {self._bytes} for {self.capacity} slots")

@@ -1,4 +1,4 @@
-"""Parses text records into rows: the columns that a record fills in."""
+"""Parses text records of a ring, in JSON, into rows: dicts of the columns that a record fills in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MOST: Final = 2**63
 
 
 def parse(data: bytes) -> Row | None:
-    """None for bytes that are no record, or a record of an unknown kind. Columns that do not fit are left out."""
+    """Return the row of a text record; None if the bytes are no record, or a record of an unknown kind.
+
+    Unknown columns, and values of a wrong type, are left out.
+    """
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -28,7 +31,7 @@ def parse(data: bytes) -> Row | None:
 
 
 def rows_in(slots: Slots, spans: list[Span]) -> Iterator[tuple[Row, int]]:
-    """The text records among ``slots``, each with its first slot. Records that `parse` refuses are left out."""
+    """Yield (row, place of the first slot) of each text record in ``slots``, except records that `parse` refuses."""
     for span in spans:
         row = parse(text_of(slots, span))
         if row is not None:
@@ -44,14 +47,14 @@ def _is_known(kind: Any) -> bool:
 
 
 def _fits(value: Any, wanted: type[str] | type[int] | None) -> bool:
-    # Not isinstance: true is no number.
+    # Compare the types: by isinstance, JSON's true would count as a number.
     if wanted is None or type(value) is not wanted:
         return False
     return _is_text(value) if isinstance(value, str) else -_MOST <= value < _MOST
 
 
 def _is_text(value: str) -> bool:
-    """Half a surrogate pair, which JSON can say, has no bytes."""
+    """Whether the text can be encoded: JSON can contain half a surrogate pair, which has no bytes in UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError:

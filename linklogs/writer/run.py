@@ -1,4 +1,4 @@
-"""The writer as a process: a look at the rings every ``poll_s``, until told to stop."""
+"""The writer of link logs as a process: a look at the rings every ``poll_s`` seconds, until the process is to stop."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from linklogs.writer.writer import Writer
 
 
 def run(settings: Settings, stop: threading.Event, ignored: deque[str]) -> None:
-    """Run until ``stop``; then all records so far become files. Raises WriterInUse or OSError at the start.
+    """Run the writer until ``stop`` is set; then move all records so far into files.
 
-    Signal handlers put the names of ignored signals into ``ignored``, to be logged here.
+    Raises WriterInUse or OSError at the start. Signal handlers put the names of ignored signals into ``ignored``: each
+    is logged with the next look.
     """
     writer = Writer(settings)
     tell(WriterStarted(str(settings.rings), str(settings.out)))

@@ -1,4 +1,4 @@
-"""The complete spools of one run, which wait to become files, the oldest first."""
+"""The complete spools, records from a ring, of one run of a node, which wait to become files of the link log."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from linklogs.writer.failpoints import Passing, WriterFailpoint
 from linklogs.writer.ring import DAMAGED, RingOwner
 
 Store = Callable[[Path], Path | None]
-"""Makes a file of a spool, and returns its path; spool_storage.py lists the errors."""
+"""Makes a file of the link log from a spool, and returns the file's path; see `store` in spool_storage.py."""
 
 
 class SealedSpools:
+    """A list of complete spools, the oldest first. A damaged spool is renamed to end with `.damaged`, and logged."""
+
     def __init__(self, paths: Sequence[Path], store: Store, tell: Tell, passing: Passing) -> None:
         self._paths = list(paths)
         self._store = store
@@ -30,13 +32,16 @@ class SealedSpools:
         self._paths.append(path)
 
     def store_all(self) -> None:
-        """Turn all spools into files. Raises OSError; spools stored before the error are gone from here."""
+        """Make a file from each spool, and delete the spool. After OSError, spools without a file stay in the list."""
         while self._paths:
             self._store_one(self._paths[0])
             del self._paths[0]
 
     def take_last(self) -> tuple[Path, spool.Content] | None:
-        """Take the youngest readable spool, to go on with. Raises OSError."""
+        """Take the newest readable spool out of the list, so that a writer appends to it; None if there is none.
+
+        Raises OSError.
+        """
         while self._paths:
             path = self._paths[-1]
             try:
@@ -68,7 +73,10 @@ class SealedSpools:
 
 
 def beyond_damaged(spools: Path, owner: RingOwner) -> int:
-    """A number beyond every slot in a damaged spool of ``owner``; 0 if there is no damaged spool."""
+    """Return a slot number beyond every slot in damaged spools of ``owner``; 0 if no spool is damaged.
+
+    New spools count from this number on, so that no two spools of a run have the same name.
+    """
     aside = {path.with_suffix(""): path.stat().st_size for path in spools.glob(f"*{spool.SUFFIX}{DAMAGED}")}
     run = spool.run_name(owner)
     ends = [spool.first_of(path) + spool.most_slots(size) for path, size in aside.items() if spool.run_of(path) == run]

@@ -1,4 +1,4 @@
-"""The settings of the writer."""
+"""The settings of the writer of link logs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``rings``: the directory of nodes' rings. ``out``: the directory of the link log's files.
+    """The writer's settings. ``rings``: the directory of nodes' rings. ``out``: the directory of the link logs.
 
-    A spool becomes a file when it has ``spool_bytes`` of records, or has had any for ``spool_s`` seconds, or when its
-    hour is over. Files whose hour ended ``keep_s`` ago are deleted, and beyond ``keep_bytes`` in all the oldest; None
-    keeps all. With ``redact_key`` the values in ``redact_columns`` become keyed hashes. ``poll_s``: time between two
-    looks at the rings.
+    A spool (records taken from a ring) becomes a file when its records have ``spool_bytes``, or the first has waited
+    ``spool_s`` seconds, or when its hour is over. Files whose hour ended ``keep_s`` ago are deleted, and the oldest
+    files while all files have more than ``keep_bytes``; None keeps all. With ``redact_key`` the values in
+    ``redact_columns`` become keyed hashes. ``poll_s``: seconds between two looks at the rings.
     """
 
     rings: Path

@@ -1,4 +1,4 @@
-"""The slots of a ring as a numpy array, with a field for each number."""
+"""The slots of a ring, 32 bytes each, as a numpy array with a field for each number in a slot."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ SLOT_TYPE: Final = numpy.dtype(
 
 Slots = numpy.ndarray[Any, Any]
 Span = tuple[int, int]
-"""A text record: its first slot, which has the length, and the slot after its last."""
+"""The places of a text record's slots: the first, which has the text's length, and the place after the last."""
 
 
 def as_slots(data: bytes | memoryview) -> Slots:
-    """A view of the data: nothing is copied."""
+    """Return the bytes as slots, without a copy."""
     return numpy.frombuffer(data, SLOT_TYPE)
 
 
 def text_spans(slots: Slots) -> list[Span]:
-    """Spans of all text records that begin here; the last may end beyond.
+    """Return the spans of all text records that begin in ``slots``; the last may end beyond ``slots``.
 
-    No UTF-8 has the byte that marks text records.
+    A slot inside of a text is never taken for a head: byte TEXT, 255, is in no UTF-8.
     """
     found = []
     end = 0
@@ -49,12 +49,12 @@ def text_spans(slots: Slots) -> list[Span]:
 
 
 def whole(slots: Slots, spans: list[Span]) -> int:
-    """The count of slots up to the end of the last complete record."""
+    """Return how many slots there are up to the end of the last complete record."""
     return spans[-1][0] if spans and spans[-1][1] > len(slots) else len(slots)
 
 
 def first_of(slots: Slots, spans: list[Span], count: int) -> tuple[Slots, list[Span]]:
-    """The first ``count`` slots, which are whole records, and the spans of text among them."""
+    """Return the first ``count`` slots, which must be whole records, and the spans of text records among them."""
     return slots[:count], [span for span in spans if span[1] <= count]
 
 
@@ -69,14 +69,17 @@ def text_slots(start_us: int, data: bytes) -> Slots:
 
 
 def at_us(slots: Slots, clock_us: int | numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """The end of each record in UTC; meaningless for slots inside text."""
+    """Return the time of each record's end in us of UTC; slots inside of a text get a meaningless time.
+
+    ``clock_us``: UTC less the monotonic clock, for all slots or for each.
+    """
     kinds = slots["kind"]
     took = numpy.where((kinds == TRAFFIC) | (kinds == TEXT), 0, slots["took_us"])
     return slots["start_us"].astype(numpy.int64) + clock_us + took
 
 
 def records(slots: Slots, spans: list[Span]) -> numpy.ndarray[Any, Any]:
-    """A mask of slots that are records by themselves."""
+    """Return a mask: true for slots that are whole records, false for the slots of text records."""
     mask = numpy.ones(len(slots), bool)
     for head, end in spans:
         mask[head:end] = False

@@ -1,4 +1,4 @@
-"""A spool: records taken from a ring and not in a file of the link log yet, in an append-only file.
+"""A spool: an append-only file of records that were taken from a ring and are not in a file of the link log yet.
 
     "AMQspol1" | length (8) | crc32 (8) | 0 (8) | JSON of that length, padded with zeros to a slot      the head
     "AMQchnk1" | ring (8) | ring slots (8) | first (8) | slots (8) | clock (8) | dropped (8) | crc32 (8)   a chunk
@@ -9,10 +9,9 @@ All numbers are little-endian. A chunk stands for ``ring slots`` slots of the ri
 writer adds records, different if text was redacted. ``clock`` is UTC less the monotonic clock in us, ``dropped`` the
 records ever lost in the ring, both as of the writing of the chunk. The crc is of all the rest of the chunk.
 
-A process that dies leaves at most one chunk torn, at the end: readers stop before the torn chunk, and a writer that
-goes on overwrites the torn chunk. The head is whole as soon as the file has its name. Only the head is synced: the
-promise covers crashes of processes, as for the ring; a power cut may take the last chunks, and the ring's count of
-taken slots shows how many.
+A writer that dies leaves at most one incomplete chunk, at the end: readers stop before this chunk, and the next writer
+cuts it off. The head is whole as soon as the file has its name. Only the head is synced: chunks survive crashes of
+processes, as the ring does; a power cut may take the last chunks, and the ring's count of taken slots shows how many.
 """
 
 from __future__ import annotations
@@ -46,12 +45,16 @@ _CHUNK_BYTES: Final = _CHUNK.size + _CRC.size
 
 
 class SpoolDamaged(Exception):
-    """Names the place, the content found and the content expected."""
+    """A spool can never become a file; the message names the file, the content found and the content expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolHeader:
-    """Owner and state of a spool as of its beginning. ``is_redacted``: all text is redacted already."""
+    """The head of a spool: owner and state as of the spool's beginning.
+
+    ``first`` and ``ring``: the number of the first slot, across all spools of a run and in the ring. ``live``: the live
+    state of the node. ``is_redacted``: all text in the spool is redacted already.
+    """
 
     owner: RingOwner
     first: int
@@ -64,6 +67,8 @@ class SpoolHeader:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
+    """Records that were taken from a ring together, with the fields of the chunk's head as described above."""
+
     ring: int
     ring_count: int
     first: int
@@ -74,7 +79,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """``end_bytes``: the end of the last whole chunk."""
+    """The content of a spool read from disk. ``end_bytes``: the offset of the end of the last whole chunk."""
 
     head: SpoolHeader
     chunks: list[Chunk]
@@ -82,10 +87,13 @@ class Content:
 
 
 class Spool:
-    """Always: the next chunk goes on from ``first``, ``ring``, ``clock_us`` and ``dropped``"""
+    """A spool open for appending chunks of records.
+
+    Always: the next chunk goes on from ``first``, ``ring``, ``clock_us`` and ``dropped``.
+    """
 
     def __init__(self, path: Path, content: Content) -> None:
-        """Cuts off a torn chunk."""
+        """Open the spool with this ``content``, and cut off an incomplete chunk at the end of the file."""
         self.path = path
         self.head = head = content.head
         self.first, self.ring, self.clock_us, self.dropped = head.first, head.ring, head.clock_us, head.dropped
@@ -102,7 +110,10 @@ class Spool:
         return self.first == self.head.first
 
     def append(self, ring_count: int, clock_us: int, dropped: int, slots: Slots) -> None:
-        """Append a chunk. After OSError the spool is as before."""
+        """Append a chunk with ``slots``, made of the next ``ring_count`` slots of the ring.
+
+        After OSError the spool is as before.
+        """
         chunk = Chunk(self.ring, ring_count, self.first, clock_us, dropped, slots)
         head = _encode_head_of(chunk)
         self._write(head, chunk.slots)
@@ -133,7 +144,7 @@ class Spool:
 
 
 def begin(directory: Path, head: SpoolHeader) -> Spool:
-    """Begin a new spool. After OSError there is none."""
+    """Make a new spool with a synced head, and open the spool. After OSError there is no new spool."""
     path = directory / name_of(head.owner, head.first)
     text = json.dumps(asdict(head), separators=(",", ":")).encode()
     data = _HEAD.pack(_HEAD_MAGIC, len(text), zlib.crc32(text)) + text + bytes(-len(text) % SLOT_BYTES)
@@ -143,7 +154,7 @@ def begin(directory: Path, head: SpoolHeader) -> Spool:
 
 
 def run_name(owner: RingOwner) -> str:
-    """The beginning of the names of all spools of a run."""
+    """Return the beginning of the file names of all spools of a node's run."""
     return f"{escape(owner.node)}.{owner.run}"
 
 
@@ -152,22 +163,22 @@ def name_of(owner: RingOwner, first: int) -> str:
 
 
 def first_of(path: Path) -> int:
-    """The number of the first slot, from the name alone."""
+    """Return the number of a spool's first slot, from the file name alone."""
     return int(path.stem.rpartition(".")[2])
 
 
 def most_slots(size_bytes: int) -> int:
-    """The most slots that a spool of this size can have."""
+    """Return the most slots that a spool file of this size can have."""
     return size_bytes // SLOT_BYTES
 
 
 def run_of(path: Path) -> str:
-    """The same as ``run_name``, from the spool's name alone."""
+    """Return the ``run_name`` of a spool, from its file name alone."""
     return path.stem.rpartition(".")[0]
 
 
 def read(path: Path) -> Content:
-    """Read all whole chunks. Raises SpoolDamaged if not even the head is whole, or OSError."""
+    """Read a spool up to the first damaged chunk. Raises SpoolDamaged if the head is damaged, or OSError."""
     data = path.read_bytes()
     head, at = _decode_head(path, data)
     chunks = []
@@ -181,7 +192,7 @@ def read(path: Path) -> Content:
 
 
 def joined(chunks: list[Chunk]) -> tuple[Slots, numpy.ndarray[Any, Any]]:
-    """The slots of all chunks, and the clock of each slot."""
+    """Return the slots of all chunks, and for each slot the ``clock_us`` of its chunk."""
     lengths = [len(chunk.slots) for chunk in chunks]
     slots = as_slots(b"".join(chunk.slots.data for chunk in chunks))
     return slots, numpy.repeat(numpy.array([chunk.clock_us for chunk in chunks], numpy.int64), lengths)

@@ -1,4 +1,7 @@
-"""Turns a spool into a file of the link log: once, however often the writer dies meanwhile."""
+"""Stores a spool, records taken from a ring, as a file of the link log.
+
+However often the writer dies meanwhile, there is one file in the end: the file's name follows from the spool.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ from linklogs.writer.slots import at_us
 
 
 def store(path: Path, out: Path, redactor: Redactor, passing: Passing) -> Path | None:
-    """Store the spool as a file; return the path, or None if the spool is empty or stored already. The spool stays.
+    """Store the spool as a file; return the file's path, or None if the spool is empty or was stored before.
 
-    Raises SpoolDamaged for a spool that can never become a file, and OSError.
+    The spool is not deleted. Raises SpoolDamaged for a spool that can never become a file, and OSError.
     """
     content = spool.read(path)
     if content.chunks and any(len(chunk.slots) for chunk in content.chunks):
         try:
             return _store(path, content, out, redactor, passing)
         finally:
-            # Arrow would keep memory for the next file, which may be a minute away.
+            # Give memory back that Arrow would keep for the next file, which may be a minute away.
             pyarrow.default_memory_pool().release_unused()
     return None
 

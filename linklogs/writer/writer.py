@@ -1,4 +1,7 @@
-"""The writer: all rings of a directory, each on its way into files. The owner's timer calls ``step``."""
+"""The writer of link logs: moves the records of all rings in a directory into files.
+
+A timer of the caller calls ``step``.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,17 @@ EXPIRE_S: Final = 60.0
 
 
 class WriterInUse(Exception):
-    """Another process writes to this directory."""
+    """Another writer process uses this directory of link logs."""
 
 
 class Writer:
-    """Always: at most one writer for a directory of files; each ring, and each spool, has one intake"""
+    """Finds rings, gives each to an intake, which moves its records into files, and deletes old files.
+
+    Always: at most one writer uses a directory of link logs; each ring, and each spool, has one intake.
+    """
 
     def __init__(self, settings: Settings, say: Tell = tell, passing: Passing = pass_by) -> None:
-        """Raises WriterInUse or OSError."""
+        """Lock the directory of link logs, and delete drafts of an earlier writer. Raises WriterInUse or OSError."""
         self._settings = settings
         self._tell = say
         spools = settings.out / SPOOLS
@@ -59,7 +65,10 @@ class Writer:
         self._scan_s = self._expire_s = float("-inf")
 
     def step(self, now: IntakeTime) -> None:
-        """Do what is due. Raises no error that a disk or a ring can cause."""
+        """Do the work that is due: look for rings, take records, write files, delete old files.
+
+        Errors of a disk or a ring are logged, not raised, and the work is tried again later.
+        """
         is_scan = now.s >= self._scan_s
         if is_scan:
             self._scan_s = now.s + SCAN_S
@@ -72,14 +81,14 @@ class Writer:
             self._look(lambda: self._expire(now))
 
     def finish(self, now: IntakeTime) -> None:
-        """Turn all records so far into files."""
+        """Move all records so far into files. Errors are logged, not raised."""
         self._look(lambda: self._scan(now))
         for run, intake in list(self._intakes.items()):
             self._try(run, intake, now, lambda intake=intake: intake.finish(now))  # type: ignore[misc]
             self._advance(run, now, True)
 
     def close(self) -> None:
-        """Close without writing; the next writer goes on from here."""
+        """Close rings and spools without writing, and unlock the directory; the next writer goes on from here."""
         for intake in self._intakes.values():
             intake.close()
         self._intakes.clear()
@@ -112,13 +121,16 @@ class Writer:
         are_met = [self._meet(path, now) for path in found if path not in self._rings]
         if not all(are_met):
             return
-        # The remaining spools have no ring, or a damaged ring.
+        # All rings are open, so the remaining spools have no ring, or a damaged ring: they become files without a ring.
         for run, spools in self._left.items():
             self._intakes[run] = Intake(self._means, None, spools, now)
         self._left = {}
 
     def _meet(self, path: Path, now: IntakeTime) -> bool:
-        """Open a ring; False if the ring must be tried again before any spool counts as left over."""
+        """Open a ring, or put a damaged ring aside; return False if the ring must be tried again.
+
+        Until all rings were opened, no spool of an earlier writer counts as a spool without a ring.
+        """
         try:
             self._take_on(Ring(path), now)
         except RingNotReady:
@@ -173,7 +185,7 @@ def _step(intake: Intake, now: IntakeTime, is_scan: bool) -> None:
 
 
 def _left_over(spools: Path) -> dict[str, list[Path]]:
-    """Left-over spools by run, the oldest first."""
+    """Return the spools that an earlier writer left, by run, the oldest first."""
     found: dict[str, list[Path]] = {}
     for path in sorted(spools.glob(f"*{spool.SUFFIX}")):
         found.setdefault(spool.run_of(path), []).append(path)

@@ -1,4 +1,4 @@
-"""The certificates of a mesh: a CA, one certificate for each node, and certificates for operators and clients."""
+"""The certificates of a mesh as files: a CA, one certificate for each node, and some for operators and clients."""
 
 from mesh.certs.errors import CertsError
 from mesh.certs.export import export_pem, export_pkcs12

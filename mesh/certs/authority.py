@@ -1,4 +1,4 @@
-"""Makes certificates of the mesh: ECDSA on P-256, signed by the mesh CA.
+"""Makes the certificates of a mesh in memory: ECDSA on P-256, signed by the mesh's own CA.
 
     CA        10 years    signs certificates and CRLs only              URI amqpmesh:<mesh>
     node      1 year      server and client; names hosts and a URI      URI amqpmesh:<mesh>/router/<name>
@@ -26,20 +26,22 @@ from wire.tls import MeshIdentity, Role, format_identity
 
 CA_DAYS = 3650
 LEAF_DAYS = 365
-# Machines whose clocks differ by less than this accept a fresh certificate at once.
+# Certificates are valid from this long before they are made, for machines whose clocks are behind.
 _CLOCK_SKEW = timedelta(hours=1)
-# [RFC 5280] ub-common-name
+# The longest common name in a certificate: ub-common-name of [RFC 5280].
 _MAX_NAME_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
+    """A certificate with its private key."""
+
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
 
 def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | None = None) -> KeyPair:
-    """Make a new CA; with ``key``, a new certificate for the CA with this key: issued certificates stay valid."""
+    """Make a CA for ``mesh``. With the ``key`` of the CA before, certificates that the CA has issued stay valid."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = _name(f"{mesh} mesh CA"[:_MAX_NAME_LENGTH])
     builder = (
@@ -55,7 +57,7 @@ def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | N
 def make_leaf(authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     ca = authority.certificate
-    # A certificate that outlives its CA would fail on a day that no expiry warning announces.
+    # Let the certificate end with its CA at the latest: after that day it would fail before its own expiry warning.
     until = min(now + timedelta(days=LEAF_DAYS), ca.not_valid_after_utc)
     names = [_uri(format_identity(identity)), *[host_name(host) for host in hosts]]
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -82,7 +84,7 @@ def mesh_uri(mesh: str) -> str:
 
 
 def host_name(host: str) -> x509.GeneralName:
-    """Return ``host`` as an alternative name. Raises CertsError if ``host`` is no IP address and no host name."""
+    """Return ``host`` as a certificate's alternative name; raises CertsError unless it is an IP address or name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -94,7 +96,7 @@ def host_name(host: str) -> x509.GeneralName:
 
 
 def check_name(name: str) -> None:
-    """Check a name that becomes a file name and the common name of a certificate. Raises CertsError."""
+    """Raise CertsError unless ``name`` can be a file name and the common name of a certificate."""
     if not name or len(name) > _MAX_NAME_LENGTH:
         raise CertsError(f"expected a name of 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}")
     if name.startswith(".") or any(c in "/\\\0" or not c.isprintable() for c in name):

@@ -1,7 +1,7 @@
-"""The error of the certificate functions, with a message for the user."""
+"""The error that all functions of ``mesh.certs`` raise, with a message for the user."""
 
 from __future__ import annotations
 
 
 class CertsError(Exception):
-    """A name, host or file cannot be used; the message says which one and why."""
+    """A certificate cannot be made, found, read or written; the message says which name, host or file and why."""

@@ -1,4 +1,4 @@
-"""Exports a certificate in the forms that other programs take: PEM and PKCS #12."""
+"""Exports a certificate of the mesh, with its key and the CA, in forms that other programs read: PEM and PKCS #12."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mesh.certs.stored import Certificate, load
 
 
 def export_pem(certificate: Certificate) -> bytes:
-    """Return certificate, key and CA as one PEM file, in this order. Raises CertsError."""
+    """Return the content of one PEM file: certificate, private key and CA certificate. Raises CertsError."""
     try:
         paths = (certificate.path, certificate.key_path, certificate.ca_path)
         return b"".join(path.read_bytes() for path in paths)
@@ -20,7 +20,10 @@ def export_pem(certificate: Certificate) -> bytes:
 
 
 def export_pkcs12(certificate: Certificate, password: str) -> bytes:
-    """Return certificate, key and CA as a PKCS #12 key store, for Java and Windows. Raises CertsError."""
+    """Return certificate, private key and CA certificate as a PKCS #12 key store, for Java and Windows.
+
+    The key store is encrypted with ``password``. Raises CertsError.
+    """
     pair = load(certificate.path)
     if pair is None:
         raise CertsError(f"{certificate.path} no longer exists")

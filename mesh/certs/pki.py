@@ -1,9 +1,10 @@
-"""Makes and renews the certificates that a mesh needs.
+"""Makes and renews the certificates that a mesh needs, as files in a folder.
 
-The authority is made once, on one machine, in a folder without files of the mesh. A machine that has some files of a
-mesh, but not the authority's key, makes and replaces nothing: a second authority would part the mesh in two.
+The mesh's authority, its CA, is made once, on one machine, in a folder without certificates. On a machine with some
+certificates of a mesh, but not the authority's key, nothing is made or replaced, and a missing certificate raises
+CertsError: nodes with certificates of a second authority would not trust the others.
 
-Every function here may run in several processes at once: a lock makes the second process find the work done.
+Functions that write may run in several processes at once: each locks the folder, so the second finds the work done.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from wire.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"
 RENEW_BEFORE = timedelta(days=30)
-# Certificates end with their CA at the latest, so the CA is renewed while a certificate for a year still fits.
+# Certificates end with their CA at the latest: with less time left, the CA is renewed, so that new ones last a year.
 RENEW_CA_BEFORE = timedelta(days=400)
 DEFAULT_OPERATOR = "operator"
 
@@ -55,7 +56,7 @@ class NodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Authority:
-    """The CA on this machine: ``key`` is None on a machine that got a copy of the certificate only."""
+    """The mesh's CA as this machine has it; ``key`` is None on a machine with a copy of the CA's certificate only."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey | None
@@ -63,12 +64,12 @@ class _Authority:
 
     @property
     def mesh(self) -> str:
-        """The URI of the CA's mesh."""
+        """The URI of the mesh, from the CA's certificate; empty if the certificate has none."""
         uris = alternative_names(self.certificate).get_values_for_type(x509.UniformResourceIdentifier)
         return uris[0] if uris else ""
 
     def signing(self, name: str) -> KeyPair:
-        """Return the pair to sign the certificate of ``name`` with. Raises CertsError if the key is not here."""
+        """Return the CA's certificate and key to sign a certificate of ``name``; raises CertsError without a key."""
         if self.key is None:
             raise CertsError(
                 f"the certificate of {name!r} cannot be made here: the key of the mesh CA is missing, or does not fit "
@@ -81,9 +82,10 @@ class _Authority:
 def ensure_pki(
     folder: Path, mesh: str, nodes: Iterable[NodeRequest], *, now: datetime | None = None
 ) -> list[Certificate]:
-    """Make missing certificates, and renew certificates that end within 30 days, lack a host, or are not of the CA.
+    """Make the nodes' missing certificates in ``folder``, and the CA if there is none.
 
-    Returns the certificates of the nodes in order. Raises CertsError.
+    A certificate is renewed if it ends within 30 days, lacks one of its node's hosts, or was issued by another CA.
+    Returns the certificates in the order of ``nodes``. Raises CertsError.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -92,7 +94,10 @@ def ensure_pki(
 
 
 def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime | None = None) -> Certificate:
-    """Return the certificate with which commands on this machine act on the mesh. Raises CertsError."""
+    """Return operator ``name``'s certificate, with which commands log in to nodes; made or renewed where necessary.
+
+    Raises CertsError.
+    """
     now = now or datetime.now(UTC)
     with locked(folder):
         authority, mesh = _authority(folder)
@@ -100,17 +105,23 @@ def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime
 
 
 def issue_operator(folder: Path, name: str, *, now: datetime | None = None) -> Certificate:
-    """Issue an operator's certificate. Raises CertsError, also if there is one already, which ``renew`` renews."""
+    """Issue a certificate for operator ``name``. Raises CertsError, also if the operator has a certificate already."""
     return _issue(folder, Role.OPERATOR, name, now)
 
 
 def issue_client(folder: Path, name: str, *, now: datetime | None = None) -> Certificate:
-    """Issue a client's certificate, for user ``name`` by EXTERNAL. Raises CertsError, also if there is one already."""
+    """Issue a certificate by which a client logs in as user ``name`` with SASL EXTERNAL.
+
+    Raises CertsError, also if the user has a certificate already.
+    """
     return _issue(folder, Role.CLIENT, name, now)
 
 
 def renew(folder: Path, name: str | None = None, *, now: datetime | None = None) -> list[Certificate]:
-    """Renew the certificates called ``name``, or all but the CA's, with new keys for a year. Raises CertsError."""
+    """Issue certificates named ``name``, of any role, again with new keys for a year; None renews all but the CA's.
+
+    Raises CertsError, also if there is nothing to renew.
+    """
     now = now or datetime.now(UTC)
     with locked(folder):
         authority, _ = _authority(folder)
@@ -121,7 +132,10 @@ def renew(folder: Path, name: str | None = None, *, now: datetime | None = None)
 
 
 def list_certificates(folder: Path) -> list[Certificate]:
-    """List the CA, then all certificates by role and name; empty before the first ``ensure_pki``. Raises CertsError."""
+    """Return the CA, then all certificates in ``folder`` by role and name; an empty list before ``ensure_pki`` ran.
+
+    Raises CertsError.
+    """
     ca_path = folder / CA_FILE
     authority = _load_authority(folder)
     leaves = [path for path in _leaves(folder) if not path.name.endswith("-key.pem")]
@@ -132,7 +146,10 @@ def list_certificates(folder: Path) -> list[Certificate]:
 
 
 def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
-    """Return the CA of ``mesh``; make the CA in a folder without files of a mesh, renew the CA where its key is."""
+    """Return the CA of ``mesh``. A folder without certificates gets a new CA; a CA whose key is here may be renewed.
+
+    Raises CertsError if the folder has another mesh's CA, or has certificates but neither CA nor key.
+    """
     path = folder / CA_FILE
     authority = _load_authority(folder)
     if authority is not None and authority.mesh != mesh_uri(mesh):
@@ -153,7 +170,7 @@ def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
 
 
 def _authority(folder: Path) -> tuple[_Authority, str]:
-    """Return the existing CA, and the name of its mesh. Raises CertsError if there is no CA."""
+    """Return the CA in ``folder``, and the name of its mesh. Raises CertsError if there is no CA."""
     authority = _load_authority(folder)
     if authority is None:
         raise CertsError(f"there is no mesh CA in {folder} yet: `amqpmesh certs make` makes it")

@@ -1,4 +1,4 @@
-"""Stores certificates as files: layout, reading and replacing.
+"""Stores the certificates and keys of a mesh as files: layout, reading and replacing.
 
     pki/                       0700
       lock                     held while any file here changes
@@ -6,8 +6,8 @@
       router/r1.pem            router/r1-key.pem
       broker/  operator/  client/
 
-A file is replaced by rename. A certificate and its key are two files: if a crash leaves two files that do not belong
-together, the certificate counts as absent and is made again.
+A file is replaced by rename. A certificate and its key are two files: if a crash leaves a certificate and a key that do
+not belong together, the certificate counts as missing, and is made again at the next ``ensure_pki``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from wire.tls import MeshIdentity, parse_identity
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The description of a certificate; ``identity`` is None for the CA, and for a certificate without a mesh URI."""
+    """The description of a certificate in a file. ``identity``, its mesh, role and name, comes from its URI.
+
+    ``identity`` is None for the CA, and for a certificate without such a URI.
+    """
 
     name: str
     identity: MeshIdentity | None
@@ -45,7 +48,7 @@ class Certificate:
     not_after: datetime
     serial: int
     fingerprint: str
-    """SHA-256 of the certificate, in hexadecimal."""
+    """The certificate's SHA-256, in hexadecimal."""
 
     @property
     def role(self) -> str:
@@ -61,7 +64,10 @@ class Certificate:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make ``folder`` private, and lock the folder against changes by other processes. Raises CertsError."""
+    """Lock the certificates' ``folder``, made if missing with mode 0700, while the block runs; wait for other holders.
+
+    Raises CertsError if the folder or its lock file cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
@@ -76,7 +82,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def save(path: Path, pair: KeyPair) -> None:
-    """Write the key, then the certificate, so that a reader of the new certificate finds the new key."""
+    """Replace the key's file, then the certificate's: a reader of the new certificate finds the new key."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
     key = pair.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -86,7 +92,10 @@ def save(path: Path, pair: KeyPair) -> None:
 
 
 def load(path: Path) -> KeyPair | None:
-    """Read certificate and key; None if a file is missing or the files do not match. Raises CertsError for damage."""
+    """Read the certificate at ``path`` and its key; None if a file is missing or the two do not belong together.
+
+    Raises CertsError if a file cannot be read or is damaged.
+    """
     certificate, key = load_certificate(path), load_key(key_path_of(path))
     if certificate is None or key is None or key.public_key() != certificate.public_key():
         return None
@@ -94,7 +103,7 @@ def load(path: Path) -> KeyPair | None:
 
 
 def load_certificate(path: Path) -> x509.Certificate | None:
-    """Read the certificate, or return None if there is no file. Raises CertsError for damage."""
+    """Read the certificate at ``path``, None without a file. Raises CertsError if it cannot be read or is damaged."""
     content = _read(path)
     try:
         return x509.load_pem_x509_certificate(content) if content is not None else None
@@ -103,7 +112,10 @@ def load_certificate(path: Path) -> x509.Certificate | None:
 
 
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey | None:
-    """Read the key; None if there is no file, or the key is not an elliptic-curve key. Raises CertsError for damage."""
+    """Read the private key at ``path``; None if there is no file, or the key is not an elliptic-curve key.
+
+    Raises CertsError for an unreadable or damaged file.
+    """
     content = _read(path)
     try:
         key = serialization.load_pem_private_key(content, None) if content is not None else None

@@ -1,1 +1,1 @@
-"""A client library over asyncio: connections, links with credit, message bodies in pieces, and errors of its own."""
+"""A client library over asyncio: connections, links with credit, message bodies in pieces, and its own errors."""

@@ -1,4 +1,4 @@
-"""Receives a message in pieces and puts its body in memory, in a file, or nowhere."""
+"""Takes a received message in pieces and keeps the message's body in memory, writes the body to a file, or drops it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_HELD_BYTES = 256 * 1024 * 1024
 
 
 class BodySink(Protocol):
-    """Takes the body of one message piece by piece. Raises BodyNotKept when the body cannot be kept."""
+    """Takes the body of one received message piece by piece; raises BodyNotKept if the body cannot be kept."""
 
     def take(self, piece: bytes) -> None: ...
 
@@ -24,11 +24,11 @@ class BodySink(Protocol):
         ...
 
     def discard(self) -> None:
-        """Drop the body: the message was aborted, or the receiver was closed."""
+        """Drop the incomplete body: the sender aborted the message, or this client closed the receiver."""
 
 
 class HeldBody:
-    """Keeps the body in memory, where a body is needed as a whole to be printed."""
+    """Keeps a message's body in memory, to be printed as a whole; a body above 256 MiB raises BodyNotKept."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -52,7 +52,7 @@ class HeldBody:
 
 
 class DroppedBody:
-    """Drops the body, for commands that print only the other sections of a message."""
+    """Drops each piece of a message's body, for commands that print only the other sections of a message."""
 
     def take(self, piece: bytes) -> None: ...
 
@@ -64,7 +64,7 @@ class DroppedBody:
 
 @dataclass(frozen=True, slots=True)
 class BodyFiles:
-    """Names the files 000001, 000002 ... of a folder; the numbers go on after the last file that is there."""
+    """Names a folder's files of message bodies: 000001, 000002 ..., after the highest number already in the folder."""
 
     folder: Path
     last: int
@@ -75,16 +75,16 @@ class BodyFiles:
         return cls(folder, max((int(name) for name in names if name.isdecimal()), default=0))
 
     def path(self, number: int) -> Path:
-        """Return the path for message ``number``, which this command counts from 1."""
+        """Return the path for the body of message ``number``; the running command counts its messages from 1."""
         return self.folder / f"{self.last + number:06}"
 
     def partial_path(self, number: int) -> Path:
-        """Return the path for an incomplete body; no complete body has a name of this form."""
+        """Return the path for a body that is still arriving: a hidden name, which no complete body has."""
         return self.folder / f".{self.last + number:06}.part"
 
 
 class FiledBody:
-    """Writes the body to a file as the pieces arrive."""
+    """Writes a message's body to a file, piece by piece as the pieces arrive."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -122,7 +122,7 @@ def cannot_write(error: OSError, path: Path) -> BodyNotKept:
 
 
 class MessageAssembly:
-    """Collects one message from the first piece to the last."""
+    """Collects one received message piece by piece: the body into a BodySink, all other sections in memory."""
 
     def __init__(self, keep: Callable[[], BodySink]) -> None:
         self._keeper = keep()
@@ -132,7 +132,7 @@ class MessageAssembly:
         self._splitter.feed(piece)
 
     def finish(self) -> tuple[bytes, bytes | Path | None]:
-        """Return the message without data sections, and the body from its data sections (None without any)."""
+        """Return the message without its data sections, and the body from its data sections (None if it has none)."""
         return self._splitter.finish(), self._keeper.finish() if self._splitter.has_body else None
 
     def discard(self) -> None:

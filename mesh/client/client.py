@@ -1,7 +1,7 @@
-"""An AMQP client connection for asyncio, on the same endpoint and driver as nodes.
+"""An AMQP client connection for asyncio, built on the endpoint and driver that routers and brokers use.
 
-All code runs in the thread of the event loop. The driver delivers the peer's input; calls of the user change the
-endpoint at once, and the driver flushes the endpoint at the next turn of the loop.
+All code runs in the thread of the event loop. The driver delivers the peer's input. A call of the library's user
+changes the endpoint at once, and the driver sends the endpoint's output at the next turn of the loop.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ATTACH_TIMEOUT_S = 10.0
 
 
 class Client:
-    """To the driver a node with one endpoint; to the user a maker of senders and receivers."""
+    """One client connection: makes senders and receivers for the library's user; to the driver, a node."""
 
     def __init__(self, container_id: str | None = None, hostname: str | None = None) -> None:
         self.settings = EndpointSettings(container_id or f"amqpmesh-{secrets.token_hex(6)}", hostname)
         self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self.flush: Callable[[], None] = lambda: None
-        """Sends the output of the endpoints in ``dirty``; the driver's owner sets this function."""
+        """Sends the output of the endpoints in ``dirty``; ``connected`` sets this function to the driver's ``wake``."""
         self.error: MeshError | None = None
         self._endpoint: Endpoint | None = None
         self._session: Session | None = None
@@ -54,7 +54,10 @@ class Client:
     async def sender(
         self, address: str | None, *, is_presettled: bool = False, timeout_s: float = ATTACH_TIMEOUT_S
     ) -> Sender:
-        """Attach a sender; address None means the anonymous terminus. Raises LinkRefusedError, TimedOut."""
+        """Attach a sender; address None means the anonymous terminus.
+
+        Raises LinkRefusedError, TimedOut, or the error that ended the connection.
+        """
         link = self._ready_session().sender(self._link_name())
         link.set_source(terminus.source(None))
         link.set_target(terminus.target(address))
@@ -75,9 +78,11 @@ class Client:
         keep_body: Callable[[], BodySink] = HeldBody,
         timeout_s: float = ATTACH_TIMEOUT_S,
     ) -> Receiver:
-        """Attach a receiver; address None asks the peer for a dynamic address. Raises LinkRefusedError, TimedOut.
+        """Attach a receiver; address None asks the peer for a dynamic address.
 
-        ``subscription`` with our container-id names a durable subscription, which stays when the receiver is closed.
+        ``subscription`` is the link name that, with this client's container-id, names a durable subscription of a
+        topic; the subscription stays when the receiver is closed. Raises LinkRefusedError, TimedOut, or the error that
+        ended the connection.
         """
         source = source_of(address, is_browsing, selector, is_durable=subscription is not None)
         link = self._ready_session().receiver(subscription or self._link_name())
@@ -86,9 +91,10 @@ class Client:
         return receiver
 
     async def recall(self, subscription: str, address: str, *, timeout_s: float = ATTACH_TIMEOUT_S) -> Receiver:
-        """Attach to an existing durable subscription by name, in order to inspect or end the subscription. [2.6.3]
+        """Attach to an existing durable subscription of a topic by name, to inspect or end the subscription. [2.6.3]
 
-        ``address`` is the address that the subscription is expected to be for. Raises LinkRefusedError, TimedOut.
+        The attach has a null source, so the peer answers with the subscription's own source. ``address`` is the topic
+        that the caller expects there. Raises LinkRefusedError, TimedOut, or the error that ended the connection.
         """
         link = self._ready_session().receiver(subscription)
         receiver = Receiver(self, link, address, credit=0, is_kept=True)
@@ -116,7 +122,7 @@ class Client:
             self._waiting.pop(waiting, None)
 
     def wake(self) -> None:
-        """Flush at the next turn of the event loop, so that a burst of sends becomes one write."""
+        """Flush the endpoint's output at the next turn of the event loop, so that a burst of sends is one write."""
         if not self._is_wake_scheduled:
             self._is_wake_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -149,7 +155,7 @@ class Client:
             async with asyncio.timeout(timeout_s):
                 await self.wait_for(lambda: link in self._established or ends.error is not None)
         except TimeoutError:
-            # Without this, an attach that the peer answers later would leave a link that nobody serves.
+            # Close the link: were the peer to answer the attach later, the link would stay open and unused.
             link.close()
             self.wake()
             raise TimedOut(f"{ends.purpose}: no answer to the attach within {timeout_s:g} s") from None
@@ -181,7 +187,7 @@ class Client:
         self._notify()
 
     def on_time(self, now: float) -> None:
-        """Do nothing: a client has no timers."""
+        """Do nothing: a client has no timers. Part of the node interface."""
 
     def next_deadline(self) -> float | None:
         return None
@@ -199,8 +205,8 @@ class Client:
                 link.close()
 
     def _on_established(self, link: Link) -> None:
-        # A null terminus announces a refusal, and the detach that follows has the reason. [2.6.3]
-        # proton shows the anonymous terminus as null, too, so for that terminus only the detach tells a refusal.
+        # A null terminus in the peer's attach announces a refusal: wait for the detach, which has the reason. [2.6.3]
+        # proton shows the anonymous terminus as null, too: a link without an address counts as established at once.
         answered = link.remote_target if isinstance(link, OutgoingLink) else link.remote_source
         if not answered.is_null or link.owner.address is None:
             self._established.add(link)
@@ -208,7 +214,7 @@ class Client:
     def _fail(self, error: MeshError) -> None:
         if self.error is None:
             self.error = error
-            # The user of the client sees the error; the driver must not dial again.
+            # The user of the client gets the error; the driver closes the connection and does not dial again.
             self.commands.append(DropConnector(CONNECTOR))
         for link in self._endpoint.links if self._endpoint is not None else []:
             link.owner.fail(self.error)
@@ -223,7 +229,7 @@ class Client:
             link.owner.on_disposition(delivery)
 
     def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
-        """Do nothing: after each input, ``_notify`` checks credit for the coroutines that wait for credit."""
+        """Do nothing about a flow: after each input, ``_notify`` wakes the senders that now have credit."""
 
 
 def source_of(address: str | None, is_browsing: bool, selector: str | None, *, is_durable: bool = False) -> Terminus:

@@ -1,4 +1,4 @@
-"""Opens a client connection over a socket for the time that a context is open."""
+"""Opens a client connection over TCP or TLS, and closes the connection at the end of an `async with` block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ CLOSE_GRACE_S = 5.0
 
 @asynccontextmanager
 async def connected(server: Server, timeout_s: float, *, container_id: str | None = None) -> AsyncIterator[Client]:
-    """Yield a client whose connection is open. Raises Unreachable, with the reason, and TimedOut."""
+    """Yield a client whose AMQP connection is open, and close the connection at the end of the block.
+
+    Raises Unreachable, with the reason, or TimedOut after ``timeout_s``.
+    """
     client = Client(container_id, server.host)
     driver = Driver(client, no_log, container_id=client.settings.container_id)
     client.flush = driver.wake
@@ -42,7 +45,7 @@ async def _wait_open(client: Client, server: Server, timeout_s: float) -> None:
 
 
 def fix_of(server: Server, reason: str) -> str | None:
-    """Return a fix for a connection that failed because client and listener disagree about TLS or SASL."""
+    """Return advice to the user if client and listener disagree about TLS or SASL; None for any other ``reason``."""
     is_tls = server.tls is not None
     if reason.endswith("waited for protocol header") and not is_tls:
         return "if that is a listener with TLS, write amqps:// in place of amqp://."
@@ -55,4 +58,4 @@ def fix_of(server: Server, reason: str) -> str | None:
 
 
 def no_log(event: LogEvent) -> None:
-    """Drop the event: a client command reports errors to the user without a log."""
+    """Drop the driver's log event: a client command has no log and shows errors to the user instead."""

@@ -1,17 +1,17 @@
 """The errors of the client library; each error has a message and, where known, a fix for the user.
 
-The caller turns an error into an exit code, a log line or a next attempt; ``mesh.terminal.failure`` does this for
-commands.
+The caller of the library turns an error into an exit code, a log line or another attempt; for commands,
+``mesh.terminal.failure`` turns an error into an exit code and a message.
 """
 
 from __future__ import annotations
 
 
 class MeshError(Exception):
-    """An error that is not a bug of amqpmesh, and is shown without a stack trace."""
+    """An error with its cause outside of amqpmesh's code; commands show its message without a stack trace."""
 
     def __init__(self, message: str, *, fix: str | None = None, code: str | None = None) -> None:
-        """``fix`` tells the user how to solve the problem. ``code`` names the error for programs."""
+        """``fix`` tells the user how to solve the problem. ``code`` names the error for programs that read JSON."""
         super().__init__(message)
         self.message = message
         self.fix = fix
@@ -19,7 +19,7 @@ class MeshError(Exception):
 
 
 class Unreachable(MeshError):
-    """There is no connection: nobody listens, the peer refused the login, or the connection was lost."""
+    """The client has no connection: no program listens, the peer refused the login, or the connection was lost."""
 
 
 class TimedOut(MeshError):
@@ -27,4 +27,4 @@ class TimedOut(MeshError):
 
 
 class BodyNotKept(MeshError):
-    """The body of a message is too large to be held, or its file cannot be written."""
+    """A received body is too large for memory, or its file cannot be written; the client does not settle it."""

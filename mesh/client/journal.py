@@ -1,6 +1,6 @@
-"""Records for every message of one address: due time, send time, outcome at the sender, and arrivals at consumers.
+"""The journal of test traffic on one address: each message's due time, send time, outcome, and arrivals at consumers.
 
-Sans-IO. Times are in seconds of one clock. Always: attempted = accepted + rejected + released + modified + unknown,
+Sans-IO. Times are in seconds of one clock. Always: messages sent = accepted + rejected + released + modified + unknown,
 where unknown includes messages without an outcome yet.
 """
 
@@ -19,6 +19,8 @@ UNANSWERED = 0
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
+    """One delivery of a message to a consumer; a duplicate is an arrival of its own."""
+
     message: int
     """The position of the message in the journal."""
     consumer: int
@@ -27,14 +29,17 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A time in which a producer had no credit."""
+    """A time span in which a producer had no credit; ``at`` is the beginning."""
 
     at: float
     seconds: float
 
 
 class Journal:
-    """``consumers`` is their number. ``is_competing``: a message is for one consumer, not for every consumer."""
+    """Every message sent to one address and received from the address, and the losses and duplicates that follow.
+
+    ``consumers`` is the number of consumers; ``is_competing`` says that a message is for one of them, not for each.
+    """
 
     def __init__(self, consumers: int, is_competing: bool) -> None:
         self.consumers = consumers
@@ -48,16 +53,16 @@ class Journal:
         self.arrivals: list[Arrival] = []
         self.stalls: list[Stall] = []
         self.reconnects: list[float] = []
-        """The times at which connections were lost."""
+        """The times at which a producer or a consumer lost its connection."""
         self.foreign = 0
-        """The number of arrivals of messages that are not in this journal."""
+        """The number of arrivals of messages that no sender of this journal sent; these arrivals are only counted."""
 
     def add_sender(self) -> int:
         self._by_sender.append([])
         return len(self._by_sender) - 1
 
     def on_sent(self, sender: int, due: float, now: float) -> tuple[int, int]:
-        """Return the position of the message in the journal, and the number of the message at the sender."""
+        """Record a message that was sent. Return its position in the journal and its number, from 0, at its sender."""
         message = len(self.due)
         number = len(self._by_sender[sender])
         self.due.append(due)
@@ -82,19 +87,19 @@ class Journal:
         return OUTCOMES[code - 1] if code != UNANSWERED else UNKNOWN
 
     def unanswered(self) -> int:
-        """Return the number of messages that may still get an outcome: none is recorded, not even ``unknown``."""
+        """Return the number of messages without a recorded outcome; a recorded ``unknown`` counts as an outcome."""
         return self._outcome.count(UNANSWERED)
 
     def name(self, message: int) -> str:
-        """Return the message-id on the wire: sender and number."""
+        """Return the message-id on the wire: ``sender/number``, both counted from 0."""
         return f"{self._sender[message]}/{self._number[message]}"
 
     def is_complete(self) -> bool:
-        """Whether every message has an outcome and every accepted message has arrived."""
+        """Whether every message has an outcome and every accepted message has reached all consumers meant to get it."""
         return not self.unanswered() and not any(True for _ in self.lost())
 
     def reaches_all(self) -> bool:
-        """Whether every consumer got a message; where consumers compete, whether any consumer did."""
+        """Whether every consumer has received a message; where consumers compete, whether any consumer has."""
         if self.is_competing:
             return bool(self.arrivals)
         return len({arrival.consumer for arrival in self.arrivals}) == self.consumers
@@ -119,12 +124,12 @@ class Journal:
                 yield from repeat(message, missing)
 
     def firsts(self) -> Iterator[Arrival]:
-        """Yield in order of time the first arrival of each message (at each consumer, where none compete)."""
+        """Yield in order of time the first arrival of each message, at each consumer unless consumers compete."""
         again = {id(arrival) for arrival in self.duplicated()}
         return (arrival for arrival in self.arrivals if id(arrival) not in again)
 
     def duplicated(self) -> Iterator[Arrival]:
-        """Yield the arrivals of a message after the first arrival (at each consumer, unless consumers compete)."""
+        """Yield each arrival after a message's first arrival, counted at each consumer unless consumers compete."""
         seen: set[tuple[int, int]] = set()
         for arrival in self.arrivals:
             key = (arrival.message, 0 if self.is_competing else arrival.consumer)
@@ -133,7 +138,7 @@ class Journal:
             seen.add(key)
 
     def reordered(self) -> Iterator[Arrival]:
-        """Yield first arrivals at a consumer that came after a later message of the same sender."""
+        """Yield a message's first arrival at a consumer if a later message of its sender had arrived there before."""
         latest: dict[tuple[int, int], int] = {}
         seen: set[tuple[int, int]] = set()
         for arrival in self.arrivals:

@@ -1,4 +1,4 @@
-"""The two kinds of link for a client: a sender waits for credit and sends, a receiver grants credit and receives."""
+"""The links of a client: a sender waits for the peer's credit and sends, a receiver grants credit and receives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFUSALS_TO_MEND = {
     "amqp:not-found": "declare the address in the topology, or correct its name.",
     "amqp:unauthorized-access": "log in as a user whose send or receive patterns match the address.",
 }
-# The condition is amqp:not-found here, too, although the topology does declare the address.
+# An `unavailable` address is refused with amqp:not-found, too, although the topology declares the address.
 UNAVAILABLE_TO_MEND = "the topology declares the address `unavailable`: give the address another type."
 
 
@@ -38,28 +38,31 @@ class LinkRefusedError(MeshError):
 
 
 class ConnectionWaits(Protocol):
-    """The part of a connection that links need."""
+    """The part of a client connection that its senders and receivers use: waiting for input, and flushing output."""
 
     async def wait_for(self, holds: Callable[[], bool]) -> None:
-        """Return once ``holds()`` is true; ``holds`` is called again after each input."""
+        """Return once ``holds()`` is true; ``holds`` is called again after each input from the peer and each flush."""
 
     def wake(self) -> None:
-        """Send the peer the changes made to links."""
+        """Send the peer the frames of all changes made to links, at the next turn of the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One complete delivery; the receiver has yet to settle, unless the sender sent the delivery settled."""
+    """One complete delivery; the caller has yet to settle the delivery, unless the sender sent it pre-settled."""
 
     data: bytes
     pointer: Pointer
     is_settled: bool
     body: bytes | Path | None = None
-    """For a message that came in pieces: the content of the data sections, which ``data`` then lacks."""
+    """For a message that came in pieces: the content of its data sections, or that content's file; else None.
+
+    ``data`` then has all other sections of the message.
+    """
 
 
 class Sender:
-    """An outgoing link. ``send`` waits for credit and returns a future for the outcome."""
+    """A client's outgoing link: ``send`` waits for credit, sends, and returns a future for the outcome."""
 
     def __init__(self, waits: ConnectionWaits, link: OutgoingLink, address: str | None, is_presettled: bool) -> None:
         self._waits = waits
@@ -82,10 +85,11 @@ class Sender:
     async def send(
         self, data: bytes | Iterable[bytes], on_moved: Callable[[], None] = lambda: None
     ) -> asyncio.Future[Outcome | None]:
-        """Send a delivery. The outcome is None if the delivery was sent settled, or the peer settled without outcome.
+        """Send a delivery once there is credit. The future's outcome is None for a delivery sent settled, or settled by
+        the peer without an outcome.
 
-        A message of any size may be given in pieces; ``on_moved`` is called for each chunk that goes out. Any exception
-        aborts the delivery.
+        A message of any size may be given in pieces; ``on_moved`` is called for each chunk of 32 KiB or less that goes
+        out. An exception while the pieces are written aborts the delivery, and is raised.
         """
         await self._wait(lambda: self.credit > 0 and self._link.is_writable)
         self._tag += 1
@@ -149,7 +153,7 @@ class Sender:
         for outcome in self._outcomes.values():
             if not outcome.done():
                 outcome.set_exception(error)
-                outcome.exception()  # marks the exception as seen: the caller may have stopped waiting
+                outcome.exception()  # marks the exception as seen: asyncio logs none if no caller waits any more
         self._outcomes.clear()
 
     def close(self) -> None:
@@ -158,7 +162,7 @@ class Sender:
 
 
 class Receiver:
-    """An incoming link that keeps up to ``credit`` deliveries in flight."""
+    """A client's incoming link: grants the sender up to ``credit`` deliveries, and queues them for the caller."""
 
     def __init__(
         self,
@@ -170,7 +174,7 @@ class Receiver:
         *,
         is_kept: bool = False,
     ) -> None:
-        """``is_kept``: the link receives from a subscription that outlives the link."""
+        """``is_kept``: the link receives from a durable subscription, so ``close`` detaches and does not end it."""
         self._waits = waits
         self._link = link
         self.address = address
@@ -179,19 +183,22 @@ class Receiver:
         self._credit = credit
         self._keep_body = keep_body
         self._arrival: MessageAssembly | None = None
-        """The delivery that is not complete yet."""
+        """The delivery of which some pieces have arrived and others have not; None if there is none."""
         self._arrived: deque[Received] = deque()
         self.error: MeshError | None = None
         self.on_moved: Callable[[], None] = lambda: None
-        """Called as the pieces of a large message come in."""
+        """Called for each piece of a large message that arrives."""
 
     @property
     def answered_address(self) -> str | None:
-        """The peer's name of the source; for a dynamic source, the address that the peer made up."""
+        """The address of the source in the peer's attach; for a dynamic source, the address that the peer made up."""
         return self._link.remote_source.address
 
     def top_up(self, bound: int | None = None) -> None:
-        """Replace used credit once half of the credit is used. ``bound`` limits the number of deliveries to come."""
+        """Grant new credit once half of the link's credit is used. At most ``bound`` more deliveries are asked for.
+
+        Complete deliveries that the caller has not taken yet count as used credit that is not replaced.
+        """
         wanted = self._credit if bound is None else min(self._credit, bound)
         missing = wanted - self._link.credit - len(self._arrived)
         if missing > 0 and (missing * 2 >= wanted or self._link.credit == 0):
@@ -203,7 +210,7 @@ class Receiver:
         return self._take()
 
     async def receive_until_empty(self, bound: int | None = None) -> Received | None:
-        """Return the next delivery, or None when the peer has drained the link: there are no more messages. [2.6.7]"""
+        """Return the next delivery, or None when the source has no more messages: the peer answered a drain. [2.6.7]"""
         if not self._arrived and self._link.credit == 0:
             self._link.request_drain(self._credit if bound is None else min(self._credit, bound))
             self._waits.wake()
@@ -213,7 +220,7 @@ class Receiver:
         return self._take()
 
     def _is_drained(self) -> bool:
-        # A delivery uses credit at its beginning, so the drain may end before the delivery is complete.
+        # A delivery uses credit at its first transfer: the drain may end before the delivery is complete, so wait.
         return self._arrival is None and not self._link.is_drain_pending
 
     def _take(self) -> Received:
@@ -265,7 +272,7 @@ class Receiver:
         self._arrived.append(Received(data, pointer, is_settled, body))
 
     def discard(self) -> None:
-        """Drop the delivery that is not complete."""
+        """Drop the pieces of the delivery that is not complete yet, with the body's partial file, if any."""
         if self._arrival is not None:
             self._arrival.discard()
             self._arrival = None
@@ -275,11 +282,14 @@ class Receiver:
 
     @property
     def is_durable(self) -> bool:
-        """Whether the peer says that the source outlives the link."""
+        """Whether the source in the peer's attach, such as a durable subscription, outlives the link."""
         return self._link.remote_source.outlives_link
 
     def close(self) -> None:
-        """Close the link and drop deliveries that nobody took; the peer still has the unsettled deliveries."""
+        """Close the link, or detach from a durable subscription. Drop deliveries that the caller has not taken.
+
+        The dropped deliveries are not settled, so the peer still has their messages unless it had settled them.
+        """
         self.discard()
         for received in self._arrived:
             if isinstance(received.body, Path):
@@ -292,7 +302,7 @@ class Receiver:
         self._waits.wake()
 
     async def end(self) -> None:
-        """Close the link and so end the durable subscription; return once the peer has closed the link, too."""
+        """Close the link, by which the peer deletes the durable subscription; return once the peer has closed, too."""
         self._link.close()
         self._waits.wake()
         await self._waits.wait_for(lambda: self._link.is_gone or self.error is not None)

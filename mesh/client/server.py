@@ -1,4 +1,4 @@
-"""The server that the client library connects to: host, port, TLS and login."""
+"""The router or broker that the client library connects to: host, port, TLS and login."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.sasl import SaslClientSettings
 from wire.tls import MeshIdentity
 
 CONNECTOR = "server"
-"""The name of the connection within the driver."""
+"""The name of a client's only connection within its driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Server:
     tls: ssl.SSLContext | None = None
     sasl: SaslClientSettings | None = field(default_factory=SaslClientSettings)
     expected: MeshIdentity | None = None
-    """The mesh identity that the server's certificate must have; None: the certificate must name the host."""
+    """The mesh, role and node name that the server's certificate must have; None: it must name the host."""
     warning: str | None = None
-    """A warning for the user before the client connects."""
+    """A warning for commands to show before the client connects; None for no warning."""
     fix: str | None = None
-    """The fix that an error names when the server cannot be reached."""
+    """Advice for the user in the error if the server cannot be reached and the failure itself suggests no advice."""
 
     @property
     def address(self) -> str:

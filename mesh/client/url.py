@@ -1,7 +1,7 @@
 """Parses the URL of a server and address: `[amqp[s]:][//[user[:pass]@]host[:port]/]address`.
 
-Every part between the delimiters may be percent-encoded. A missing part is None: the caller knows the defaults.
-A text without scheme and without `//` is an address as it stands, even when it begins with one `/`.
+User, password, host and address may be percent-encoded. A missing part is None, and the caller fills in its default.
+A text without scheme and without `//` is an address as it stands, not decoded, even if it begins with one `/`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 SCHEMES = ("amqp", "amqps")
-# The prefix of addresses that the mesh makes up for dynamic sources; here `amqp:` is a part of the address.
+# The prefix of addresses that the mesh makes up for dynamic sources: a text with it is an address, `amqp:` included.
 DYNAMIC = "amqp:/_topo/"
 DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671}
 
@@ -35,7 +35,7 @@ def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
         return AmqpUrl(text)
     scheme, rest = _split_scheme(text)
     if not rest.startswith("//"):
-        # `amqp:orders`: a scheme makes it a URL, whose parts are percent-encoded.
+        # `amqp:orders` is a URL, so its address is decoded; `orders` alone is an address as it stands.
         return AmqpUrl(_unquote(rest, "address") if scheme else rest, scheme)
     authority, slash, address = rest[2:].partition("/")
     if not slash and needs_address:
@@ -47,7 +47,7 @@ def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
     except ValueError:
         if "@" not in address:
             raise
-        # A '/' in the password was taken for the end of the host. The message must not show part of the password.
+        # A '/' in the password was taken for the end of the host: say so, without showing a part of the password.
         raise ValueError("unexpected '@' after the '/' that ends the host: write a '/' in a password as %2F") from None
     return AmqpUrl(
         _unquote(address, "address"),

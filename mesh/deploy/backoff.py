@@ -1,6 +1,7 @@
 """The back-off before the supervisor starts a dead node again.
 
-The delay doubles from ``first_s`` to ``longest_s``; after a run of at least ``stable_s`` the next delay is ``first_s``.
+The delay doubles at each death, from ``first_s`` up to ``longest_s``; a node that ran for at least ``stable_s`` before
+it died starts again after ``first_s``.
 """
 
 from __future__ import annotations

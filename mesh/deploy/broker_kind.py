@@ -1,8 +1,8 @@
-"""Brokers as a kind of node. amqpmesh runs the embedded ones; existing brokers are only declared.
+"""Brokers as a kind of node. amqpmesh runs embedded brokers; existing brokers are only declared in the topology.
 
-A mesh is ready when a message was stored on `_amqpmesh/broker/<name>/probe-<token>` of each embedded broker and
-received again, where possible through routers that the broker is not attached to. No probe goes to an existing broker:
-routers only have to be connected to the broker.
+For a mesh to be ready, a probe message has to be stored in the queue `_amqpmesh/broker/<name>/probe-<token>` of each
+embedded broker and received again, where possible through routers that have no connection to the broker. No probe goes
+to an existing broker: its routers only have to be connected to the broker.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from wire.node_files import NodeFiles
 
 WORTH_TELLING_S = 1.0
-"""The shortest wait for credit of a full queue that is shown: consumers often make room within less time."""
+"""`status` leaves out shorter waits of producers for credit of a full queue: consumers often make room sooner."""
 
 
 def full_queues(name: str, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield a sentence for each full queue of a broker whose producers have been waiting for 1 s or longer."""
+    """Yield a sentence for each full queue of broker ``name`` whose producers have no credit for 1 s or more."""
     for held in (snapshot or {}).get("queues", ()):
         count, longest_s = held.get("waiting_count", 0), held.get("waiting_s", 0.0)
         if count and longest_s >= WORTH_TELLING_S:
@@ -41,7 +41,7 @@ def full_queues(name: str, snapshot: Snapshot | None) -> Iterator[str]:
 
 
 def shortages(name: str, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield a sentence for disk or memory, if a broker has too little and all producers wait."""
+    """Yield a sentence each if broker ``name`` has too little disk or memory and so gives its producers no credit."""
     found = snapshot or {}
     if found.get("is_disk_low"):
         yield f"producers wait for broker {name}: its disk is nearly full (`disk_free_min_bytes`)"
@@ -53,9 +53,9 @@ def shortages(name: str, snapshot: Snapshot | None) -> Iterator[str]:
 
 
 class BrokerKind(NodeKind):
-    """Brokers start first: a router that finds a broker running need not dial twice.
+    """Brokers as a kind of node: they start first, so that routers connect at the first attempt.
 
-    They stop last: they first accept and settle the deliveries that routers still have for them.
+    Brokers stop last, after they have accepted and settled the deliveries that routers still had for them.
     """
 
     name: ClassVar[str] = "broker"

@@ -1,4 +1,4 @@
-"""The control socket of a node: a request is one line of JSON, and so is the answer.
+"""The control socket of a node or of the supervisor: a request is one line of JSON, and so is the answer.
 
 {"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
 {"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
@@ -19,7 +19,7 @@ from typing import Any
 from mesh.deploy.workdir import SocketPath
 
 Handler = Callable[[Mapping[str, Any]], Any]
-"""Takes the whole request and returns the answer. Raises ValueError for a bad request; the text goes to the caller."""
+"""Takes a whole request and returns the answer. Raises ValueError for a bad request; its text becomes the answer."""
 MAX_REQUEST_BYTES = 64 * 1024
 
 
@@ -47,7 +47,7 @@ class ControlServer:
                 writer.write(encode(self._answer(line)))
                 await writer.drain()
         except (ConnectionError, ValueError):
-            # The client went away, or sent a line longer than any request. Neither gets an answer.
+            # The client went away, or sent a line longer than MAX_REQUEST_BYTES: close the connection, no answer.
             pass
         finally:
             writer.close()
@@ -71,7 +71,10 @@ class RequestRefused(OSError):
 
 
 def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
-    """Return the answer of the node at the socket ``path``. Raises OSError if no node runs or answers in time."""
+    """Return the answer to the request ``op`` of the node whose control socket is ``path``.
+
+    Raises OSError if no node runs there or answers in time, and RequestRefused if the node refuses the request.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         with SocketPath(path) as short:
@@ -107,7 +110,7 @@ def encode(answer: Mapping[str, Any]) -> bytes:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a snapshot and all its parts to JSON values. A tuple as a key becomes one string with spaces."""
+    """Convert a snapshot and all its parts to JSON values; a tuple as a key becomes one string, joined by spaces."""
     match value:
         case None | bool() | int() | float() | str() if not isinstance(value, Enum):
             return value

@@ -1,7 +1,7 @@
-"""`up --detach`: starts the supervisor as a separate process and follows the start until the mesh is ready.
+"""`up --detach`: starts the supervisor as a separate process and follows the start until the mesh is ready or fails.
 
-The supervisor writes lines of JSON to a pipe: {"status": {...}} at every change, then {"ready": true} or
-{"failed": {...}} as the last line.
+The supervisor writes lines of JSON to a pipe, which the command reads: {"status": {...}} at every change of a node or
+of the mesh, then {"ready": true} or {"failed": {...}} as the last line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from mesh.terminal.failure import CommandFailed
 
 
 class StartReport:
-    """The supervisor's end of the pipe. The supervisor goes on when nobody reads the pipe any more."""
+    """The supervisor's end of the pipe to `up --detach`: writes the progress of the start.
+
+    If the command has ended and no longer reads the pipe, reports are dropped and the supervisor goes on.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._pipe: IO[str] | None = os.fdopen(descriptor, "w", buffering=1)
@@ -58,9 +61,10 @@ class StartReport:
 
 
 def start_detached(arguments: list[str], log: Path, observe: Callable[[MeshStatus], None]) -> int:
-    """Start `amqpmesh up` with ``arguments`` in a new session; return the process id once the mesh is ready.
+    """Start `amqpmesh up` with ``arguments`` in a new session of the system; return its pid once the mesh is ready.
 
-    Raises CommandFailed with the supervisor's own report if the mesh could not be made ready.
+    Calls ``observe`` at each change. Raises CommandFailed, with the supervisor's report or a cause from its log, if the
+    mesh could not be made ready. Ctrl-C stops the supervisor, too.
     """
     reading, writing = os.pipe()
     since_bytes = log_tail.size_bytes(log)

@@ -1,4 +1,4 @@
-"""Shows the start of a mesh on stderr: a live table on a terminal, otherwise a line for each change."""
+"""Shows the start of a mesh on stderr: a live table of nodes on a terminal, otherwise a line for each change."""
 
 from __future__ import annotations
 

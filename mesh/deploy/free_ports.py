@@ -1,4 +1,4 @@
-"""Finds free ports for a mesh that must not disturb other programs on this machine."""
+"""Finds free loopback ports for a mesh that a drill, benchmark or test runs beside other programs on this machine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import random
 import socket
 from collections.abc import Iterator
 
-# These ports are below the range that Linux uses for outgoing connections.
+# Below the range from which Linux takes the local ports of outgoing connections, so no such connection takes a port.
 PORTS = range(20000, 32000)
 
 
 def free_ports() -> Iterator[int]:
-    """Yield free ports of the loopback address. No other caller gets a yielded port while this process lives."""
+    """Yield free ports of 127.0.0.1. No other process's call yields the same port while this process lives."""
     for port in random.sample(PORTS, len(PORTS)):
         if not _is_in_use(port) and _claim(port):
             yield port
@@ -27,9 +27,9 @@ def _is_in_use(port: int) -> bool:
 
 
 def _claim(port: int) -> bool:
-    """Claim ``port`` among all processes before a program listens there. False if another process has the claim.
+    """Claim ``port`` before a program listens there; False if another call, in this or another process, has the claim.
 
-    The claim is an abstract socket: every process sees the claim, and the kernel drops the claim with this process.
+    The claim is an abstract socket name: only one socket can have the name, and the kernel frees it with this process.
     """
     claim = socket.socket(socket.AF_UNIX)
     try:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def write(topology: Topology) -> None:
-    """Write link logs until SIGTERM or Ctrl-C. Raises CommandFailed if a writer runs or a folder is unusable."""
+    """Write the link logs of this mesh until SIGTERM or Ctrl-C.
+
+    Raises CommandFailed if another writer of this mesh already runs on this host, or a folder is unusable.
+    """
     workdir = WorkDir(topology.work_dir)
     workdir.make()
     stop = threading.Event()
@@ -30,7 +33,7 @@ def write(topology: Topology) -> None:
     with PidFile(workdir.pid_file(WRITER)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"another writer already writes the link logs of mesh {topology.mesh} on this host")
-        # Imported only now, when the process is sure to be the writer: the libraries take half a second.
+        # Imported only after the lock says that this process is the writer: the import takes half a second.
         from linklogs.writer.run import run
         from linklogs.writer.writer import WriterInUse
 
@@ -52,9 +55,9 @@ def settings_of(topology: Topology, workdir: WorkDir) -> Settings:
 
 
 def redaction_key(topology: Topology) -> bytes | None:
-    """Return the key of the redaction hashes, or None if the topology asks for no redaction.
+    """Return the key for the hashes that replace personal values in link logs, or None if the topology asks for none.
 
-    Raises CommandFailed if the key file cannot be read or is empty: hashes without a key can be guessed back.
+    Raises CommandFailed if the key file cannot be read or is empty: values can be guessed from hashes without a key.
     """
     redact = topology.link_logs.redact
     if redact is None:

@@ -1,4 +1,4 @@
-"""Finds the cause of a node's death at the end of the node's log, as one sentence."""
+"""Finds the cause of a node's death at the end of the node's log (its last 64 KiB), as one sentence."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 TAIL_BYTES = 64 * 1024
 GRAVE = ("error", "critical")
 SURVIVED = frozenset({"connection_bug", "node_bug", "loop_trouble", "message_unreadable", "duplicate_router_id"})
-"""Events of a grave level after which a node goes on, so none of these events is the cause of a death."""
-# Fields that say where a log line comes from, and nothing about the event itself.
+"""Events of level error or critical after which a node goes on: none of these is taken for the cause of a death."""
+# Fields that say where a log line comes from and nothing about the event itself; a sentence leaves these fields out.
 FRAME = frozenset({"ts", "level", "node", "event"})
 
 
@@ -19,7 +19,7 @@ def size_bytes(log: Path) -> int:
 
 
 def first_cause(log: Path, since_bytes: int = 0) -> str | None:
-    """Return the last fatal event after offset ``since_bytes``; if there is none, the ``last_words``."""
+    """Return the last fatal event after offset ``since_bytes`` of ``log`` as a sentence, else the ``last_words``."""
     for line in reversed(_tail(log, since_bytes)):
         event = _parse(line)
         if event is not None and event.get("level") in GRAVE and event.get("event") not in SURVIVED:
@@ -28,7 +28,7 @@ def first_cause(log: Path, since_bytes: int = 0) -> str | None:
 
 
 def last_words(log: Path, since_bytes: int = 0) -> str | None:
-    """Return the last line of the log if the line is no event, such as the message of Python or C at a crash."""
+    """Return the log's last line if it is no JSON event but, say, the message of Python or C at a crash; else None."""
     for line in reversed(_tail(log, since_bytes)):
         if _parse(line) is not None:
             return None

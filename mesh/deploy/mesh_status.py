@@ -1,4 +1,4 @@
-"""The state of a mesh and of its nodes as the supervisor sees both; `up` and `status` show the state."""
+"""The state of a mesh and of its nodes as the supervisor sees them; `up` and `status` show this state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class NodeState(StrEnum):
     STARTING = "starting"
     UP = "up"
     SILENT = "silent"
-    """The process of the node runs but does not answer."""
+    """The process of the node runs but does not answer at its control socket; only `status` reports this state."""
     WAITING = "waiting"
-    """The node died; the supervisor starts the node again after the back-off."""
+    """The node died; the supervisor starts the node again after a delay, see ``mesh.deploy.backoff``."""
     STOPPING = "stopping"
     DOWN = "down"
 
@@ -38,7 +38,7 @@ class NodeStatus:
     pid: int | None = None
     restarts: int = 0
     detail: str = ""
-    """The cause of the node's death, or the reason why the node waits."""
+    """The cause of the node's last death, until the node is up again; else empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from addressing.topology.model import Topology
 
 
 def expected_neighbors(topology: Topology) -> dict[str, set[str]]:
-    """Return the neighbors of each interior router; edge routers are left out."""
+    """Return the neighbors that the topology gives each interior router; edge routers are left out on both sides."""
     neighbors: dict[str, set[str]] = {name: set() for name in topology.interior_routers}
     for edge in topology.edges():
         if edge.dialer in neighbors:
@@ -18,7 +18,7 @@ def expected_neighbors(topology: Topology) -> dict[str, set[str]]:
 
 
 def reachable(start: str, neighbors: Mapping[str, set[str]]) -> set[str]:
-    """Return every other router that the topology connects to ``start``, over any number of hops."""
+    """Return every other router that ``neighbors`` connects to ``start``, over any number of hops."""
     reached, waiting = {start}, [start]
     while waiting:
         fresh = neighbors[waiting.pop()] - reached
@@ -28,9 +28,9 @@ def reachable(start: str, neighbors: Mapping[str, set[str]]) -> set[str]:
 
 
 def parts(topology: Topology) -> list[list[str]]:
-    """Group the routers that can reach each other, in the order of the topology. A sound topology is one group.
+    """Return the routers in groups: those of one group can reach each other. A topology without a gap is one group.
 
-    An edge router is in the group of the preferred uplink.
+    An edge router is in the group of its first uplink in the topology. Groups and routers keep the topology's order.
     """
     neighbors = expected_neighbors(topology)
     found: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""The files of a node: certificate, data, and files in the work directory."""
+"""Finds the files of a node: its certificate, data folder, control socket and the folder of its ring of records."""
 
 from __future__ import annotations
 

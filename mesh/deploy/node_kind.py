@@ -1,10 +1,10 @@
-"""A kind of node: how its nodes are declared, addressed, run, ordered, proven ready and shown.
+"""The interface of a kind of node: how its nodes are declared, addressed, run, ordered, probed and shown.
 
 `node_kinds` has the table of the kinds. The topology file has a section for each kind, named by the plural of the
 kind's name (`routers`, `brokers`); all nodes of a mesh have different names, across sections.
 
-Every node, of any kind, holds `run/<name>.pid` while it lives, writes events to `log/<name>.jsonl`, and answers
-`snapshot` at its control socket once its listeners are open: then the node is up.
+Every node, of any kind, holds a lock on `run/<name>.pid` while it lives, writes events to `log/<name>.jsonl`, and
+answers `snapshot` at its control socket once its listeners are open: from then on the node counts as up.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Snapshot = Mapping[str, Any]
 """The state of a node for people and tests: ``node`` in the answer to `snapshot`."""
 Note = Callable[[str, Snapshot | None], Iterator[str]]
-"""Yields sentences for people, from the name and the snapshot of a node; the snapshot is None if the node is silent."""
+"""Yields sentences for people from the name and the snapshot of a node; the snapshot is None if none was answered."""
 OnStarted = Callable[[Mapping[str, "Handler"]], Awaitable[None]]
-"""Takes the handlers of a node's control socket. To be awaited once the listeners of the node are open."""
+"""Called by a node once its listeners are open, with the handlers of its control socket; opens the control socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusCells:
-    """Cells of a node in the table of `status` that follow from its snapshot."""
+    """The cells of a node's row in the table of `status` that are computed from the node's snapshot."""
 
     kind: str
     neighbors: str = ""
@@ -42,35 +42,37 @@ class StatusCells:
 
 
 class NodeKind(ABC):
+    """A kind of node, such as router or broker; `mesh.deploy.node_kinds` has one object for each kind."""
+
     name: ClassVar[str]
     """The word for the kind in tables, events and JSON, such as `router`."""
     rank: ClassVar[int]
-    """Nodes of a lower rank start before and stop after nodes of a higher rank."""
+    """Nodes of a lower rank start before nodes of a higher rank, and stop after them."""
     role: ClassVar[Role | None]
-    """Role of the nodes in certificates of the mesh; None for nodes without a certificate."""
+    """The role that a certificate of the mesh names for nodes of this kind; None for nodes without a certificate."""
     has_links: ClassVar[bool] = False
-    """Whether snapshots of the nodes show connections without which the mesh is not ready."""
+    """Whether a mesh in phase LINKING waits for connections that snapshots of these nodes show."""
     notes: ClassVar[Mapping[str, Note]] = {}
-    """Sentences of `status` about a node of the kind, by key of `status --json`."""
+    """What `status` says about nodes of this kind: a key of `status --json`, and the function that makes the text."""
 
     @abstractmethod
     def declared(self, topology: Topology) -> Mapping[str, object]:
-        """Return the entries of the kind's section by name, also entries that amqpmesh does not run."""
+        """Return the entries of this kind's section of the topology by name, also nodes that amqpmesh does not run."""
 
     def names(self, topology: Topology) -> tuple[str, ...]:
-        """Return the names of the nodes that amqpmesh runs."""
+        """Return the names of the nodes of this kind that amqpmesh runs."""
         return tuple(self.declared(topology))
 
     @abstractmethod
     def ports(self, topology: Topology, name: str) -> Sequence[tuple[str, int]]:
-        """Return the host and port of each listener. The first one is for other nodes and operators."""
+        """Return the host and port of each listener; the first listener is the node port, for nodes and operators."""
 
     def data(self, topology: Topology, name: str) -> Path | None:
-        """Return the folder for the node's own data, if the topology names a folder."""
+        """Return the folder for the node's own data that the topology names, or None if it names none."""
         return None
 
     def command(self, name: str) -> tuple[str, ...]:
-        """Return the arguments of `amqpmesh`, apart from the topology, that run the node in a process."""
+        """Return the arguments of `amqpmesh` that run node ``name`` in a process; the caller adds `--topology`."""
         return ("node", name)
 
     @abstractmethod
@@ -83,11 +85,14 @@ class NodeKind(ABC):
         """
 
     def missing_links(self, topology: Topology, snapshots: Mapping[str, Snapshot | None]) -> Iterator[str]:
-        """Yield a sentence for each connection that the nodes lack. ``snapshots`` has the nodes of this kind."""
+        """Yield a sentence for each connection or path of the topology that is missing in ``snapshots``.
+
+        ``snapshots`` has the nodes of this kind only; None stands for a node that does not answer.
+        """
         yield from ()
 
     def probes(self, topology: Topology, token: str) -> Sequence[Probe]:
-        """Return the probes that prove the nodes ready. ``token`` makes addresses of this start unique."""
+        """Return the probes that prove the nodes ready; ``token`` makes their addresses unique to this start."""
         return ()
 
     def cells(self, snapshot: Snapshot | None) -> StatusCells:
@@ -96,7 +101,7 @@ class NodeKind(ABC):
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """A node to start."""
+    """A node that amqpmesh runs: its name and kind."""
 
     name: str
     kind: NodeKind

@@ -1,6 +1,6 @@
-"""The table of node kinds. Whatever starts, stops, probes or shows nodes asks this table, and knows no kind by name.
+"""The table of node kinds. Code that starts, stops, probes or shows nodes asks this table, and knows no kind by name.
 
-A new kind is one more entry, and one more section of the topology file in `addressing.topology.model`.
+A new kind of node needs an entry here, and a section of the topology file in `addressing.topology.model`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 ROUTER = RouterKind()
 BROKER = BrokerKind()
 NODE_KINDS: dict[str, NodeKind] = {kind.name: kind for kind in (ROUTER, BROKER)}
-"""The kinds by name, in the order in which texts list the nodes of a mesh."""
+"""The kinds by name; output for people lists the nodes of a mesh in this order."""
 
 
 def all_nodes(topology: Topology) -> list[NodePlan]:
-    """Return the nodes that amqpmesh runs, in the order of the table."""
+    """Return the nodes of a topology that amqpmesh runs, in the order of ``NODE_KINDS`` and of the topology."""
     return [NodePlan(name, kind) for kind in NODE_KINDS.values() for name in kind.names(topology)]
 
 
 def plan(topology: Topology) -> list[NodePlan]:
-    """Return the nodes that amqpmesh runs, in the order of their start."""
+    """Return the nodes of a topology that amqpmesh runs, in the order of their start."""
     return sorted(all_nodes(topology), key=lambda node: node.kind.rank)
 
 
@@ -35,7 +35,7 @@ def node_names(topology: Topology) -> tuple[str, ...]:
 
 
 def kind_of(topology: Topology, name: str) -> NodeKind:
-    """Return the kind of a declared node. Raises KeyError for another name."""
+    """Return the kind of node ``name``; raises KeyError if the topology declares no node of this name."""
     for kind in NODE_KINDS.values():
         if name in kind.declared(topology):
             return kind
@@ -43,5 +43,5 @@ def kind_of(topology: Topology, name: str) -> NodeKind:
 
 
 def count_ranks() -> int:
-    """Return the number of groups of nodes that are stopped one after the other."""
+    """Return the number of ranks of nodes: the supervisor stops one rank after the other."""
     return len({kind.rank for kind in NODE_KINDS.values()})

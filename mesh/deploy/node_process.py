@@ -15,12 +15,16 @@ import mesh
 from mesh.deploy import log_tail
 
 STOP_GRACE_S = 15.0
-# A log truncated at every start would hide why the last run died; a log that grows for ever would fill the disk.
+# At the start of a node, a log above this size becomes `<name>.jsonl.1` and replaces the last such file. A smaller log
+# goes on: a log emptied at every start would hide why the node died.
 LOG_BYTES = 32 * 1024 * 1024
 
 
 class NodeProcess:
-    """``arguments`` are the command line of `amqpmesh` that runs this node."""
+    """A process of this machine that runs one node: start, wait, stop, and the cause of its death.
+
+    ``arguments`` are the arguments of `amqpmesh` that run the node; ``log`` takes the output of the process.
+    """
 
     def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
         self.name = name
@@ -43,7 +47,8 @@ class NodeProcess:
         self._log_start_bytes = log_tail.size_bytes(self._log)
         self._started_at = time.monotonic()
         with self._log.open("ab") as log:
-            # The node gets a process group: Ctrl-C in the terminal is for the supervisor, which stops nodes in order.
+            # With a process group of its own, the node gets no SIGINT from Ctrl-C in the terminal: only the supervisor
+            # does, and stops the nodes in order.
             self._process = await asyncio.create_subprocess_exec(
                 *command_line(*self._arguments),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -54,7 +59,7 @@ class NodeProcess:
             )
 
     async def wait(self) -> int:
-        """Return the exit code of the process, negative if a signal ended the process."""
+        """Return the exit code once the process has ended; the negative signal number if a signal ended it."""
         assert self._process is not None
         return await self._process.wait()
 
@@ -77,7 +82,7 @@ class NodeProcess:
     def death_sentence(self, exit_code: int) -> str:
         """Describe the death of the process: the exit code or signal, and the cause from the log.
 
-        A process killed by a signal cannot log a cause, so no event in the log is taken for the cause.
+        A process killed by a signal cannot log a cause, so only a last line that is no event is taken for the cause.
         """
         find = log_tail.last_words if exit_code < 0 else log_tail.first_cause
         cause = find(self._log, self._log_start_bytes)
@@ -96,15 +101,18 @@ def rotate(log: Path) -> None:
 
 
 def command_line(*arguments: str) -> list[str]:
-    """Return the command line of this installation of amqpmesh.
+    """Return the command line that runs this installation of amqpmesh with ``arguments``.
 
-    `-P`: Python must not import a folder named `router` in the user's current folder.
+    `-P` keeps Python from importing modules from the current folder, such as a user's folder named `router`.
     """
     return [sys.executable, "-P", "-m", "mesh", *arguments]
 
 
 def node_environment() -> dict[str, str]:
-    """Return the environment for a node: NOTIFY_SOCKET is removed, and PYTHONPATH has an uninstalled checkout."""
+    """Return the environment for a node's process: this process's own, without NOTIFY_SOCKET of systemd.
+
+    If this code runs from a checkout and is not installed, the checkout is added to PYTHONPATH.
+    """
     home = Path(mesh.__file__).resolve().parent.parent
     environment = {key: value for key, value in os.environ.items() if key != "NOTIFY_SOCKET"}
     if home != Path(sysconfig.get_path("purelib")).resolve():

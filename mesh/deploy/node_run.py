@@ -1,4 +1,4 @@
-"""Runs one node in this process with a lock file, a log and a control socket, until the node is asked to stop."""
+"""Runs one node in this process with a locked pid file, a log and a control socket, until a signal stops the node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NodeStarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed(LogEvent):
-    """The node could not start, or an error has ended the node."""
+    """The node could not start, or an error ended the node; `reason` is the error."""
 
     level: ClassVar[Level] = "error"
 
@@ -51,7 +51,7 @@ class NodeFailed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeStopped(LogEvent):
-    """The node stopped in order, because it was asked to."""
+    """The node stopped in order, after SIGTERM, Ctrl-C or the loss of its terminal."""
 
 
 def run(topology: Topology, name: str, out: Output) -> None:
@@ -68,7 +68,7 @@ def run(topology: Topology, name: str, out: Output) -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the event loop of uvloop if uvloop is installed; None means the event loop of asyncio."""
+    """Return uvloop's factory of event loops if uvloop is installed; None means asyncio's own event loop."""
     try:
         import uvloop
     except ImportError:
@@ -128,7 +128,7 @@ class NodeRun:
             self._stop.set()
 
     async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
-        """Report that the listeners of the node are open, and open the control socket."""
+        """Called once the listeners of the node are open: open the control socket, then report the start."""
         gc.enable()
         workdir = WorkDir(self._topology.work_dir)
         self._control = ControlServer(workdir.control_socket(self._name), handlers)

@@ -1,4 +1,4 @@
-"""Finds the node port of a node, to which an operator connects with the operator's certificate of the mesh."""
+"""Finds a node's node port, to which commands connect as an operator, with the mesh's certificate for operators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wire.tls import MeshIdentity, mesh_connector_context
 
 
 def node_server(topology: Topology, name: str) -> Server:
-    """Return the node port of a node that amqpmesh runs."""
+    """Return the node port of node ``name`` with the TLS settings of an operator; plain TCP where node TLS is off."""
     kind = kind_of(topology, name)
     host, port = kind.ports(topology, name)[0]
     reachable = REACHABLE.get(host, host)

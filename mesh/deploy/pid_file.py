@@ -1,8 +1,8 @@
 """A pid file: names a process and is locked for as long as the process lives.
 
-The lock, and not the number, says whether the process runs. The kernel drops the lock with the process, so a file left
-by a crash is seen to be stale, and a process id that another program uses now deceives nobody. A second lock belongs
-to no file (`mesh.deploy.socket_lock`) and finds a process whose pid file was deleted.
+The lock, and not the number, says whether the process runs. The kernel drops the lock with the process, so a file that
+a crash left counts as stale, even if another program has the process id by now. A second lock belongs to no file
+(`mesh.deploy.socket_lock`) and finds a process whose pid file was deleted.
 """
 
 from __future__ import annotations
@@ -19,17 +19,21 @@ from mesh.deploy.socket_lock import SocketLock
 
 @dataclass(frozen=True, slots=True)
 class Holder:
+    """The process that holds a pid file, as the file names it."""
+
     pid: int
 
 
 class PidFile:
+    """The pid file at ``path``: held with ``acquire`` by a process that must run once, asked by all other processes."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor = -1
         self._lock = SocketLock(path)
 
     def acquire(self) -> bool:
-        """Lock the file and write this process into it; False if another process holds it."""
+        """Lock the pid file and write this process's id into the file; False if another process holds the file."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -37,7 +41,7 @@ class PidFile:
             os.close(descriptor)
             return False
         if not self._lock.acquire():
-            # Another process holds the second lock: the process lives, and the pid file was deleted.
+            # Another process holds the second lock: it lives and its pid file was deleted, so give up the new file.
             os.close(descriptor)
             return False
         os.ftruncate(descriptor, 0)
@@ -53,7 +57,7 @@ class PidFile:
             self._lock.release()
 
     def holder(self) -> Holder | None:
-        """Return the living process that holds the file, or held the file before the file was deleted; else None."""
+        """Return the living process that holds the pid file, also if its file was deleted since; None if none does."""
         found = self._holder_of_file()
         if found is None and (pid := self._lock.holder()) is not None:
             return Holder(pid)
@@ -73,7 +77,7 @@ class PidFile:
         return None
 
     def is_left_behind(self) -> bool:
-        """Whether a crash left the file: the file names a process, and no process holds the lock."""
+        """Whether a crash left the pid file: the file names a process, and no process holds the lock."""
         return self.holder() is None and self.path.exists() and self.path.stat().st_size > 0
 
     def __enter__(self) -> PidFile:
@@ -87,5 +91,5 @@ def _read_holder(descriptor: int) -> Holder | None:
     try:
         return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
     except (ValueError, TypeError):
-        # The file is locked, but not yet written: the process began less than a millisecond ago.
+        # The file is locked, but its process has just begun and not written its id yet: the second lock finds the id.
         return None

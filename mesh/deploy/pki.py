@@ -1,4 +1,4 @@
-"""The certificates that a topology needs: one for each node, with the hosts at which the node is reached."""
+"""The certificates that a topology needs: one for each node, with the hosts of its listeners, and one for operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wire.node_files import NodeCertificate, key_path_of
 from wire.tls import Role
 
 if TYPE_CHECKING:
-    # Imported where a certificate is made or renewed: the library takes long to import, and a node rarely needs it.
+    # At run time, only functions that make certificates import this: the import is slow, and a node rarely makes one.
     from mesh.certs import Certificate, NodeRequest
 
 CA_FILE = "ca.pem"
@@ -31,7 +31,10 @@ def requests(topology: Topology) -> list[NodeRequest]:
 
 
 def make_pki(topology: Topology) -> list[Certificate]:
-    """Make the certificates of the nodes and of the operator on this machine; valid certificates stay."""
+    """Make the certificates of all nodes and of the operator in this machine's work directory; valid ones stay.
+
+    Without node TLS there are none. Raises CommandFailed.
+    """
     from mesh.certs import CertsError, ensure_operator, ensure_pki
 
     if not topology.node_tls:
@@ -47,8 +50,8 @@ def make_pki(topology: Topology) -> list[Certificate]:
 def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
     """Return the certificate of node ``name``; None if nodes of its kind have none, or node_tls is false.
 
-    A node never makes an authority: on a machine without copies of the mesh's certificates, no other node would trust
-    the new authority. On the machine with the authority's key, a missing certificate is made. Raises CommandFailed.
+    On the machine with the authority's key, a missing certificate is made; elsewhere a missing certificate raises
+    CommandFailed. A new authority is never made here: the nodes on other machines would not trust the new authority.
     """
     role = kind_of(topology, name).role
     if role is None or not topology.node_tls:
@@ -64,7 +67,10 @@ def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
 
 
 def operator_certificate(topology: Topology) -> NodeCertificate:
-    """Return the certificate with which commands on this machine act on the mesh. Raises CommandFailed."""
+    """Return the operator's certificate, with which commands on this machine log in to nodes; made if missing.
+
+    Raises CommandFailed if there is none and the authority's key is not on this machine.
+    """
     from mesh.certs import CertsError, ensure_operator
 
     try:

@@ -1,4 +1,4 @@
-"""Waits by polling for a change that another process makes without telling this process."""
+"""Waits for a change in another process that does not notify this process, by polling every 50 ms."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Proves that a mesh is ready: the probes of all kinds of nodes go through.
+"""Proves that a mesh is ready: makes the probes of all kinds of nodes until each has succeeded.
 
-The probes of each kind are in its module, such as `router_kind`.
+A probe is a message sent through nodes and received again. The module of each kind, such as `router_kind`, says which
+probes the kind has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Prober:
         self._reason = ""
 
     async def wait_round_trip(self) -> None:
-        """Return once every probe has succeeded. A failed probe is tried again: the mesh may still be converging."""
+        """Return once every probe has succeeded; a failed probe is tried again, as routers may still learn paths."""
         async with AsyncExitStack() as stack:
             clients = await self._connect_all(stack)
             for probe in list(self._left):

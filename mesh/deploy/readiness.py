@@ -1,8 +1,8 @@
-"""Decides whether a mesh is ready: every connection is up, and probe messages went through.
+"""Decides whether a mesh is ready: every connection of the topology is up, and probe messages went through.
 
-linked   the snapshots of all nodes with links show every connection and path of the topology: for each kind see its
-         module, such as `router_kind`
-probed   the probes of every kind went through (``mesh.deploy.probe``)
+linked   the snapshots of the nodes show every connection and path of the topology; the module of each kind of node,
+         such as `router_kind`, says which
+probed   the probes of every kind of node have succeeded (``mesh.deploy.probe``)
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class MeshReadiness:
 
 
 def missing_links(topology: Topology, found: Sequence[tuple[NodePlan, Snapshot | None]]) -> Iterator[str]:
-    """Yield a sentence for each connection or path that is missing. ``found`` has the snapshots of nodes."""
+    """Yield a sentence for each connection or path of the topology that is missing in the snapshots ``found``.
+
+    None in place of a snapshot stands for a node that did not answer.
+    """
     for kind in NODE_KINDS.values():
         snapshots = {node.name: snapshot for node, snapshot in found if node.kind is kind}
         yield from kind.missing_links(topology, snapshots)

@@ -1,9 +1,9 @@
-"""Routers as a kind of node.
+"""Routers as a kind of node: how routers run, and the conditions under which the routers of a mesh are ready.
 
 A mesh is ready when each interior router hears all neighbors of the topology, has a path to every interior router that
-the topology connects, and is connected to all its brokers; when each edge router hears all uplinks, and has an active
-uplink; and when a message went from each router to the next on `_amqpmesh/probe/<token>-<sender>`, so that each router
-is once a sender's and once a receiver's: r1 -> r2, r2 -> r3, ..., rn -> r1.
+the topology connects with it, and is connected to all its brokers; when each edge router hears all its uplinks, of
+which one is active; and when a probe message went from each router to the next on `_amqpmesh/probe/<token>-<sender>`:
+r1 -> r2, r2 -> r3, ..., rn -> r1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RouterKind(NodeKind):
         await run_router(topology, name, files, stop, on_router_started)
 
     def missing_links(self, topology: Topology, snapshots: Mapping[str, Snapshot | None]) -> Iterator[str]:
-        """Yield a sentence for each connection or path that is missing."""
+        """Yield a sentence for each neighbor, path, uplink and broker connection that a router lacks."""
         neighbors = expected_neighbors(topology)
         for router, snapshot in snapshots.items():
             if snapshot is None:

@@ -1,4 +1,4 @@
-"""Finds and stops the running processes of a mesh, also after a crash of the supervisor."""
+"""Finds and stops the running processes of a mesh on this machine, also after a crash of the supervisor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def supervisor_pid(workdir: WorkDir) -> int | None:
 
 
 def is_supervisor_lost(workdir: WorkDir) -> bool:
-    """Whether `up` crashed. False for nodes that systemd runs: such nodes never had a supervisor."""
+    """Whether the supervisor of `up` crashed. False for nodes that systemd runs, which never had a supervisor."""
     return PidFile(workdir.pid_file(SUPERVISOR)).is_left_behind()
 
 
@@ -38,7 +38,7 @@ def node_pid(workdir: WorkDir, node: str) -> int | None:
 def living(workdir: WorkDir) -> dict[str, int]:
     """Return the process id of every running node by name, also of the supervisor and the writer of link logs."""
     folder = workdir.root / "run"
-    # The second set has the processes whose pid files, or whose whole folder, somebody has deleted.
+    # The second set, from locks without a file, has processes whose pid file or whole folder was deleted.
     names = {path.name for path in folder.glob("*.pid")} | {name for name in held_in(folder) if name.endswith(".pid")}
     found = {}
     for name in sorted(names):
@@ -49,13 +49,13 @@ def living(workdir: WorkDir) -> dict[str, int]:
 
 
 def find_running(folder: Path) -> list[WorkDir]:
-    """Return the work directories below ``folder`` whose mesh has a running process."""
+    """Return the work directories in ``folder/.amqpmesh`` whose mesh has a running process."""
     candidates = (WorkDir(path) for path in sorted((folder / ".amqpmesh").glob("*")) if path.is_dir())
     return [workdir for workdir in candidates if living(workdir)]
 
 
 def started_from(workdir: WorkDir) -> Path | None:
-    """Return the topology file that the command line of a running process names, or None if no process names a file."""
+    """Return the topology file that the command line of a running process of the mesh names, or None if none does."""
     for pid in living(workdir).values():
         try:
             words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
@@ -67,7 +67,7 @@ def started_from(workdir: WorkDir) -> Path | None:
 
 
 def stop_mesh(workdir: WorkDir) -> dict[str, int]:
-    """Stop the supervisor, which stops its nodes, then all nodes that are left; return all names and process ids."""
+    """Stop a mesh's supervisor, which stops its nodes, then all nodes still running; return their names and pids."""
     stopped = living(workdir)
     if SUPERVISOR in stopped:
         stop_processes(workdir, [SUPERVISOR], supervisor_grace_s())
@@ -76,14 +76,14 @@ def stop_mesh(workdir: WorkDir) -> dict[str, int]:
 
 
 def supervisor_grace_s() -> float:
-    """Return more seconds than a supervisor waits for the nodes of all ranks, one rank after the other."""
+    """Return the seconds before a supervisor that stops its nodes, rank by rank, is killed: 10 s more than it needs."""
     return count_ranks() * NODE_GRACE_S + 10.0
 
 
 def stop_nodes(workdir: WorkDir) -> list[str]:
-    """Stop all nodes, which no supervisor keeps any more, and then the writer of link logs; return the names."""
+    """Stop all nodes that are left without a supervisor, then the writer of link logs; return their names."""
     names = [name for name in living(workdir) if name != SUPERVISOR]
-    # Nodes record until they end, so the writer ends last.
+    # Nodes write records until they end, so the writer, which puts their records into files, ends last.
     for some in ([name for name in names if name != WRITER], [WRITER]):
         stop_processes(workdir, some, NODE_GRACE_S)
     _sweep(workdir)
@@ -114,18 +114,21 @@ def _wait_gone(workdir: WorkDir, names: set[str], patience_s: float) -> set[str]
 
 
 def _sweep(workdir: WorkDir) -> None:
-    """Remove the sockets that a crash left behind. Pid files stay: another process may be about to lock a pid file."""
+    """Remove sockets that a crash left. Pid files stay: a starting process may be about to lock its pid file."""
     for path in (workdir.root / "run").glob("*.sock"):
         path.unlink(missing_ok=True)
 
 
 def option_for(path: Path | None) -> str:
-    """Return the option ``-t`` for a command in a text; ``path`` is the topology file that the user named, if any."""
+    """Return the option ``-t`` for a command line in a text for the user, or an empty text if ``path`` is None.
+
+    ``path`` is the topology file that the user named, if any.
+    """
     return f" -t {path}" if path is not None else ""
 
 
 def change_note(topology: Topology, path: Path | None = None) -> str | None:
-    """Return a warning if `up` started the running mesh from another version of the topology file, else None."""
+    """Return a warning if the topology file has changed since `up` started the running mesh, else None."""
     workdir = WorkDir(topology.work_dir)
     is_ours = supervisor_pid(workdir) is not None or is_supervisor_lost(workdir)
     if topology.file is None or not is_ours or not workdir.running_topology.exists():
@@ -141,16 +144,19 @@ def change_note(topology: Topology, path: Path | None = None) -> str | None:
 
 
 def other_meshes(topology: Topology) -> list[str]:
-    """Return the names of other meshes that run in the folder of the topology file.
+    """Return the names of other meshes that run from the folder of the topology file.
 
-    Such a mesh is from another topology file, or the mesh of this file before the mesh got a new name.
+    Such a mesh was started from another file of the folder, or from this file before the mesh got a new name.
     """
     own = WorkDir(topology.work_dir)
     return [workdir.root.name for workdir in find_running(topology.directory) if workdir != own]
 
 
 def topology_changes(workdir: WorkDir, topology_file: Path) -> list[str]:
-    """Return the lines in which the running topology and the file differ now, with secrets masked."""
+    """Return a diff of the topology as `up` read it and the topology file as it is now: only lines that differ.
+
+    A line begins with - (running) or + (file); secrets are masked.
+    """
     if not workdir.running_topology.exists():
         return []
     running = workdir.running_topology.read_text().splitlines()

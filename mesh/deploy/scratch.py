@@ -1,4 +1,4 @@
-"""A temporary folder that is removed at the end of a command; the next command removes folders of killed commands."""
+"""A temporary folder that is removed at the end of a command; a killed command's folder is removed by the next one."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 
 def clear_left(prefix: str) -> None:
-    """Remove the folders that killed processes left behind."""
+    """Remove the temporary folders with this prefix that killed commands of this user left behind."""
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         if is_left(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_left(folder: Path) -> bool:
-    """Whether the folder belongs to this user, its process was killed, and no mesh within runs any more."""
+    """Whether ``folder`` belongs to this user, its command was killed, and no mesh inside the folder runs any more."""
     try:
         found = folder.lstat()
     except FileNotFoundError:

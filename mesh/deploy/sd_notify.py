@@ -1,6 +1,7 @@
-"""Tells systemd the state of a node (`Type=notify`); does nothing without NOTIFY_SOCKET.
+"""Tells systemd the state of a node (`Type=notify`); does nothing without NOTIFY_SOCKET in the environment.
 
-Protocol, sd_notify(3): one datagram to the Unix socket in NOTIFY_SOCKET; `@` stands for the abstract namespace.
+Protocol, sd_notify(3): one datagram to the Unix socket that NOTIFY_SOCKET names; a first `@` stands for the abstract
+namespace.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import socket
 
 
 def notify(*states: str) -> bool:
-    """Send states such as `READY=1`, `STOPPING=1`, `STATUS=...`; True if the datagram was sent."""
+    """Send systemd states such as `READY=1`, `STOPPING=1`, `STATUS=...`; False if the datagram could not be sent."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False

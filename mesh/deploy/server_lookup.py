@@ -1,4 +1,4 @@
-"""Finds the server for a client command from the URL, the options, the environment and the topology nearby."""
+"""Finds the server for a client command from its URL, options, environment, and the topology in the current folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wire.sasl import SaslClientSettings
 from wire.tls import TlsSetupError, client_context
 
 LOCAL_HOST = "localhost"
-# The addresses at which this machine reaches a listener on all addresses.
+# The host at which this machine's clients reach a listener on all addresses.
 REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -46,9 +46,9 @@ def find_server(request: ConnectionRequest) -> Server:
 
 
 def find_topology_for(request: ConnectionRequest) -> Topology | None:
-    """Return the topology that the option names, or the topology nearby, if any.
+    """Return the topology that option ``-t`` names, else the topology that ``find_nearby`` finds, else None.
 
-    Raises TopologyInvalid for an invalid topology, unless the topology is only nearby and the URL names the server.
+    Raises TopologyInvalid if the topology is invalid; a nearby invalid topology counts as none if the URL names a host.
     """
     if request.topology_path is not None:
         return load_topology(request.topology_path)
@@ -57,12 +57,15 @@ def find_topology_for(request: ConnectionRequest) -> Topology | None:
     except TopologyInvalid:
         if request.url.host is None:
             raise
-        # With a server in the URL, the topology is only asked whether the server belongs to the mesh.
+        # With a host in the URL, the topology would only say whether the listener belongs to the mesh: ignore it.
         return None
 
 
 def local_hosts(listener: Listener) -> tuple[str, ...]:
-    """Return the host names by which a client on this machine may mean the listener of a mesh on this machine."""
+    """Return the hosts in a client's URL that stand for the local mesh's ``listener``.
+
+    They are the listener's own host, localhost and the loopback addresses.
+    """
     return (listener.host, REACHABLE.get(listener.host, listener.host), LOCAL_HOST, "127.0.0.1", "::1")
 
 
@@ -86,7 +89,10 @@ def tell_warning(server: Server, out: Output) -> None:
 
 
 def find_listener(topology: Topology, host: str | None, port: int | None, scheme: str | None) -> Listener | None:
-    """Return the first listener with the TLS that the scheme asks for and, if there is a host, with the URL's port."""
+    """Return the topology's first listener with the TLS that the URL's scheme asks for, or None.
+
+    If the URL has a host, the listener must have the URL's port, too.
+    """
     for router in topology.routers.values():
         for listener in router.listeners:
             is_kind = scheme is None or (scheme == "amqps") == (listener.tls is not None)
@@ -97,7 +103,10 @@ def find_listener(topology: Topology, host: str | None, port: int | None, scheme
 
 
 def issued_ca(topology: Topology | None, listener: Listener | None) -> Path | None:
-    """Return the CA file of the mesh if the mesh's CA issued the listener's certificate, else None."""
+    """Return the mesh's CA file if the mesh's CA issued the certificate of ``listener``, else None.
+
+    None also stands for a CA file that is not on this machine.
+    """
     if topology is None or listener is None or listener.tls is None or listener.tls.cert is not None:
         return None
     ca = WorkDir(topology.work_dir).pki / "ca.pem"
@@ -133,7 +142,8 @@ def note_on_login(sasl: SaslClientSettings) -> str | None:
 def password_of(request: ConnectionRequest, user: str | None) -> str | None:
     """Return the password from the URL, the file, the environment or the terminal; None if there is no password.
 
-    A password in the URL counts only for the user in the URL. A user with a certificate is not asked for a password.
+    A password in the URL is used only for the URL's user. A user with a client certificate gets no password from the
+    environment or the terminal.
     """
     if request.url.password is not None and request.user in (None, request.url.user):
         return request.url.password

@@ -1,4 +1,4 @@
-"""Ends a command that has started processes in order at SIGTERM and SIGHUP."""
+"""Lets a command that has started processes stop them before it ends at SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise SystemExit, so that the command stops the processes it has started."""
+    """Make SIGTERM and SIGHUP raise SystemExit in the block, whose `finally` clauses then stop the processes."""
 
     def unwind(number: int, _: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

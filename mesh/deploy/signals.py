@@ -1,6 +1,6 @@
-"""Keeps SIGHUP, SIGUSR1 and SIGUSR2, sent out of habit by administrators and log rotation, from ending a process.
+"""Makes a process report and survive SIGHUP, SIGUSR1 and SIGUSR2, which administrators and log rotation send.
 
-There is one exception. The kernel sends SIGHUP, too, when the terminal of a process is gone: a process in the
+There is one exception: the kernel sends SIGHUP, too, when the terminal of a process is gone. A process in the
 foreground then stops in order, unless `nohup` started the process.
 """
 
@@ -21,7 +21,7 @@ TERMINAL = "/dev/tty"
 
 @dataclass(frozen=True, slots=True)
 class SignalIgnored(LogEvent):
-    """The process goes on as before: a signal makes no process read or open a file again."""
+    """The process got `signal` and goes on as before; amqpmesh reads no file again and opens no log again at it."""
 
     level: ClassVar[Level] = "warning"
 
@@ -29,7 +29,7 @@ class SignalIgnored(LogEvent):
 
 
 class HarmlessSignals:
-    """Ignores the signals from the making of this object on; ``watch`` or ``call`` begins to report ignored signals."""
+    """Ignores SIGHUP, SIGUSR1 and SIGUSR2 from its construction on; ``watch`` or ``call`` begins to report them."""
 
     def __init__(self) -> None:
         is_kept_alive = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -38,13 +38,16 @@ class HarmlessSignals:
             signal.signal(number, signal.SIG_IGN)
 
     def watch(self, emit: Emit, hang_up: Callable[[], object]) -> None:
-        """Log each signal from the running event loop; call ``hang_up`` when the terminal is gone."""
+        """Log each ignored signal from the running event loop; if SIGHUP means a lost terminal, call ``hang_up``."""
         loop = asyncio.get_running_loop()
         for number in HARMLESS:
             loop.add_signal_handler(number, self._on_signal, number, lambda name: emit(SignalIgnored(name)), hang_up)
 
     def call(self, ignored: Callable[[str], object], hang_up: Callable[[], object]) -> None:
-        """Report without an event loop: a handler, which may interrupt any code, calls ``ignored`` with the name."""
+        """Report without an event loop: the signal handler calls ``ignored`` with the name, or ``hang_up``.
+
+        The handler may interrupt any code of the main thread.
+        """
         for number in HARMLESS:
             signal.signal(number, lambda number, _: self._on_signal(signal.Signals(number), ignored, hang_up))
 

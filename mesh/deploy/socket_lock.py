@@ -1,7 +1,7 @@
 """A lock without a file: a socket name, which the kernel frees when the process that has bound the name ends.
 
-The lock holds even when somebody deletes the files of a running mesh. The name is in Linux' abstract namespace, which
-belongs to a network namespace: between containers only the lock of the pid file holds.
+The lock still works after somebody has deleted the files of a running mesh. The name is in Linux's abstract namespace,
+and each network namespace has its own: processes in two containers see only the lock of the pid file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SOCKETS = Path("/proc/net/unix")
 
 
 class SocketLock:
-    """A lock on a path, whether a file is there or not."""
+    """A lock on a path between processes of one user; no file has to exist there."""
 
     def __init__(self, path: Path) -> None:
         self._name = _prefix(path.parent) + path.name
@@ -31,7 +31,8 @@ class SocketLock:
             bound.bind(f"\0{self._name}")
         except OSError as error:
             bound.close()
-            # Where another user's process has the name, or the system has no abstract names, the file's lock decides.
+            # If another user's process has the name, or the system has no abstract names, say True: then only the lock
+            # of the pid file counts.
             return error.errno != errno.EADDRINUSE or self.holder() is None
         self._socket = bound
         return True
@@ -42,18 +43,18 @@ class SocketLock:
             self._socket = None
 
     def holder(self) -> int | None:
-        """Return the process id of this user's process that has the lock, or None."""
+        """Return the process id of the process that has the lock; None if no process of this user has the lock."""
         return next((pid for name, pid in _held(self._name) if name == self._name), None)
 
 
 def held_in(folder: Path) -> dict[str, int]:
-    """Return the process id for each locked file name of ``folder``, whether the file is there or not."""
+    """Return by file name the process ids of this user's processes with a lock in ``folder``, even without a file."""
     prefix = _prefix(folder)
     return {name.removeprefix(prefix): pid for name, pid in _held(prefix)}
 
 
 def _prefix(folder: Path) -> str:
-    # A socket name has at most 107 bytes, and a path may be longer.
+    # A hash in place of the folder: a socket name has at most 107 bytes, and a path may be longer.
     return f"amqpmesh/{sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]}/"
 
 
@@ -73,7 +74,7 @@ def _owners(inodes: dict[str, str]) -> Iterator[tuple[str, int]]:
     for process in Path("/proc").iterdir():
         if not process.name.isdecimal():
             continue
-        # A process may end meanwhile, which is an OSError. Processes of other users are skipped.
+        # A process that ends meanwhile raises OSError, and is skipped like the processes of other users.
         with suppress(OSError):
             if process.stat().st_uid != os.geteuid():
                 continue

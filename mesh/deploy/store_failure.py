@@ -1,4 +1,4 @@
-"""A broker cannot start because its store is damaged: the failure that `node` and the `store` commands show."""
+"""Makes the failure that `amqpmesh node` and the `store` commands show if a broker's message store is damaged."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mesh.terminal.failure import CommandFailed
 
 
 def damaged_store(damage: StoreDamagedError, prefix: str = "") -> CommandFailed:
-    """Return the failure, with the remedy in the message itself: the log of a node shows only the message.
+    """Return a failure with the damage and its remedy in the message: the log of a node shows only the message.
 
-    ``prefix`` stands before the message, such as ``b1: ``.
+    ``prefix``, such as ``b1: ``, stands before the message.
     """
     return CommandFailed(
         f"{prefix}{damage}. `amqpmesh store salvage {damage.directory} NEW` saves all readable messages "

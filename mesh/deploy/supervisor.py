@@ -3,8 +3,8 @@
     STARTING -> LINKING -> PROBING -> READY -> STOPPING -> STOPPED
         \\_________\\__________\\__________________________> FAILED
 
-A node that dies before READY fails the whole start; a node that dies later is started again, with back-off. With
-``is_patient`` nobody waits for READY, so a node that dies early is started again, too.
+A node that dies before READY fails the whole start, and all nodes are stopped; a node that dies later is started again
+after a delay. With ``is_patient`` (`up --no-wait`) a node that dies before READY is started again, too.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ from wire.log import EventLog
 
 
 class Readiness(Protocol):
-    """The conditions for calling a mesh ready."""
+    """Decides for the supervisor whether a mesh is ready, see ``mesh.deploy.readiness``."""
 
     async def wait_linked(self) -> None:
-        """Return once every connection of the topology is up."""
+        """Return once every connection and path of the topology is up."""
 
     async def wait_probed(self) -> None:
-        """Return once a message went through every router and broker."""
+        """Return once probe messages have passed through every router and embedded broker."""
 
     def missing(self) -> str:
-        """Return a sentence about the conditions that do not hold yet."""
+        """Return a text that names the connections or probes still missing, for an error message."""
 
 
 class Supervisor:
+    """Runs the nodes of ``plan`` as processes, starts dead nodes again, and reports each change to ``observe``."""
+
     def __init__(
         self,
         mesh: str,
@@ -59,7 +61,7 @@ class Supervisor:
         *,
         is_recorded: bool = False,
     ) -> None:
-        """``is_recorded``: the nodes record link logs, so the supervisor runs a writer as well."""
+        """``is_recorded``: the nodes record link logs, so the supervisor runs the writer of link logs as well."""
         self._mesh = mesh
         self._topology_file = topology_file
         self._workdir = workdir
@@ -74,7 +76,7 @@ class Supervisor:
         self._writer = self._process("linklogs", "write", name=WRITER) if is_recorded else None
 
     def _process(self, *arguments: str, name: str) -> NodeProcess:
-        """Make a process that reads the topology as it was at the start of the mesh, also when started again later."""
+        """Make a process that always, even if started again, reads the topology as it was at the start of the mesh."""
         topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
         return NodeProcess(name, (*arguments, *topology), self._workdir.log_file(name))
 
@@ -82,9 +84,9 @@ class Supervisor:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
 
     async def run(self, stop: asyncio.Event, *, timeout_s: float, is_patient: bool = False) -> bool:
-        """Run the mesh until ``stop`` is set; True if the mesh was ready by then.
+        """Run the mesh until ``stop`` is set, then stop all nodes. Return True if the mesh was ready by then.
 
-        Raises CommandFailed or TimedOut if the mesh could not be made ready; all nodes have been stopped then.
+        Raises CommandFailed or TimedOut, after all nodes have been stopped, if the mesh could not be made ready.
         """
         tasks = [self._task(self._keep(node.name, is_patient)) for node in self._plan]
         tasks.append(self._task(self._become_ready(None if is_patient else timeout_s)))
@@ -129,7 +131,7 @@ class Supervisor:
             await wait_until(lambda: self._is_not_held(name))
 
     async def _keep_writer(self, writer: NodeProcess) -> None:
-        """Keep the writer running. The mesh goes on without a writer: records wait in the rings while there is room."""
+        """Start the link log writer again when it dies; meanwhile records wait in the rings while there is room."""
         backoff = Backoff()
         while True:
             await writer.start()
@@ -139,7 +141,7 @@ class Supervisor:
             await asyncio.sleep(delay_s)
 
     async def _is_not_held(self, name: str) -> bool:
-        """Whether no drill keeps the node down; a drill does so by a lock, which the kernel drops with the drill."""
+        """Whether no drill keeps node ``name`` down, by a lock that the kernel drops when the drill ends."""
         return PidFile(self._workdir.hold_file(name)).holder() is None
 
     def _fix_of(self, cause: str) -> str | None:
@@ -151,7 +153,7 @@ class Supervisor:
         )
 
     async def _run_once(self, name: str) -> int:
-        """Start the process, watch the node come up, and return the exit code of the process."""
+        """Start the process of node ``name``, note when the node answers, and return the exit code at its death."""
         process = self._processes[name]
         await process.start()
         self._update(name, state=NodeState.STARTING, pid=process.pid)
@@ -213,7 +215,7 @@ class Supervisor:
         self._update(name, state=NodeState.DOWN, pid=None)
 
     def kill_all(self) -> None:
-        """Kill all processes at once, because the supervisor was asked twice to stop."""
+        """Send SIGKILL to all nodes and the link log writer, for a user who asks a second time to stop."""
         for process in (*self._processes.values(), *filter(None, (self._writer,))):
             process.signal(signal.SIGKILL)
 

@@ -10,7 +10,7 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class NodeStarted(LogEvent):
-    """The process of node `started` was started."""
+    """The supervisor started the process of node `started`, which has yet to come up."""
 
     started: str
     pid: int | None
@@ -18,7 +18,7 @@ class NodeStarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeDied(LogEvent):
-    """Node `died` (or `_linklogs`, the writer of link logs) has ended, and starts again after `restart_in_s`."""
+    """The process of node `died` (or `_linklogs`, the link log writer) ended; it starts again after `restart_in_s`."""
 
     level: ClassVar[Level] = "error"
 
@@ -30,14 +30,14 @@ class NodeDied(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeStopped(LogEvent):
-    """The supervisor stopped node `stopped`."""
+    """The supervisor stopped the process of node `stopped`, as the whole mesh stops."""
 
     stopped: str
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanStopped(LogEvent):
-    """`up` stopped a node that was running before this supervisor, left by a crash or started by hand."""
+    """`up` stopped node `stopped`, which a crashed supervisor had left running or somebody had started by hand."""
 
     level: ClassVar[Level] = "warning"
 
@@ -53,7 +53,7 @@ class PhaseEntered(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class StartFailed(LogEvent):
-    """The mesh could not be made ready, and the supervisor stops all nodes."""
+    """The mesh could not be made ready, for `reason`; the supervisor stops all nodes."""
 
     level: ClassVar[Level] = "error"
 

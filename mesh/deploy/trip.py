@@ -1,4 +1,4 @@
-"""Probes: a message that went through the mesh is the proof that nodes are ready."""
+"""Probes, which prove that nodes are ready: the main probe sends a message at one router and receives it at another."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from wire.message import Message, decode, encode
 
 
 class Probe(Protocol):
-    """A proof that nodes work; the text names the probe in "... did not arrive"."""
+    """A test that nodes pass messages on. Its `str` names the probe in error texts: "... did not arrive"."""
 
     async def make(self, clients: Mapping[str, Client]) -> None:
-        """Send the probe, with a client at each router of the mesh. Raises MeshError if the probe failed."""
+        """Make the probe, with one of ``clients``, a client at each router by name. Raises MeshError if it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """A probe message: sent at one router, received at another."""
+    """A probe: a message to ``address``, sent at router ``sender`` and received at router ``receiver``."""
 
     sender: str
     receiver: str
@@ -36,7 +36,10 @@ class Trip:
 
 
 async def travel(trip: Trip, origin: Client, goal: Client) -> None:
-    """Send the message and receive it. Raises CommandFailed if the outcome is not accepted or another message came."""
+    """Send the trip's message and receive it.
+
+    Raises CommandFailed if the outcome is not accepted or another message arrived, and MeshError if a link was refused.
+    """
     receiver = await goal.receiver(trip.address, credit=1)
     sender = await origin.sender(trip.address)
     try:

@@ -1,4 +1,4 @@
-"""Runs `up`: validates the topology, makes certificates, and runs one supervisor in this process or detached."""
+"""Runs `amqpmesh up`: validates the topology, makes certificates, and runs the supervisor, here or detached."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def run_detached(order: UpRequest, file: Path, workdir: WorkDir, out: Output) ->
 
 
 def run_reporting(order: UpRequest, descriptor: int, file: Path, topology: Topology, workdir: WorkDir) -> int:
-    """Run the supervisor that ``run_detached`` started, and report over the pipe ``descriptor``."""
+    """Run the supervisor in the process that ``run_detached`` started; report its progress over pipe ``descriptor``."""
     report = StartReport(descriptor)
 
     def observe(status: MeshStatus) -> None:
@@ -143,12 +143,12 @@ def tell_ready(status: MeshStatus, pid: int | None, out: Output) -> None:
 
 
 def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
-    """Run the mesh until a signal asks the supervisor to stop; True if the mesh was ready by then."""
+    """Stop nodes left from before, then run the mesh until a signal stops it; True if the mesh was ready by then."""
     signals = HarmlessSignals()
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
-        # Checked now: later a bad key would keep only the writer from writing records, and nobody would notice.
+        # Fail now for a bad redaction key: later only the writer of link logs would fail, again and again, unnoticed.
         redaction_key(topology)
         shutil.copyfile(file, workdir.running_topology)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
@@ -176,7 +176,7 @@ async def run_supervisor(
 
 
 def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> Callable[[], None]:
-    """Let the first Ctrl-C stop the mesh in order, and the second kill all nodes. Return the signal handler."""
+    """Let the first SIGINT or SIGTERM stop the mesh in order, and the second kill all nodes. Return the handler."""
 
     def on_signal() -> None:
         if stop.is_set():

@@ -1,17 +1,17 @@
-"""The layout of a mesh's work directory.
+"""The layout of a mesh's work directory, and paths for its control sockets.
 
-The work directory lies beside the topology file, so that two checkouts of one topology are two meshes:
+The work directory lies beside the topology file, so that two checkouts of one topology file are two separate meshes:
 
     .amqpmesh/<mesh>/
       pki/                certificates
       run/<node>.sock     control socket of a node
-      run/<node>.pid      locked while the node lives, holds its process id; see also mesh/deploy/socket_lock.py
+      run/<node>.pid      has the node's process id, and is locked while the node lives; see mesh/deploy/pid_file.py
       run/<node>.held     locked by a drill for as long as the supervisor must not start the node again
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it
       log/<node>.jsonl    events of a node, one JSON object a line
-      rings/              records of the link log on their way to a file
-      linklogs/           files of the link log
+      rings/              records of link logs, which the writer moves into files
+      linklogs/           files of link logs, unless the topology names another folder
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# No node can have this name: names of nodes begin with a letter or digit.
+# Names of the supervisor and of the writer of link logs in file names: names of nodes begin with a letter or digit.
 SUPERVISOR = "_supervisor"
 WRITER = "_linklogs"
-# A Unix socket address has 108 bytes, one of them the closing zero.
+# A longer path goes through /proc (see SocketPath): a Unix socket address has 108 bytes, one of them the closing zero.
 MAX_SOCKET_PATH_BYTES = 107
 
 
@@ -62,14 +62,14 @@ class WorkDir:
     def make(self) -> None:
         for folder in (self.root / "run", self.root / "log"):
             folder.mkdir(parents=True, exist_ok=True)
-        # Whoever may write to the control sockets controls the nodes.
+        # Only this user may reach the control sockets: a process that can write to a control socket controls the node.
         (self.root / "run").chmod(0o700)
 
 
 class SocketPath:
-    """A context in which a socket has a path short enough for the system.
+    """A context manager that gives a Unix socket at ``path`` a path short enough for the system.
 
-    A socket in a deep folder is reached through a descriptor of the folder: `/proc/self/fd/<n>/r1.sock`.
+    A path that is too long is replaced by one through an open folder: `/proc/self/fd/<n>/r1.sock`.
     """
 
     def __init__(self, path: Path) -> None:

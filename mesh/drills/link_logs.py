@@ -42,7 +42,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
     logs = folder / LOGS
     try:
         for each in (logs, folder / REPORT):
-            # Link logs of the previous run, if the folder is the same.
+            # Remove the link logs of the previous run, if that run was kept in the same folder.
             shutil.rmtree(each, ignore_errors=True)
         shutil.copytree(recorded, logs)
     except OSError as error:

@@ -31,10 +31,10 @@ class ProxyDirection:
     """0: no limit"""
     loss: float = 0.0
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
-    """Not set: a black hole."""
+    """Not set: bytes of this direction are held back, as in a black hole, until the fault is healed."""
     passed_bytes: int = 0
     delayed: int = 0
-    """Chunks that were held for latency or bandwidth"""
+    """The number of chunks of bytes that were held up by latency or limited bandwidth."""
     lost_packets: int = 0
     held_bytes: int = 0
     """Bytes that came while the lane was a black hole"""
@@ -53,7 +53,7 @@ class LinkProxy:
         self.back = ProxyDirection()
         self.is_cut = False
         self.cut_count = 0
-        """Connections that were reset"""
+        """The number of connections that the proxy has reset."""
         self.refused_count = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()

@@ -91,7 +91,10 @@ class AddressReport:
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """One fault as one address saw the fault, until the next fault. Counts begin with messages due a second earlier."""
+    """The effect of one fault on one address, until the next fault.
+
+    Counts are of messages due from 1 s before this fault to 1 s before the next.
+    """
 
     fault: str
     """The id of the fault"""

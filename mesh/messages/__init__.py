@@ -1,1 +1,1 @@
-"""The commands `send` and `receive`: load, outcomes, message formats and large bodies."""
+"""The work of the commands `send` and `receive`: load, outcomes, shown messages, and bodies too large for memory."""

@@ -1,4 +1,4 @@
-"""Message bodies too large for memory: such a body is made or read in pieces each time a message is sent."""
+"""Bodies of messages for `amqpmesh send`: a body above 1 MiB is made or read in pieces each time a message is sent."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from wire.message import MAX_DATA_BYTES
 
 PIECE_BYTES = 32 * 1024
 WHOLE_BYTES = 1 << 20
-"""A body up to this size is held in memory."""
+"""A body up to this size is held in memory as a whole; a larger body is sent in pieces."""
 
 
 class LargeBody(Protocol):
+    """A message body that is not held in memory."""
+
     @property
     def size_bytes(self) -> int: ...
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes of the body from the beginning, at every call. Raises CommandFailed."""
+        """Yield the body in pieces; each call begins at byte 0. Raises CommandFailed if a file got shorter."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """A body of the letter x only."""
+    """A body of the letter x only, for `amqpmesh send --size`."""
 
     size_bytes: int
 
@@ -42,6 +44,8 @@ class Filler:
 
 @dataclass(frozen=True, slots=True)
 class FileBody:
+    """The content of ``file`` as a body, ``size_bytes`` long."""
+
     file: IO[bytes]
     size_bytes: int
 
@@ -57,15 +61,15 @@ class FileBody:
 
 
 def filler(size_bytes: int) -> bytes | LargeBody:
-    """Return a body of ``size_bytes`` times the letter x. Raises ValueError for more than a message can hold."""
+    """Return a body of ``size_bytes`` times the letter x. Raises ValueError for 4 GiB or more."""
     check_size(size_bytes)
     return b"x" * size_bytes if size_bytes <= WHOLE_BYTES else Filler(size_bytes)
 
 
 def read_body(file: IO[bytes]) -> bytes | LargeBody:
-    """Return the content of ``file`` as a body; the content of a pipe is read to the end, on disk if above 1 MiB.
+    """Return the content of ``file`` as a body. A pipe is read to its end first, into a temporary file if above 1 MiB.
 
-    Raises ValueError for more than a message can hold.
+    Raises ValueError for 4 GiB or more.
     """
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         start = file.read(WHOLE_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Runs `receive`: grants credit, shows each message, and settles each delivery with the chosen outcome."""
+"""Runs `amqpmesh receive`: receives, shows and settles messages; with --unsubscribe, ends a durable subscription."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ OUTCOMES: dict[str, Outcome] = {
 }
 CONNECT_TIMEOUT_S = 10.0
 CLIENT_ID = "amqpmesh"
-"""The default container-id for durable subscriptions: with a random id, no later run would find a subscription."""
+"""The default container-id of `receive` with a durable subscription, by which later runs find the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveRequest:
     count: int | None = None
     timeout_s: float | None = None
-    """The time without any data after which `receive` stops."""
+    """`receive` stops after this time without any data; None: it waits without limit."""
     is_until_empty: bool = False
     is_browsing: bool = False
     selector: str | None = None
@@ -47,10 +47,10 @@ class ReceiveRequest:
     template: str = "%b\n"
     folder: Path | None = None
     subscription: str | None = None
-    """The name of a durable subscription, which stays for the next run."""
+    """The name of a durable subscription of a topic, which is kept for the next run; None: no durable subscription."""
     client_id: str | None = None
     ready_file: Path | None = None
-    """A file or FIFO to which the address is written once the receiver is attached: a script may send from then on."""
+    """A file or FIFO to which the address is written once the receiver is attached, for scripts that wait to send."""
 
     @property
     def container_id(self) -> str | None:
@@ -77,7 +77,10 @@ def run_unsubscribe(request: ConnectionRequest, order: ReceiveRequest, out: Outp
 
 
 async def unsubscribe(server: Server, address: str, order: ReceiveRequest) -> None:
-    """End the subscription. Raises LinkRefusedError if there is none, CommandFailed if it is to another address."""
+    """End the durable subscription that ``order`` names.
+
+    Raises LinkRefusedError if there is no such subscription, and CommandFailed if it is to another address.
+    """
     assert order.subscription is not None
     async with connected(server, CONNECT_TIMEOUT_S, container_id=order.container_id) as client:
         try:
@@ -131,7 +134,10 @@ async def receive_all(server: Server, address: str, order: ReceiveRequest, out: 
 
 
 def remove_old(ready_file: Path | None) -> None:
-    """Remove the ready file of an earlier run, which would announce this run too early. A FIFO stays for its reader."""
+    """Remove the ready file of an earlier run, which would tell a script too early that this run is attached.
+
+    A FIFO stays, since its reader waits for this run.
+    """
     if ready_file is not None and ready_file.is_file():
         ready_file.unlink()
 
@@ -141,14 +147,14 @@ async def tell_ready(receiver: Receiver, order: ReceiveRequest, address: str) ->
         return
     if not order.is_until_empty:
         receiver.top_up(order.count)
-        # One turn of the event loop sends the credit.
+        # Let the event loop turn once, which sends the credit before the ready file is written.
         await asyncio.sleep(0)
-    # Written in a thread: to open a FIFO blocks until somebody reads.
+    # Written in a thread: opening a FIFO blocks until a reader has opened it, too.
     await asyncio.to_thread(order.ready_file.write_text, f"{address}\n")
 
 
 def body_keeper(files: BodyFiles | None, *, is_printed: bool) -> Callable[[], BodySink]:
-    """Choose where the bodies of large messages go: to files, or to memory only if bodies are printed."""
+    """Return a maker of sinks for bodies of large messages: files, else memory if bodies are printed, else none."""
     if files is None:
         return HeldBody if is_printed else DroppedBody
     numbers = count(1)
@@ -156,7 +162,7 @@ def body_keeper(files: BodyFiles | None, *, is_printed: bool) -> Callable[[], Bo
 
 
 async def incoming(receiver: Receiver, order: ReceiveRequest) -> AsyncIterator[Received]:
-    """Yield deliveries until the ordered count is reached, the timeout is over, or the source is empty."""
+    """Yield deliveries until ``order.count`` is reached, the timeout passes without data, or the source is empty."""
     taken = 0
     while order.count is None or taken < order.count:
         bound = None if order.count is None else order.count - taken
@@ -171,7 +177,10 @@ async def incoming(receiver: Receiver, order: ReceiveRequest) -> AsyncIterator[R
 
 
 async def take_in_time(receiver: Receiver, order: ReceiveRequest, bound: int | None) -> Received | None:
-    """Return the next delivery. Raises TimeoutError if for ``order.timeout_s`` not even a part of a message came."""
+    """Return the next delivery, or None if the source is empty.
+
+    Raises TimeoutError if not even a part of a message arrives within ``order.timeout_s``.
+    """
     if order.timeout_s is None:
         return await take(receiver, order, bound)
     timeout_s, clock = order.timeout_s, asyncio.get_running_loop().time
@@ -191,7 +200,7 @@ async def take(receiver: Receiver, order: ReceiveRequest, bound: int | None) -> 
 
 
 def read(received: Received) -> Message:
-    """Decode the message. A malformed message is shown as bytes: the sender wants to know where the message went."""
+    """Decode a delivery's message; a malformed message becomes a message whose body is all its bytes, to be shown."""
     try:
         message = decode(received.data)
     except MalformedMessage:

@@ -1,4 +1,4 @@
-"""Runs `send`: sends messages at a rate, counts the outcomes, and prints one line at the end:
+"""Runs `amqpmesh send`: sends messages, at a rate if wanted, counts their outcomes, and prints one line at the end:
 
 sent 1000  accepted 998  released 2  (nobody took it: 2)
 """
@@ -30,7 +30,7 @@ from mesh.terminal.output import Output
 from wire.delivery import Outcome, OutcomeCode
 from wire.message import Message, encode, encode_head
 
-# More would only cost memory: the default ``link_capacity`` of the mesh grants no more credit on one link.
+# At most this many messages without an outcome: a router's default ``link_capacity`` grants a link no more credit.
 MAX_UNSETTLED = 1000
 READ_AHEAD_LINES = 100
 
@@ -52,7 +52,7 @@ class SendRequest:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of outcomes. At the end, every message sent is counted in exactly one outcome or in ``unknown``."""
+    """Counts of the messages sent, by outcome and reason; a sent message has one outcome, or counts as ``unknown``."""
 
     sent: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -138,7 +138,7 @@ async def send_all(server: Server, address: str, order: SendRequest, tally: Tall
 
 
 class MessageSender:
-    """Sends the messages of an order over one link, and waits for every outcome."""
+    """Sends the messages of one `send` request over one link, and waits for every outcome."""
 
     def __init__(self, sender: Sender, order: SendRequest, tally: Tally) -> None:
         self._sender = sender
@@ -166,7 +166,7 @@ class MessageSender:
         return is_over or (order.count is not None and number >= order.count)
 
     async def _pace(self, number: int) -> bool:
-        """Wait until message ``number`` is due; False if the due time is after the end of ``duration_s``."""
+        """Wait until message ``number``, from 0, is due by ``rate_per_s``; False if it is due after ``duration_s``."""
         if self._order.rate_per_s is None:
             return True
         due_s = number / self._order.rate_per_s
@@ -227,7 +227,7 @@ class MessageSender:
 
 @dataclass(frozen=True, slots=True)
 class EncodedMessage:
-    """An encoded message: ``head`` is the whole message or, for a large body, the bytes before the body."""
+    """An encoded message: ``head`` is the whole message or, for a LargeBody, the bytes before the body."""
 
     head: bytes
     body: LargeBody | None = None
@@ -254,7 +254,7 @@ async def endless(body: Body) -> AsyncIterator[Body]:
 
 
 async def stdin_lines() -> AsyncIterator[Body]:
-    """Yield lines of stdin as they come. A thread reads, as a blocking read in the event loop would stop heartbeats."""
+    """Yield lines of stdin as they come, read in a thread: a read that blocks the event loop stops heartbeats."""
     lines: asyncio.Queue[str | None] = asyncio.Queue(READ_AHEAD_LINES)
     loop = asyncio.get_running_loop()
 
@@ -284,7 +284,10 @@ def make_template(options: Mapping[str, Any]) -> Message:
 
 
 def parse_property(text: str) -> tuple[str, Any]:
-    """Parse a property: `k=v` is text; `k:=v` is a string, number, true, false or null in JSON. Raises UsageError."""
+    """Parse an application property: the value is text in `k=v`, and a JSON string, number, boolean or null in `k:=v`.
+
+    Raises UsageError.
+    """
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
         raise click.UsageError(f"{text!r} is not a valid property: expected K=V, or K:=V for a number or boolean")

@@ -1,1 +1,1 @@
-"""Commands for operators: status, link costs, queues, stores, link logs, and checks of the machine."""
+"""Implementations of the operators' commands: status, link costs, queues, stores, link logs, machine checks."""

@@ -1,4 +1,4 @@
-"""Manages the queues of embedded brokers by requests to the control address of each broker."""
+"""Manages the queues of embedded brokers: sends requests to each broker's control address and collects the answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSWER_TIMEOUT_S = 60.0
 ANSWER_CREDIT = 10
 FIX = "`amqpmesh status` shows what runs."
 NOT_MADE_YET = "not-made-yet"
-"""The error code of a broker that keeps the queue by the topology, but has not made the queue yet."""
+"""The error code in the answer of a broker that the topology names for the queue, and that has not made it yet."""
 
 Answer = Mapping[str, Any]
 
@@ -41,15 +41,15 @@ class QueueSite:
 
 @dataclass(slots=True)
 class BrokerAnswers:
-    """The answers of the brokers, and the failures of brokers that gave no complete answer."""
+    """The answers of all asked brokers, each in parts, and the failures of brokers that gave no complete answer."""
 
     answers: list[tuple[QueueSite, list[Answer]]] = field(default_factory=list)
     failures: list[CommandFailed] = field(default_factory=list)
     unmade: list[tuple[QueueSite, CommandFailed]] = field(default_factory=list)
-    """Brokers that have not made the queue yet while others have, which is not a failure."""
+    """Brokers that have not made the queue yet; not failures, since another broker has the queue and answered."""
 
     def raise_failures(self, *, are_all: bool = False) -> None:
-        """Raise CommandFailed if a broker failed; with ``are_all``, only if no broker has answered."""
+        """Raise CommandFailed with all failures, if there are any; with ``are_all``, only if no broker has answered."""
         if self.failures and not (are_all and self.answers):
             first = self.failures[0]
             said = "; ".join(failure.message for failure in self.failures)
@@ -60,14 +60,15 @@ class BrokerAnswers:
 
 
 def all_sites(topology: Topology, only: str | None) -> tuple[QueueSite, ...]:
-    """Return a site for each embedded broker, or only for broker ``only``. Raises UsageError."""
+    """Return each embedded broker, or only broker ``only``, as a site without address. Raises UsageError."""
     return tuple(QueueSite(broker, "") for broker in ([_embedded(topology, only)] if only else _all_embedded(topology)))
 
 
 def sites_of(topology: Topology, address: str, only: str | None) -> tuple[QueueSite, ...]:
-    """Return the brokers that keep ``address``, or only broker ``only``. Raises UsageError.
+    """Return ``address`` at each broker that the topology names for it, or only at broker ``only``. Raises UsageError.
 
-    A broker may still have an address that only an older topology declared, so unknown addresses are allowed.
+    An address that the topology does not declare is allowed, as a broker may have it from an older topology. It needs
+    ``only``, unless there is only one embedded broker.
     """
     policy = AddressBook(topology).resolve(address)
     if only is not None:
@@ -85,7 +86,7 @@ def sites_of(topology: Topology, address: str, only: str | None) -> tuple[QueueS
 
 
 def name_at(topology: Topology, address: str, broker: str) -> str:
-    """Return the name of ``address`` at ``broker``."""
+    """Return the name of ``address`` at ``broker``: the topology may give an address another name at a broker."""
     policy = AddressBook(topology).resolve(address)
     return policy.at_broker(broker) if policy is not None and broker in policy.brokers else address
 
@@ -116,7 +117,10 @@ def _embedded(topology: Topology, broker: str, address: str | None = None) -> st
 def ask_each(
     topology: Topology, sites: Iterable[QueueSite], op: str, arguments: Callable[[QueueSite], Answer]
 ) -> BrokerAnswers:
-    """Ask one broker after the other; after a failure of one broker, the others are still asked."""
+    """Send request ``op`` to the broker of each site, one after the other, also after a broker has failed.
+
+    Failures of brokers are not raised, but are in the result.
+    """
     found = BrokerAnswers()
     unmade: list[tuple[QueueSite, CommandFailed]] = []
     for site in sites:
@@ -147,7 +151,10 @@ def _of(broker: str, failed: CommandFailed, done: int) -> CommandFailed:
 
 
 async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
-    """Send a request and append the parts of the answer to ``parts``. Raises CommandFailed with the broker's text."""
+    """Send ``request`` to an embedded broker and append the parts of the answer to ``parts`` as they arrive.
+
+    Raises CommandFailed with the broker's text if the broker refuses, TimedOut or Unreachable.
+    """
     async with connected(node_server(topology, broker), CONNECT_TIMEOUT_S) as client:
         answers = await client.receiver(None, credit=ANSWER_CREDIT)
         requests = await client.sender(CONTROL_ADDRESS)
@@ -187,7 +194,7 @@ def queues_in(found: BrokerAnswers) -> Iterator[dict[str, Any]]:
 
 
 def totals_in(found: BrokerAnswers, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return for each broker the sums over the parts of the answer; 0 if the broker has not made the queue yet."""
+    """Return for each broker the sums of fields ``names`` over its answer; 0 if it has not made the queue yet."""
     unmade: list[tuple[QueueSite, list[Answer]]] = [(site, []) for site, _ in found.unmade]
     return [
         {"broker": site.broker, "address": site.address, **{name: _total(parts, name) for name in names}}

@@ -1,4 +1,4 @@
-"""Prints the results of `amqpmesh broker`."""
+"""Prints the results of the commands `amqpmesh broker ...` as tables, sentences or JSON."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ STAYED = {
     "without_queue": "they come from no queue of this broker; name a queue with --to",
     "for_full_queue": "their target queue is full",
 }
-"""The reasons why messages were not moved."""
+"""Counts of messages that `broker move` and `broker redrive` left in place, with the reason for people."""
 NOT_MOVED = ("not_moved", *STAYED)
 
 
 def tell_queues(found: BrokerAnswers, out: Output, *, with_messages: bool) -> None:
-    """Print queues and, ``with_messages``, their messages; without, the table leaves out the mesh's own queues.
+    """Print the brokers' queues and, ``with_messages``, their messages.
 
-    Raises CommandFailed, in the end, for brokers that did not answer.
+    A table without messages leaves out the mesh's own queues. Raises CommandFailed, after printing, if a broker failed.
     """
     found.raise_failures(are_all=True)
     queues = list(queues_in(found))
@@ -66,7 +66,10 @@ def tell_queues(found: BrokerAnswers, out: Output, *, with_messages: bool) -> No
 
 
 def tell_totals(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], done: Callable[[str], str]) -> None:
-    """Print the number of messages at each broker; ``done`` makes a sentence of the number. Raises CommandFailed."""
+    """Print how many messages each broker deleted, purged or moved; ``done`` makes a sentence of the number.
+
+    Raises CommandFailed, after printing, if a broker failed.
+    """
     found.raise_failures(are_all=True)
     totals = totals_in(found, ("messages", *NOT_MOVED) if "target" in fields else ("messages",))
     if out.is_json:

@@ -1,4 +1,4 @@
-"""Changes the cost of a connection between two running routers, and lists changed costs."""
+"""Changes the link-state cost of a connection between two running routers, and lists costs changed this way."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mesh.terminal.failure import CommandFailed
 
 
 def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
-    """Set the cost at both ends, since the larger cost counts; return the larger cost before.
+    """Set the cost of a connection at both of its routers, as the larger one counts; return the cost before.
 
-    Raises UsageError, CommandFailed, Unreachable.
+    Raises UsageError if the routers are not connected, CommandFailed if one refuses, Unreachable if one is silent.
     """
     edge = _edge(topology, router, neighbor)
     workdir = WorkDir(topology.work_dir)
     ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
-    # Both routers must answer before one of them is changed.
+    # Fail before any change if one of the two routers does not answer.
     for name, _ in ends:
         _ask(workdir, name, "snapshot")
     return max(int(_ask(workdir, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
@@ -60,13 +60,13 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
 
 
 def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:
-    """Yield the connections of ``router`` to interior routers: only their cost may be changed."""
+    """Yield the connections of ``router`` that no edge router dials: the only ones whose cost may be changed."""
     edges = (edge for edge in topology.edges() if not topology.routers[edge.dialer].is_edge)
     return (edge for edge in edges if router in (edge.dialer, edge.to))
 
 
 def changed_costs(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
-    """Yield a sentence for each connection whose cost differs from the topology."""
+    """Yield a sentence for each connection whose cost at a running router differs from the topology's cost."""
     for edge in topology.edges():
         for router, other in ((edge.dialer, edge.to), (edge.to, edge.dialer)):
             cost = _cost(snapshots.get(router), other)
@@ -80,6 +80,6 @@ def _file_name(topology: Topology) -> str:
 
 
 def _cost(snapshot: Mapping[str, Any] | None, neighbor: str) -> int | None:
-    """Return the cost of the connection as the router of ``snapshot`` sees it; None while the connection is down."""
+    """Return the cost of a connection to ``neighbor`` in a router's ``snapshot``; None if it is down."""
     views = snapshot["routers"] if snapshot is not None else ()
     return next((view["connection_cost"] for view in views if view["router"] == neighbor), None)

@@ -1,4 +1,4 @@
-"""Checks whether this machine can run a mesh. Each check returns a Finding, and no check changes the machine."""
+"""Checks for `amqpmesh doctor` whether this machine can run a mesh. Checks return DoctorFindings and change nothing."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 OLDEST_PYTHON = (3, 11)
 WANTED_DESCRIPTORS = 4096
 WANTED_DISK_BYTES = 1 << 30
-EARLIEST_CLOCK = 1735689600  # 2025-01-01: certificates made with an earlier clock are expired at once
+EARLIEST_CLOCK = 1735689600  # 2025-01-01: an earlier clock is wrong, and certificates made by it would be expired soon
 EXPIRY_WARNING_S = 30 * 86400
 
 
 def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[DoctorFinding]:
-    """Run all checks. ``wrong`` is the error of a topology that cannot be used, if any."""
+    """Yield the findings of all checks; without ``topology``, checks of its ports and certificates are left out.
+
+    ``wrong`` is the error of a topology that cannot be used, if any, and becomes a finding.
+    """
     for check in (python, compiler, python_headers, proton, descriptors, clock):
         yield check()
     yield disk(topology.directory if topology is not None else Path())
@@ -114,7 +117,7 @@ def disk(folder: Path) -> DoctorFinding:
 
 
 def ports(topology: Topology) -> Iterator[DoctorFinding]:
-    """Check each port of the topology: a port must be free, or in use by the running node of this mesh."""
+    """Check each port of the topology on this machine: the port must be free, unless its node is running."""
     from mesh.deploy.running_processes import node_pid
     from mesh.deploy.workdir import WorkDir
 
@@ -138,7 +141,7 @@ def listening(topology: Topology) -> Iterator[tuple[str, str, int]]:
 def port_finding(node: str, host: str, port: int) -> DoctorFinding:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
-        # The nodes set this option, too: a port in TIME_WAIT from the last run is free.
+        # As in the nodes: with this option, a port whose last connections are in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -151,7 +154,7 @@ def port_finding(node: str, host: str, port: int) -> DoctorFinding:
 
 
 def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
-    """Check the certificates that the topology names and the certificates of the mesh."""
+    """Check the expiry of the listeners' certificates that the topology names, and of all certificates of the mesh."""
     from mesh.deploy.workdir import WorkDir
 
     named = [
@@ -170,7 +173,7 @@ def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
 
 
 def certificate_finding(path: Path) -> DoctorFinding | None:
-    """Check the expiry of a certificate; None for a file without a certificate."""
+    """Check the expiry of the certificate in file ``path``; return None if the file has no certificate."""
     from cryptography import x509
 
     check = f"certificate {path.name}"
@@ -201,7 +204,7 @@ def optional(name: str, command: tuple[str, ...], fix: str) -> DoctorFinding:
 
 
 def version_of(command: tuple[str, ...]) -> str:
-    """Return the first line that ``command`` prints, or the path of the program if nothing is printed within 5 s."""
+    """Return the first line that ``command`` prints, or the path of its program if it prints none or runs over 5 s."""
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):

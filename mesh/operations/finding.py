@@ -1,4 +1,4 @@
-"""The result of a check of this machine."""
+"""The result of one check of `amqpmesh doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """``state``: ok, warning (works, but not for all), failed (a mesh will not run), absent (optional, not there)."""
+    """What a check of `amqpmesh doctor` found on this machine, and a fix for the user.
+
+    ``state``: ok, warning (works with limits), failed (a mesh will not run), absent (an optional program is missing).
+    """
 
     check: str
     state: str

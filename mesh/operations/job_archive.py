@@ -1,4 +1,6 @@
-"""Runs `amqpmesh linklogs pack`: packs the Spark job of reports into files, and prints the command for the files."""
+"""Runs `amqpmesh linklogs pack`: writes the report's Spark job as files for a cluster, and prints the spark-submit
+command that runs the job.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from mesh.terminal.output import Output
 
 
 def pack_and_tell(directory: Path, out: Output) -> None:
-    """Pack into ``directory`` and print the result. Raises CommandFailed if the directory cannot be written to."""
+    """Write the report's Spark job into ``directory``, and print the paths as JSON, or the spark-submit command.
+
+    Raises CommandFailed if the directory cannot be written to.
+    """
     try:
         packed = pack(directory)
     except OSError as error:
@@ -23,5 +28,5 @@ def pack_and_tell(directory: Path, out: Output) -> None:
 
 
 def command(packed: Packed) -> str:
-    """Return the command line that runs the packed job."""
+    """Return the spark-submit command that runs the packed job, with LOGS and OUT for the user to replace."""
     return f"spark-submit --py-files {shlex.quote(str(packed.archive))} {shlex.quote(str(packed.job))} LOGS OUT"

@@ -1,4 +1,4 @@
-"""Runs `amqpmesh linklogs compact`: merges the files of link logs, and prints the result."""
+"""Runs `amqpmesh linklogs compact`: merges the small files of each hour of link logs, and prints the result."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from mesh.terminal.output import Output
 
 
 def compact_and_tell(directory: Path, out: Output) -> None:
-    """Compact ``directory`` and print the result.
+    """Merge the link logs in ``directory`` and print the result.
 
-    Raises CommandFailed if the folder is unusable, or in the end if some files were left as they are.
+    Raises CommandFailed if the folder is unusable, or, after printing, if some files could not be merged and are as
+    before.
     """
     try:
         report = compact(directory, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""Hashes a value as redacted link logs do, so that a user can look for the hash in link logs and in reports."""
+"""Hashes a value, such as a user's name, as the writer of redacted link logs does, for a search in logs and reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from recording.columns import RecordKind
 
 
 def hash_and_tell(topology: Topology, column: str, values: tuple[str, ...], out: Output) -> None:
-    """Print the hashes of ``values``. Raises CommandFailed if the column is not redacted or the key is unreadable."""
+    """Print for each of ``values`` its hash in ``column`` of redacted link logs.
+
+    Raises CommandFailed if the topology does not redact the column, or the key is unreadable.
+    """
     found = {value: hash_of(topology, column, value) for value in values}
     if out.is_json:
         out.document({"column": column, "hashes": found})

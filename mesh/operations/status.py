@@ -1,4 +1,4 @@
-"""Runs `status`: shows each node from the node's own snapshot and from the supervisor's status."""
+"""Runs `amqpmesh status`: shows each node of a mesh, from the node's own snapshot and the supervisor's view of it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ class NodeView:
 
 
 def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Path | None = None) -> int:
-    """Show the status of a mesh and return the exit code. ``path`` is the topology file that the user named, if any."""
+    """Show the status of a mesh; return exit code OK if all nodes are up and a supervisor has not crashed, else FAILED.
+
+    ``path`` is the topology file that the user named, if any. Raises Unreachable if nothing of the mesh runs here.
+    """
     workdir = WorkDir(topology.work_dir)
     supervised = ask_supervisor(workdir)
     views = [view(workdir, node, supervised) for node in plan(topology)]
@@ -121,7 +124,7 @@ def view(workdir: WorkDir, node: NodePlan, supervised: MeshStatus | None) -> Nod
 
 
 def unanswered(pid: int | None) -> NodeState:
-    """Return the state of a node that is up for the supervisor, but did not answer."""
+    """Return the state of a node that the supervisor has seen up, but that did not answer `status`."""
     return NodeState.SILENT if pid is not None else NodeState.DOWN
 
 
@@ -194,9 +197,10 @@ def node_row(found: NodeView) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class StatusTable:
-    """A table from a node's snapshot: ``field`` names a list whose items become rows; ``columns`` name item fields.
+    """A further table of `status`, such as connections, made of the snapshots of all nodes.
 
-    The table leaves out the mesh's own addresses, which are in --json only.
+    ``field`` names a list in a snapshot: each item becomes a row, and ``columns`` maps headings to fields of the item.
+    Items of the mesh's own addresses are left out: --json shows them.
     """
 
     field: str

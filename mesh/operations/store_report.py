@@ -1,4 +1,4 @@
-"""Prints the results of `amqpmesh store`."""
+"""Prints the results of the commands `amqpmesh store ...`, which work on the message store of a stopped broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = ("ADDRESS", "SUBSCRIBER", "MESSAGES", "BYTES", "DELIVERED")
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn errors of a store into CommandFailed."""
+    """Turn errors of a message store, raised in the block, into CommandFailed with a fix for the user."""
     try:
         yield
     except StoreDamagedError as damage:
@@ -51,7 +51,7 @@ def tell_salvaged(salvaged: Salvage, out: Output) -> None:
 
 
 def tell(report: CheckReport, out: Output) -> None:
-    """Print the report of a store. Raises CommandFailed in the end if the store is not sound."""
+    """Print the report of a check of a message store. Raises CommandFailed, after printing, if it is not sound."""
     if out.is_json:
         out.document(report_map(report))
     else:
@@ -99,7 +99,7 @@ def message_map(stored: StoredMessage) -> dict[str, Any]:
 
 
 def subscriber(row: QueueRow) -> str | None:
-    """Return the subscriber of a durable subscription as text, from container-id and link name; None for a queue."""
+    """Return the subscriber of a topic's durable subscription as text: container-id and link name; None for a queue."""
     return None if row.kind is QueueKind.QUEUE else SubscriptionKey(row.container_id, row.link_name).text
 
 

@@ -1,1 +1,1 @@
-"""A mesh of real nodes with real engines over in-memory pipes, in virtual time: one seed, one run."""
+"""A simulated mesh: real nodes and AMQP engines over in-memory pipes, in virtual time. A seed gives one run."""

@@ -1,4 +1,4 @@
-"""Clients of a simulated mesh: messages seen, deliveries held, and outcomes of messages sent."""
+"""Clients of a simulated mesh, which record received messages, unanswered deliveries, and outcomes of sent messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class SimReceiver:
-    """A consumer that accepts every delivery, until told otherwise."""
+    """A simulated client's incoming link, which accepts every delivery or, if ``accepts`` is False, holds it."""
 
     link: Any
     address: str | None
@@ -36,21 +36,21 @@ class SimReceiver:
     accepts: bool = True
     tops_up: bool = True
     reads: bool = True
-    """False: bytes stay in the session, and the session window fills."""
+    """False: the client leaves arriving bytes unread in the engine, so that the session's incoming window fills."""
     confirms: bool = False
     """Receive-settle-mode second: the receiver gives an outcome, and settles once the sender has settled. [2.7.2]"""
     unconfirmed: dict[Any, bytes] = field(default_factory=dict)
     confirmed: list[bytes] = field(default_factory=list)
     doubtful: list[bytes] = field(default_factory=list)
-    """Messages taken when the outcome could no longer reach the sender: each may be redelivered, here or elsewhere."""
+    """Messages the client took, but whose sender may not have got the outcome: each may be redelivered."""
     states: list[int] = field(default_factory=list)
-    """Delivery states from the sender of a delivery that was not settled yet."""
+    """The delivery states that senders gave for deliveries they had not settled."""
     aborted: int = 0
     partial: bytearray = field(default_factory=bytearray)
     error: Any = None
 
     def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
-        """Answer all held deliveries."""
+        """Give ``outcome`` for all held deliveries, and settle them unless ``confirms``."""
         held, self.held = self.held, []
         for delivery, message in held:
             self.answer(delivery, message, outcome)
@@ -68,10 +68,12 @@ class SimReceiver:
 
 @dataclass(eq=False)
 class SimSender:
+    """A simulated client's outgoing link, with the outcomes of the messages sent."""
+
     link: Any
     outcomes: dict[int, Any] = field(default_factory=dict)
     open: dict[Any, int] = field(default_factory=dict)
-    """Deliveries that are not settled by both sides."""
+    """The message's number for each delivery that is not settled at both ends yet."""
     answers: bool = True
     """Whether the sender settles each delivery with an outcome, as settlement in two steps requires. [2.6.12]"""
     was_drained: bool = False
@@ -79,7 +81,7 @@ class SimSender:
     count: int = 0
 
     def begin(self) -> Any:
-        """Start a delivery that is to be sent piece by piece."""
+        """Start a delivery and return it; the caller sends its bytes piece by piece over ``link``."""
         self.count += 1
         delivery = self.link.start(b"%d" % self.count)
         self.open[delivery] = self.count
@@ -90,13 +92,13 @@ class SimSender:
         self.link.abort(delivery)
 
     def settle(self, number: int) -> None:
-        """Settle a delivery without waiting for the receiver."""
+        """Settle message ``number`` at this end without waiting for an outcome."""
         delivery = next(delivery for delivery, each in self.open.items() if each == number)
         del self.open[delivery]
         deliveries.settle(delivery)
 
     def send(self, body: bytes, *, settled: bool = False) -> int:
-        """Send a message, with or without credit. Return the message's number, the key of ``outcomes``."""
+        """Send a message even if there is no credit. Return the message's number, the key of ``outcomes``."""
         self.count += 1
         delivery = self.link.start(b"%d" % self.count)
         self.link.send(body)
@@ -109,7 +111,7 @@ class SimSender:
 
 
 class SimClient:
-    """A client with a single connection, as a node of the world."""
+    """A simulated client with a single connection; a node to the simulated World."""
 
     def __init__(self, world: World, container_id: str, **settings: Any) -> None:
         self.world = world
@@ -138,7 +140,7 @@ class SimClient:
         self.world.settle()
 
     def begin(self) -> Any:
-        """Return the session of all links of the client."""
+        """Return the session that all links of the client use; begin it at the first call."""
         self._session = self._session or self.endpoint.begin()
         return self._session
 
@@ -198,7 +200,7 @@ class SimClient:
         return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
 
     def resume(self, receiver: SimReceiver) -> None:
-        """Read the deliveries that came while the receiver did not read."""
+        """Let ``receiver`` read again, first the deliveries that arrived while ``reads`` was False."""
         receiver.reads, before = True, None
         while (delivery := receiver.link.current) not in (None, before):
             self.on_delivery(receiver.link, delivery)
@@ -219,9 +221,9 @@ class SimClient:
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: SimReceiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
-            return  # The engine drops bytes that arrive for a link the client has left.
+            return  # Not reading, or the client left the link: proton drops the bytes of a left link.
         if link.current != delivery:
-            return  # The delivery was read before; its sender gave a state, or settled.
+            return  # Nothing to read: the delivery was read before, and its sender has now given a state or settled.
         while size := deliveries.pending(delivery):
             receiver.partial += link.recv(size)
         if deliveries.is_aborted(delivery):
@@ -260,7 +262,7 @@ class SimClient:
 
 
 def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
-    """The contents of an outcome for comparison: two errors with equal contents compare unequal."""
+    """Return an outcome's contents, to compare outcomes: two AmqpErrors with equal contents compare unequal."""
     if outcome is None:
         return None
     error = outcome.error and (outcome.error.condition, outcome.error.description)
@@ -269,11 +271,9 @@ def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
 
 
 def _on_settled_by_sender(receiver: SimReceiver, delivery: Any, *, has_left: bool) -> None:
-    """Take note of a settlement by the sender.
+    """Record a state or settlement that the sender gave ``delivery``: its message is confirmed, or doubtful.
 
-    ``has_left``: the consumer has detached or closed. Deliveries left unsettled by the consumer are then settled for
-    the
-    consumer.
+    ``has_left``: the consumer has detached or closed, so the settlement may come without regard to the outcome.
     """
     is_settled = deliveries.is_settled(delivery)
     if (state := deliveries.remote_state(delivery)) and not is_settled:

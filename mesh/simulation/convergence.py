@@ -1,4 +1,4 @@
-"""Convergence after a change: the time until the last router knew, whether all pictures are true, and the CPU cost."""
+"""Measures convergence of a simulated mesh's link state after a change: time, routers with a wrong graph, CPU time."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ SAMPLE = 20
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """Convergence after one change. ``took_s`` is None if no router's picture changed."""
+    """Convergence after one change of the mesh. ``took_s``: virtual time until the last router's graph changed.
+
+    ``took_s`` is None if no router's graph changed.
+    """
 
     took_s: float | None
     wrong: tuple[str, ...]
-    """Routers whose picture of the mesh is not true."""
+    """Routers whose graph of the mesh, as learned by link state, differs from the connections that exist."""
 
 
 class WatchedMesh(SimMesh):
-    """A mesh that remembers when each router's picture of the mesh changed, and the CPU time of the change."""
+    """A simulated mesh that records when each router's graph of the mesh last changed, and the CPU time of changes."""
 
     changed_at: dict[str, float]
     cpu_s: dict[str, float]
@@ -67,7 +70,7 @@ class WatchedMesh(SimMesh):
         return Convergence(None if last is None else last - since, tuple(self.wrong_pictures()))
 
     def truth(self) -> Any:
-        """The graph that all interior routers should know; edge routers know no graph."""
+        """Return the graph that interior routers should have: running ones, with uncut connections and costs."""
         interior = set(self.topology.interior_routers)
         costs = {frozenset({edge.dialer, edge.to}): edge.cost for edge in self.topology.edges()}
         graph = networkx.Graph()
@@ -85,7 +88,7 @@ class WatchedMesh(SimMesh):
         return wrong
 
     def path_cpu_s(self) -> list[float]:
-        """CPU time that each of a sample of routers takes to compute all its paths now."""
+        """Return the CPU times that about 20 routers, a sample, take to compute all their paths now."""
         graph, times = self.truth(), []
         for name in sorted(graph)[:: max(1, len(graph) // SAMPLE)]:
             began = time.thread_time()

@@ -1,4 +1,4 @@
-"""Progress of a simulation on stderr: a bar on a terminal, and a line for each change anywhere."""
+"""Shows the progress of a simulation on stderr: a line for each change of the mesh and, on a terminal, a bar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mesh.simulation.simulation import ChangeReport
 from mesh.terminal.output import Output, is_terminal
 
 Observer = Callable[[float, ChangeReport | None], None]
-"""Called with the virtual time that has passed, and with the report of each change."""
+"""Called with the virtual seconds passed since the start, and with the report of a change or None."""
 
 
 @contextmanager

@@ -1,3 +1,3 @@
-"""The kinds of faults, in a module of their own: the command line needs the kinds without the simulator."""
+"""The kinds of faults of a simulation, in a module of their own: the command line imports no simulator for its help."""
 
 KINDS = ("cut", "crash", "silence", "delay", "broker")

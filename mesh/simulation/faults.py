@@ -1,4 +1,4 @@
-"""Faults of a simulated mesh and their times, by seed. Each fault lasts half a period at least, to be watched."""
+"""Chooses faults of a simulated mesh and their times by seed; each fault lasts at least half a period."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DELAYS_S = (0.02, 0.05, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class FaultEvent:
-    """An action on the mesh, with a sentence for people."""
+    """A fault, or the mending of a fault: ``act`` carries it out, ``what`` names it for people."""
 
     what: str
     act: Callable[[], None]
 
 
 class Faults:
-    """Makes faults of a mesh, each together with its mending."""
+    """Makes random faults of a simulated mesh, each together with its mending."""
 
     def __init__(self, mesh: SimMesh, kinds: tuple[str, ...], chance: random.Random) -> None:
         self._mesh = mesh
@@ -29,7 +29,7 @@ class Faults:
         self._deck: list[str] = []
 
     def schedule(self, duration_s: float, period_s: float) -> Iterator[tuple[float, bool]]:
-        """Times of faults (True) and of their mending (False), in seconds from the start."""
+        """Yield in turn the times of a fault (True) and of its mending (False), in virtual seconds from the start."""
         start = 0.0
         while self._kinds and start + period_s <= duration_s:
             yield start + self._chance.uniform(period_s / 4, period_s * 3 / 8), True
@@ -37,7 +37,7 @@ class Faults:
             start += period_s
 
     def make(self) -> tuple[FaultEvent, FaultEvent]:
-        """Return a fault and its mending. Each kind occurs once before any kind occurs again."""
+        """Return a fault and its mending. Each of the chosen kinds occurs once before any kind occurs again."""
         if not self._deck:
             self._deck = self._chance.sample(self._kinds, len(self._kinds))
         match self._deck.pop():
@@ -65,7 +65,7 @@ class Faults:
             mesh.cut(pipe, silently=is_silent)
 
         def mend() -> None:
-            mesh.cut(pipe)  # Ends a silent connection that no router has noticed yet.
+            mesh.cut(pipe)  # If no router has noticed the silence yet, end the silent connection before the new one.
             mesh.link(dialer, to)
 
         return FaultEvent(f"{'silence' if is_silent else 'cut'} {one} {other}", cut), FaultEvent(

@@ -1,4 +1,4 @@
-"""The plan of a simulation: the topology, and the addresses with traffic."""
+"""Makes the plan of a simulation: a random topology, if the user gives none, and the addresses with traffic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WILDCARD_WORD = "simulated"
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """Traffic on an address: the user who sends and the user who receives; None is anonymous."""
+    """Traffic planned on an address, with the users as whom the clients send and receive; None is anonymous."""
 
     address: str
     kind: AddressKind
@@ -27,9 +27,9 @@ class FlowPlan:
 
 
 def random_topology(routers: int, degree: int, seed: int) -> Topology:
-    """A connected random graph: routers with ``degree`` connections of cost 1, and a broker attached to two routers.
+    """Return a connected random topology: routers with ``degree`` connections of cost 1, and one broker at two routers.
 
-    Raise ValueError if there is no such graph.
+    The four addresses have the four types with traffic. Raises ValueError if no such graph exists or is found.
     """
     names = [f"r{number:0{len(str(routers))}}" for number in range(1, routers + 1)]
     connect: dict[str, list[str]] = {name: [] for name in names}
@@ -60,7 +60,10 @@ def connected_graph(routers: int, degree: int, seed: int) -> Any:
 
 
 def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPlan], list[str]]:
-    """Choose at most ``count`` addresses of all types for traffic; return also the patterns without any traffic."""
+    """Return the plans for at most ``count`` addresses, and the patterns on which no traffic is possible.
+
+    Possible is traffic on an address that some user may send to and some may receive from, without existing brokers.
+    """
     book, permissions = AddressBook(topology), Permissions(topology)
     chance = random.Random(seed)
     possible: list[tuple[int, float, FlowPlan]] = []
@@ -76,7 +79,7 @@ def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPl
 
 
 def example_addresses(pattern: str, count: int) -> list[str]:
-    """Addresses that match ``pattern``."""
+    """Return up to ``count`` addresses that match ``pattern``; an address without wildcards matches only itself."""
     if "*" not in pattern and "#" not in pattern:
         return [pattern]
     numbers = [f"{WILDCARD_WORD}-{number:04}" for number in range(1, count + 1)]

@@ -1,4 +1,4 @@
-"""Run a simulation, show its report, and measure the cost for this machine."""
+"""Runs `amqpmesh simulate`: runs a simulation, prints its report, and measures its cost in time, CPU and memory."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ TWICE          received again without a mark"""
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The cost of a simulation for this machine. ``learning``: CPU time of a router to take in a change; ``paths``: CPU
-    time of a router to compute all paths anew.
+    """The cost of a simulation for this machine.
+
+    ``learning``: a router's CPU time to handle the input by which it learns of a change; ``paths``: a router's CPU time
+    to compute all paths.
     """
 
     wall_s: float
@@ -74,7 +76,7 @@ def run(order: SimulationRequest, out: Output, *, is_measured: bool) -> int:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely: a large mesh makes objects by the million at its start, and all of them stay."""
+    """Make Python's garbage collector run rarely: a large mesh makes millions of objects, which all stay."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
     try:

@@ -1,4 +1,4 @@
-"""A broker with a real store, whose disk takes no virtual time."""
+"""A broker of a simulated mesh: a real broker node with a real store on disk, whose writes take no virtual time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mesh.simulation.world import World
 from recording.records import Recorder
 
 WALL_OFFSET_S = 1_700_000_000.0
-"""Unix time less virtual time, the same for every node."""
+"""Unix time minus virtual time, the same for every node of a simulation."""
 
 
 class SimBroker(BrokerNode):
@@ -32,13 +32,13 @@ class SimBroker(BrokerNode):
         )
 
     def close(self) -> None:
-        """Close the broker's files; idempotent."""
+        """Close the files of the broker's store; a second call does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self.store.close()
 
     def serve_disk(self) -> bool:
-        """Do all commits and fetches that the broker wants; return True if there were any."""
+        """Do the pending reads of bodies and the pending commit of the broker node; return True if there were any."""
         fetches = self.take_fetches()
         if fetches:
             self.on_fetched(fetches, self.store.read([fetch.wanted for fetch in fetches]), self.world.now)

@@ -1,6 +1,6 @@
-"""The routers and brokers of a topology, connected as the topology says, in virtual time.
+"""The routers and embedded brokers of a topology, connected as the topology says, in virtual time.
 
-SimMesh does the work of the nodes' drivers.
+SimMesh does the work of the nodes' drivers: connections, commands and disks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REDIAL_S = 0.1
 class SimMesh(World):
     """A mesh in virtual time. Embedded brokers have real stores in ``folder``; existing brokers are always down.
 
-    ``recorder_of`` returns the recorder for a node that starts; without it, no node records anything.
+    ``recorder_of`` returns the flight recorder for a node that starts; without ``recorder_of``, no node records.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class SimMesh(World):
         return node
 
     def tell_second(self, name: str) -> None:
-        """Have a node record what changed in a second, like the driver of a node does once a second."""
+        """Call ``on_second`` of router or broker ``name``, which a real driver calls every second, for its records."""
         (self.brokers.get(name) or self.routers[name]).on_second(self.now)
 
     def _listener(self, name: str) -> ListenerSettings:
-        """Settings of the first listener that the topology gives the router."""
+        """Return the settings of the router's first listener in the topology, or defaults if it has none."""
         declared = self.topology.routers[name].listeners
         listener = declared[0] if declared else Listener()
         endpoint = EndpointSettings(name)
@@ -110,12 +110,13 @@ class SimMesh(World):
         )
 
     def kill(self, name: str) -> None:
-        """Remove the router and all its connections."""
+        """End the router as kill -9 would, with all its connections; the other ends see lost connections."""
         node = self.routers.pop(name)
         pipes = self.pipes_of(node)
         for pipe in pipes:
             pipe.is_cut = True
-        # Let go of the router's deliveries, because all routers here share one process. No peer hears of this last act.
+        # The pipes are cut, so no peer gets a byte of it: tell the router of the loss, to free its deliveries, because
+        # all simulated routers share one process.
         for pipe in pipes:
             self.cut(pipe)
         self.remove(node)
@@ -130,7 +131,7 @@ class SimMesh(World):
         return pipe
 
     def edges_of(self, name: str) -> list[Edge]:
-        """The connections of a router in the topology that are not lost."""
+        """Return the router's connections to other routers in the topology, except those that ``cut_trunk`` removed."""
         return [edge for edge in self._edges[name] if frozenset({edge.dialer, edge.to}) in self.trunks]
 
     def cut_trunk(self, one: str, other: str) -> None:
@@ -143,7 +144,7 @@ class SimMesh(World):
         self.add(broker)
 
     def kill_broker(self, name: str) -> None:
-        """End the broker like kill -9: uncommitted changes are lost."""
+        """End the broker as kill -9 would: changes that are not committed are lost, and its connections are cut."""
         broker = self.brokers.pop(name)
         self.remove(broker)
         broker.close()
@@ -151,16 +152,16 @@ class SimMesh(World):
             self.cut(pipe)
 
     def close(self) -> None:
-        """Close the brokers' files.
-
-        A world is full of cycles, so the files would stay open until the garbage collection.
-        """
+        """Close the files of all brokers' stores; else they stay open until Python collects the mesh's cycles."""
         for broker in self.brokers.values():
             broker.close()
 
     # Work of a driver
     def on_touched(self, node: Any) -> bool:
-        """Carry out a command of the node: connections to brokers are kept up for as long as the router wants them."""
+        """Carry out one command of a router, or a broker's disk work, as a driver would; return False if there is none.
+
+        A connection to a broker is dialed again after a loss, until the router drops its connector.
+        """
         if isinstance(node, SimBroker):
             return node.serve_disk()
         if not isinstance(node, RouterNode) or not node.commands:
@@ -211,7 +212,7 @@ class SimMesh(World):
         kind: type[SimClient] = SimClient,
         **settings: Any,
     ) -> SimClient:
-        """Connect a new client to ``router``. ``settings``: settings of its endpoint, such as ``window_frames``."""
+        """Connect a new client to ``router``. ``settings`` are EndpointSettings, such as ``window_frames``."""
         client = kind(self, container_id, **settings)
         self.connect_client(client, router, user)
         return client
@@ -222,12 +223,15 @@ class SimMesh(World):
         client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
 
     def send(self, sender: SimSender, body: bytes = b"x", *, settled: bool = False) -> int:
-        """Send a message as soon as there is credit; return the message's number."""
+        """Let virtual time pass until ``sender`` has credit, then send a message; return the message's number."""
         self.run_until(lambda: sender.link.credit > 0)
         return sender.send(body, settled=settled)
 
     def converge(self, within_s: float = 30.0) -> None:
-        """Run until every interior router reaches every other, and every edge router has its active uplink."""
+        """Run until every interior router has a path to every other, and every edge router has an active uplink.
+
+        Raises AssertionError if ``within_s`` of virtual time were not enough.
+        """
         self.run_until(lambda: all(self._has_converged(name) for name in self.routers), within_s)
 
     def _has_converged(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""One simulation from start to end: converge, attach clients, inject faults under traffic, mend, and judge."""
+"""One simulation from start to end: converge, attach clients, inject and mend faults under traffic, and judge."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from mesh.simulation.traffic import SimFlow
 START_LIMIT_S = 30.0
 ATTACH_S = 1.0
 SETTLE_LIMIT_S = 40.0
-"""Time limit after the end. A detached subscription, a link route and a delivery without a path have 10 s each."""
+"""Virtual time after the end of traffic in which messages may still get outcomes and arrive.
+
+A detached subscription, a link route and a delivery without a path may each take 10 s.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """The request of a simulation. Times are in virtual seconds."""
+    """The request of `amqpmesh simulate`. Times are in virtual seconds; ``period_s`` is the time for one fault."""
 
     topology: Topology
     seed: int
@@ -38,7 +41,10 @@ class SimulationRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChangeReport:
-    """One change. ``converged_ms``: time until the last router's picture was true; None if no picture had to change."""
+    """One change of the mesh, a fault or its mending, and how the routers' link state converged.
+
+    ``converged_ms``: virtual time until the last router's graph of the mesh changed; None if no graph changed.
+    """
 
     at_s: float
     what: str
@@ -80,7 +86,7 @@ class FlowReport:
 
     @property
     def reason(self) -> str:
-        """The reason for an application to complain; empty if there is none."""
+        """Return why the traffic counts as failed: loss, unmarked duplicate, no outcome, no arrival; else empty."""
         if self.lost:
             return f"{self.lost} messages were accepted and never arrived"
         if self.duplicates:
@@ -96,9 +102,10 @@ class FlowReport:
 
 @dataclass(frozen=True, slots=True)
 class SimulationReport:
-    """``left_out``: patterns of the topology without traffic.
+    """The result of a simulation: its changes and the fate of its messages.
 
-    CPU times are seconds of this machine, for each router.
+    ``left_out``: address patterns of the topology on which there was no traffic. The CPU times are seconds of this
+    machine, each of one router for one change.
     """
 
     changes: tuple[ChangeReport, ...]
@@ -108,7 +115,7 @@ class SimulationReport:
     paths_cpu_s: tuple[float, ...]
 
     def to_map(self) -> dict[str, object]:
-        """Everything in the report that follows from the seed: nothing about this machine."""
+        """Return the part of the report that the seed determines: no CPU times of this machine."""
         return {
             "changes": [asdict(change) for change in self.changes],
             "flows": [asdict(flow) for flow in self.flows],
@@ -121,9 +128,10 @@ class SimulationReport:
 
 
 class Simulation:
-    """A simulation. ``tell(now, report)`` is called as time passes and after each change; ``now`` is virtual time.
+    """One simulation, run by ``run``; stores of its brokers are in ``folder``.
 
-    Virtual time counts from the start.
+    ``tell(passed, report)`` is called as time passes, with None, and after each change; ``passed`` is the virtual time
+    in seconds since the start.
     """
 
     def __init__(
@@ -159,7 +167,7 @@ class Simulation:
         while mesh.wrong_pictures() and self._passed < START_LIMIT_S:
             mesh.run(0.5)
             self._tell(self._passed, None)
-        # All present objects stay: the collector would spend a fifth of the time on them, charged to the routers.
+        # Exempt all present objects, which stay, from garbage collection: it would take a fifth of the CPU time.
         gc.freeze()
         self._note("start", self._began)
         for flow in self._flows:
@@ -187,7 +195,7 @@ class Simulation:
             self._tell(self._passed, None)
 
     def _watch(self, event: FaultEvent, until: float) -> None:
-        """Carry out a change, and watch the mesh until the next event."""
+        """Carry out a fault or its mending, run until ``until``, the next event, and report how the mesh converged."""
         at = self.mesh.now
         self.mesh.forget_changes()
         event.act()

@@ -1,4 +1,4 @@
-"""The options with which `send` and `receive` choose a server, a login and TLS."""
+"""The options with which client commands, such as `send` and `receive`, choose a server, a login and TLS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Url(click.ParamType[AmqpUrl]):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRequest:
-    """The values of the connection options; ``mesh.deploy.server_lookup`` fills in missing values."""
+    """The values of a client command's connection options; ``mesh.deploy.server_lookup`` fills in missing values."""
 
     url: AmqpUrl
     topology_path: Path | None
@@ -89,7 +89,10 @@ def make_request(options: Mapping[str, Any]) -> ConnectionRequest:
 
 
 def requests_to(servers: Sequence[str], options: Mapping[str, Any]) -> tuple[ConnectionRequest, ...]:
-    """Return a request for each server, given as ``amqp://host:port`` without an address."""
+    """Return a request for each of ``servers``, given as ``amqp://host:port`` or ``host:port``.
+
+    Raises UsageError for an invalid URL.
+    """
     try:
         urls = [parse_url(server if "//" in server else f"//{server}", needs_address=False) for server in servers]
     except ValueError as error:

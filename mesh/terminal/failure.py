@@ -9,7 +9,7 @@ from mesh.terminal.exit_codes import ExitCode
 
 
 class CommandFailed(MeshError):
-    """The failure of a command, raised at any depth; the command line shows the failure once."""
+    """The failure of a command, raised anywhere in it; the command line prints the message and exits with its code."""
 
     def __init__(
         self,
@@ -20,7 +20,7 @@ class CommandFailed(MeshError):
         code: str | None = None,
         is_formatted: bool = False,
     ) -> None:
-        """``is_formatted``: the message is complete text of several lines, to be shown unchanged."""
+        """``is_formatted``: the message is a complete text of several lines, shown without the prefix `error:`."""
         super().__init__(message, fix=fix, code=code)
         self.exit_code = exit_code
         self.is_formatted = is_formatted
@@ -31,7 +31,7 @@ class CommandFailed(MeshError):
 
 
 def as_failure(error: MeshError) -> CommandFailed:
-    """Return the error as the failure of a command, with the exit code of its kind."""
+    """Return a client library's ``error`` as the failure of a command, with the exit code for the error's class."""
     if isinstance(error, CommandFailed):
         return error
     return CommandFailed(error.message, exit_code=_exit_code_of(error), fix=error.fix, code=error.code)

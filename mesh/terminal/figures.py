@@ -1,4 +1,4 @@
-"""Figures for many measurements: the median, and percentiles for the slow tail."""
+"""Computes figures from many measurements: the median, percentiles for the slow tail, and rounding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHARES = {"p50_us": 0.50, "p95_us": 0.95, "p99_us": 0.99}
 
 
 def percentiles(samples_us: Sequence[float]) -> dict[str, float]:
-    """Return the percentiles of ``SHARES``, by nearest rank, and the maximum; an empty dict without samples."""
+    """Return the samples' percentiles named in ``SHARES``, by nearest rank, and their maximum; {} without samples."""
     if not samples_us:
         return {}
     ordered = sorted(samples_us)
@@ -18,7 +18,7 @@ def percentiles(samples_us: Sequence[float]) -> dict[str, float]:
 
 
 def rank(share: float, count: int) -> int:
-    """Return the smallest index with at least ``share`` of the ``count`` values at or below the index."""
+    """Return the smallest index into ``count`` sorted values with at least ``share`` of the values at or below it."""
     return max(0, min(count - 1, -int(-share * count // 1) - 1))
 
 

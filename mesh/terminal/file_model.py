@@ -10,7 +10,7 @@ from mesh.terminal.units import parse_size_bytes
 
 
 def listed(value: Any) -> Any:
-    """Accept a single string or mapping where a list is expected."""
+    """Return a single string or mapping as a list of one, and any other value unchanged, for keys that take a list."""
     return [value] if isinstance(value, str | dict) else value
 
 
@@ -20,7 +20,10 @@ Names = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
 
 class FileMapping(BaseModel):
-    """A mapping of the file, immutable. Keys that begin with x- are ignored; other unknown keys are errors."""
+    """Base of the models of mappings in such a file, immutable. An unknown key is an error, unless it begins with x-.
+
+    A key without a value counts as missing.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 

@@ -1,4 +1,4 @@
-"""Reports all errors in a file that a user wrote for a command, each error with its place in the file."""
+"""Reports all errors in a file that a user wrote for a command, such as a drill file, each with its line and column."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mesh.terminal.failure import CommandFailed
 
 
 class InvalidFile(CommandFailed):
-    """All errors of a file, as text and as maps."""
+    """The failure of a command for an invalid file: all errors in the file, as one text, and as maps for JSON."""
 
     what: ClassVar[str]
-    """The kind of file, such as "drill"."""
+    """The kind of file in the message, such as "drill"; each subclass sets its own."""
 
     def __init__(self, errors: TopologyErrors) -> None:
         super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
@@ -34,14 +34,14 @@ class InvalidFile(CommandFailed):
 
     @classmethod
     def located(cls, found: Iterable[Problem], document: Document, text: str, file: str) -> Self:
-        """Make the failure for the problems ``found``, in the order of the file."""
+        """Make the failure for the problems ``found`` in ``document``, sorted by their line and column in ``file``."""
         lines = text.splitlines()
         errors = [locate(problem, document, lines, file) for problem in found]
         return cls(TopologyErrors(sorted(errors, key=lambda error: (error.line, error.col))))
 
     @classmethod
     def read(cls, path: Path) -> str:
-        """Return the text of a file. Raises this class if the file cannot be read."""
+        """Return the text of the file at ``path``. Raises this class if the file cannot be read."""
         try:
             return read_text(path)
         except TopologyErrors as errors:
@@ -49,7 +49,10 @@ class InvalidFile(CommandFailed):
 
 
 def unknown_key(path: problems.Path, part: type[BaseModel]) -> Problem:
-    """Return the problem of an unknown key; ``part`` is the model of the mapping with the key."""
+    """Return the problem of an unknown key at ``path``, with the nearest allowed key as a hint.
+
+    ``part`` is the model of the mapping that has the key.
+    """
     known = [field.alias or name for name, field in part.model_fields.items()]
     key = str(path[-1])
     hint = hint_for(key, known, title="allowed")
@@ -61,12 +64,12 @@ def missing_key(path: problems.Path) -> Problem:
 
 
 def wrong_value(path: problems.Path, detail: Any) -> Problem:
-    """Return the problem of a wrong value; ``detail`` is the error from pydantic."""
+    """Return the problem of a wrong value at ``path``; ``detail`` is the error from pydantic."""
     message = sentence(detail).replace("Input should be", "expected")
     given = "" if repr(detail["input"]) in message else f", got {detail['input']!r}"
     return Problem(path, "AM106", f"{message}{given}"[:160], fix="write a value of that kind.")
 
 
 def sentence(detail: Any) -> str:
-    """Return the message of an error from pydantic, without the prefix that pydantic adds to the text of a check."""
+    """Return the message of a pydantic error, without the "Value error, " that stands before a validator's text."""
     return str(detail["msg"]).removeprefix("Value error, ")

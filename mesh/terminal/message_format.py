@@ -1,4 +1,4 @@
-"""Formats a message for `receive`: by a template such as `-F '%t %a %k %b\\n'`, or as one JSON object a line.
+"""Formats a received message for `amqpmesh receive`: by a template such as `-F '%t %a %k %b\\n'`, or as a line of JSON.
 
 %t  time of receipt     %a  address           %k  key (group-id)      %b  body
 %s  subject             %i  message-id        %p  properties (JSON)   %c  content-type
@@ -24,7 +24,7 @@ TOKEN = re.compile(r"%(.)|\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message with the address, number and time of its arrival."""
+    """A message with the address, local time and number of its arrival; `receive` numbers its messages from 1."""
 
     message: Message
     address: str
@@ -48,7 +48,7 @@ CODES: dict[str, Callable[[ReceivedMessage], str]] = {
 
 
 def check_format(template: str) -> str:
-    """Return ``template``. Raises ValueError with the first unknown code."""
+    """Return ``template``. Raises ValueError if the template has an unknown code, and names the first."""
     for code, _ in TOKEN.findall(template):
         if code and code not in CODES:
             known = " ".join(f"%{name}" for name in CODES)
@@ -69,7 +69,7 @@ def shows_body(template: str) -> bool:
 
 
 def body_text(body: Any) -> str:
-    """Return the body as text: a string unchanged, bytes decoded as UTF-8, any other value as JSON."""
+    """Return a message's body as text: a string unchanged, bytes as UTF-8, None as "", another value as JSON."""
     match body:
         case None:
             return ""
@@ -82,7 +82,10 @@ def body_text(body: Any) -> str:
 
 
 def message_map(shown: ReceivedMessage, file: Path | None = None) -> dict[str, Any]:
-    """Return one line of `receive --json`: a binary body is in `body_base64`, a body in ``file`` is named."""
+    """Return the map for a line of `receive --json`: a body that is not UTF-8 is in `body_base64`.
+
+    Of a body written to ``file``, only the path is included.
+    """
     arrival = {
         "number": shown.number,
         "received_at": shown.received_at.isoformat(timespec="milliseconds"),
@@ -93,7 +96,7 @@ def message_map(shown: ReceivedMessage, file: Path | None = None) -> dict[str, A
 
 
 def head_map(message: Message) -> dict[str, Any]:
-    """Return the fields of the message without the body; missing fields are left out."""
+    """Return the message's header, properties and annotations for JSON, without body; absent fields are left out."""
     fields: dict[str, Any] = {
         "to": message.to,
         "subject": message.subject,
@@ -122,7 +125,7 @@ def body_map(body: Any) -> dict[str, Any]:
 
 
 def to_json(value: Any) -> Any:
-    """Convert an AMQP value to JSON. Bytes become base64, values of types without a JSON form become text."""
+    """Convert an AMQP value to JSON values: bytes become base64, values of types without a JSON form become text."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()

@@ -28,12 +28,12 @@ topology_option = click.option(
 
 
 def is_typed(name: str = "topology_path") -> bool:
-    """Whether the running command got the option on the command line, not from the environment or by default."""
+    """Whether the user typed option ``name`` of the running command, rather than the environment or a default."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def output_options(command: Command) -> Command:
-    """Add --json and --no-color; the command gets an Output as ``out``."""
+    """Add the options --json and --no-color to ``command``, which gets an Output made of the two as ``out``."""
 
     @click.option("--json", "is_json", is_flag=True, help="Print JSON with a stable schema.")
     @click.option("--no-color", is_flag=True, help="Print without colours, as with NO_COLOR.")
@@ -48,7 +48,7 @@ def output_options(command: Command) -> Command:
 
 
 def schema_name(ctx: click.Context) -> str:
-    """Return the schema name of the running command: `certs.show` for `amqpmesh certs show`, also under an alias."""
+    """Return the schema name in the running command's JSON: `certs.show` for `amqpmesh certs show` and its aliases."""
     names = []
     while ctx.parent is not None:
         names.append(ctx.command.name or "")
@@ -57,7 +57,7 @@ def schema_name(ctx: click.Context) -> str:
 
 
 class AliasedOption(click.Option):
-    """An option that also takes the names of other tools; help and errors show only the first long name."""
+    """An option with aliases that other tools use for the option; help and errors show only the first long name."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         return click.Option.get_help_record(self._as_documented(), ctx)
@@ -73,7 +73,7 @@ class AliasedOption(click.Option):
 
 
 class OnceOption(click.Option):
-    """An option that is an error when given twice; Click would silently use the last value."""
+    """An option that raises UsageError when given twice; with a plain option, Click would use the last value."""
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         parser.add_option(obj=self, opts=self.opts, dest=self.name, action="append", nargs=self.nargs)

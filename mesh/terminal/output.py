@@ -1,6 +1,7 @@
 """The output of commands: data goes to stdout, notes go to stderr; tables are for people, JSON is for programs.
 
-Every JSON document names its schema, `amqpmesh.<command>/<version>`: a version may get new fields, but no changed ones.
+Every JSON document names its schema, `amqpmesh.<command>/<version>`: within a version, fields may be added, but are
+never changed or removed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import IO, Any
 
 import click
 
-# The colors of words that mean the same in every table.
+# The color of a table's cell, by the first word in the cell.
 STYLES = {
     "ok": "green",
     "up": "green",
@@ -28,7 +29,10 @@ STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """``schema`` is the command's name with dots, such as `certs.show`."""
+    """Prints the output of one command: notes, data, tables and JSON documents.
+
+    ``schema`` is the command's name with dots, such as `certs.show`, for JSON documents.
+    """
 
     schema: str
     is_json: bool = False
@@ -36,7 +40,7 @@ class Output:
     is_quiet: bool = False
 
     def say(self, text: str) -> None:
-        """Print a note for people to stderr."""
+        """Print a note for people to stderr, unless the command was asked to be quiet."""
         if not self.is_quiet:
             click.echo(text, err=True)
 
@@ -44,11 +48,11 @@ class Output:
         click.echo(text)
 
     def raw(self, text: str) -> None:
-        """Print data that has its own line ends."""
+        """Print data to stdout without adding a line end."""
         click.echo(text, nl=False)
 
     def document(self, fields: Mapping[str, Any]) -> None:
-        """Print a JSON document: the only document of a command, or one line of a stream."""
+        """Print ``fields`` with the schema's name as one line of JSON; a command may print several."""
         click.echo(json.dumps({"schema": f"amqpmesh.{self.schema}/1", **fields}, ensure_ascii=False, default=str))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
@@ -78,7 +82,7 @@ def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 
 def format_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return one line for each row, with aligned columns and without decoration that scripts would have to strip."""
+    """Return the table as plain text: one line for each row, with aligned columns, no borders and no colors."""
     lines = [list(columns), *(list(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     return "\n".join(
@@ -99,7 +103,7 @@ def format_cell(cell: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """Make one printable line of ``text``: names from clients or files must not move the cursor or begin a new line."""
+    """Return ``text`` as one printable line: other characters become spaces, as names from clients may hold escapes."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 

@@ -1,4 +1,4 @@
-"""Finds a password in a file, in the environment or at the terminal, never on the command line."""
+"""Finds a password in a file, in the environment or by asking at the terminal; never on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ VARIABLE = "AMQPMESH_PASSWORD"
 
 
 def find_password(owner: str, file: Path | None, *, is_new: bool = False) -> str | None:
-    """Return the password of ``owner``, or None if nobody can be asked. ``is_new``: the user has to type it twice."""
+    """Return the password of ``owner`` from ``file``, else from AMQPMESH_PASSWORD, else as typed at the terminal.
+
+    None without file and variable if stdin is no terminal. With ``is_new``, the user has to type the password twice.
+    """
     if file is not None:
         return file.read_text().partition("\n")[0].rstrip("\r")
     if (password := os.environ.get(VARIABLE)) is not None:

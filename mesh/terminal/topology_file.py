@@ -1,4 +1,4 @@
-"""Loads the topology for a command: the file named by -t, or the file in the current folder."""
+"""Loads the topology for a command: the file that option -t names, or the topology file in the current folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mesh.terminal.failure import CommandFailed
 
 
 class TopologyInvalid(CommandFailed):
-    """All errors and warnings of a topology file, as text and as maps."""
+    """The failure of a command for an invalid topology: all errors and warnings, as one text, and as maps for JSON."""
 
     def __init__(self, errors: TopologyErrors) -> None:
         super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
@@ -26,9 +26,9 @@ class TopologyInvalid(CommandFailed):
 
 
 def locate(path: Path | None) -> Path:
-    """Return the topology file for ``path``: a file is returned as given, a folder (default: the current) is searched.
+    """Return the topology file for ``path``: a file is returned as given, in a folder the topology file is looked for.
 
-    Raises TopologyInvalid.
+    None stands for the current folder. Raises TopologyInvalid if the folder has no topology file or several.
     """
     try:
         if path is None or path.is_dir():
@@ -50,5 +50,5 @@ def load_topology(path: Path | None) -> Topology:
 
 
 def find_nearby() -> Topology | None:
-    """Return the topology of the current folder, or None without a topology. Raises TopologyInvalid."""
+    """Return the topology in the current folder, or None if there is no topology file; raises TopologyInvalid."""
     return load_topology(None) if has_topology(Path()) else None

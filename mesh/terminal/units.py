@@ -1,4 +1,4 @@
-"""Parses quantities such as `500/s`, `30s` or `1k`; the name of each function has the unit of the result."""
+"""Parses quantities that users type, such as `500/s`, `30s` or `1k`; a function's name has the unit of its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 Number = TypeVar("Number", bound=float)
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-# Powers of 1024, as everywhere where sizes of messages are typed.
+# Units of sizes are powers of 1024, in options, drill files and traffic profiles.
 BYTES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
 QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*)", re.IGNORECASE)
 
@@ -73,7 +73,7 @@ def _split(text: str) -> tuple[float, str]:
 
 
 class Quantity(click.ParamType[Number]):
-    """A Click type that parses the value of an option with one of the functions above."""
+    """A Click type that parses an option's value with ``parse``, and shows its ValueError as a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Number]) -> None:
         self.name = name

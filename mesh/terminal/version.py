@@ -1,4 +1,4 @@
-"""The version of the installed amqpmesh."""
+"""Returns the version of the installed amqpmesh, or a text that says that it is not installed."""
 
 from __future__ import annotations
 

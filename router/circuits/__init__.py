@@ -1,1 +1,1 @@
-"""Neighbors and circuits: links between routers, opened hop by hop along a path that the ingress computed."""
+"""Connections to neighbors, and circuits: chains of links, opened hop by hop along a path that the ingress computed."""

@@ -1,4 +1,4 @@
-"""Circuits whose spec does not fit the attach: a control message carries the spec, the attach only the link's name.
+"""Circuits whose spec does not fit the attach: a control message carries the spec and names the link.
 
 The tree of a multicast over hundreds of routers takes more than one frame. An attach cannot be split, but a control
 message can, because the message is a transfer. The message and the attach come over different sessions, in any order.
@@ -15,11 +15,14 @@ from wire.link import Link
 ANNOUNCED = "CIRCUIT"
 """Opcode of the control message. Its body: ``link``, the name of the link, and ``circuit``, the text of the spec."""
 _MOST_WAITING = 10_000
-"""Largest number of specs kept without a link; a neighbor that exceeds the limit has broken its own rules."""
+"""Most specs kept without their link; beyond, all are forgotten. No neighbor that keeps to the protocol gets there."""
 
 
 class AnnouncedCircuits:
-    """The announced circuits of one connection. ``on_circuit(link, circuit)`` is called when both have arrived."""
+    """Matches the circuit specs announced on one connection with their links, by the name of the link.
+
+    ``on_circuit(link, circuit)``, with the spec as text, is called once both have arrived.
+    """
 
     def __init__(self, on_circuit: Callable[[Link, str], None]) -> None:
         self._on_circuit = on_circuit
@@ -35,7 +38,10 @@ class AnnouncedCircuits:
         self._links[link.name] = link
 
     def on_told(self, body: Mapping[str, Any]) -> None:
-        """A control message with the spec arrived. Raises ControlMessageError if the message is malformed."""
+        """A control message with a circuit's spec arrived: keep the spec until the link arrives, if need be.
+
+        Raises ControlMessageError if the message is malformed.
+        """
         name, circuit = text(body, "link"), text(body, "circuit")
         link = self._links.pop(name, None)
         if link is None:

@@ -1,7 +1,8 @@
 """Open circuits hop by hop along a path that the ingress computed, and pass on the circuits of other routers.
 
-A circuit at a transit router is a relay between two links. The router answers an attach once the next hop has
-answered the onward attach, so an ingress learns of a broken hop by a refusal that names the hop.
+A transit router ties the incoming and the outgoing link of a circuit together with a relay. The router answers an
+attach once the next hop has answered the onward attach, so an ingress learns of a broken hop by a refusal that names
+the hop.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 
 
 class Circuits:
-    """``neighbor`` returns the connection in use to a neighbor, or None; the other arguments are as in `Relay`."""
+    """Makes the links of circuits: at an ingress the first link, at a transit router the onward link.
+
+    ``neighbor(router)`` returns the connection in use to a neighbor, or None; the other arguments are as in `Relay`.
+    """
 
     def __init__(
         self,
@@ -44,17 +48,18 @@ class Circuits:
         self.transit_count = 0
 
     def sender(self, spec: CircuitSpec, hop: str) -> OutgoingLink:
-        """Return the first link of a new circuit; the caller sets the owner, then opens the link."""
+        """Return the first link of a new circuit, to ``hop``; the caller sets the owner, then opens the link."""
         link = self._session(spec, hop).sender(self._name(spec))
         link.set_source(source(spec.address))
         link.set_target(target(spec.address))
-        # The producer settles last: its router does so for producers that leave settling to their receiver.
+        # The receiver of a delivery settles after its sender, so the producer settles first of all. The ingress settles
+        # in place of a producer that attached with rcv-settle-mode first.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         self._say(link, spec, hop)
         return link
 
     def route(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
-        """Return the first link of a link route, with the terms of the client's attach at ``near``."""
+        """Return the first link of a link route, to ``hop``, with the terms of the client's attach of ``near``."""
         link = self._like(near, spec, hop)
         self._say(link, spec, hop)
         return link
@@ -89,10 +94,14 @@ class Circuits:
         return link
 
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
-        """Act as a transit router for the circuit. Raises LinkError when the next hop is not a neighbor at present."""
+        """Act as a transit router: attach to the next hop, and tie the new link to ``near``.
+
+        Raises AmqpError if the path has no next hop, or the next hop is not connected, and FrameTooSmall if the attach
+        does not fit a frame.
+        """
         hop = spec.next_hop(self._router_id)
         onward = self._like(near, spec, hop)
-        # For an edge router's link this router has computed the path: send the new spec.
+        # Send ``spec``, not the text that arrived: for a link route from an edge router, this router added the path.
         self._say(onward, spec, hop)
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
@@ -115,7 +124,7 @@ class Circuits:
 
 
 class Transit:
-    """A circuit of another router through this router.
+    """A circuit of another router that passes through this router.
 
     The link ``near`` leads to the ingress, the link ``onward`` to the egress.
     """
@@ -127,7 +136,7 @@ class Transit:
         self._count = count
 
     def tie(self, priority: int, patience: RetryDelay | None, copies: Copies | None, recorder: Recorder) -> None:
-        """Tie both links with a relay. ``copies``: None for a link route."""
+        """Tie both links together with a relay. ``copies``: memory for deliveries that wait; None for a link route."""
         self._count(1)
         is_transit = copies is not None
         relay = Relay(
@@ -148,7 +157,7 @@ class Transit:
         try:
             answer(self._near, self._onward)
         except AmqpError as error:
-            # The terminus may have existed before this attach: detach, do not close.
+            # Detach, do not close: the terminus may have existed before this attach, and a close would delete it.
             link.detach(error)
             self._on_left(link, False, error)
         else:
@@ -169,11 +178,10 @@ class Transit:
 
 
 def route_patience(near: Link, patience: RetryDelay) -> RetryDelay | None:
-    """Return the patience of a link route for a consumer at ``near``: a queue's deliveries may go to another
-    consumer.
+    """Return how long deliveries of a link route may wait for the credit of a consumer at ``near``.
 
-    None for a producer, whose deliveries wait for the broker because no other taker exists, and for a browser, which
-    gets each delivery only once.
+    After that time the relay gives them back to the queue, for other consumers. None, for ever, for a producer, whose
+    deliveries have only the broker, and for a browser, which gets each delivery only once.
     """
     is_consumer = isinstance(near, OutgoingLink)
     return patience if is_consumer and near.remote_source.distribution_mode is not DistributionMode.COPY else None
@@ -188,10 +196,10 @@ def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:
 
 
 def answer(near: Link, onward: Link) -> None:
-    """Answer the peer of ``near`` with the terms from the peer of ``onward``. Raises FrameTooSmall."""
+    """Answer the attach of ``near`` with the terms with which the peer of ``onward`` answered. Raises FrameTooSmall."""
     near.copy_source(onward)
     near.copy_target(onward)
-    # A relay bridges settle modes in which the peer of ``onward`` differs.
+    # Settle modes are those that the peer of ``near`` asked for: a relay bridges the modes of the peer of ``onward``.
     near.settle_as_asked()
     near.set_max_message_bytes(onward.remote_max_message_bytes)
     near.open()

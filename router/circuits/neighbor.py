@@ -1,6 +1,6 @@
 """A connection to another router: its router id, the control link, and sessions for circuits.
 
-OPEN both ways --> control link out and in --> routing hears HELLO --> circuits
+Both send OPEN --> both attach a control link --> routing exchanges HELLO --> circuits may be attached
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ INTERIOR = "inter-router"
 EDGE = "edge"
 UPLINK = "uplink"
 _CONTROL_CREDIT = 1000
-# A short control message is cached: HELLO repeats every second, and takes 0.2 ms to encode and 0.2 ms to decode.
+# The last control message up to this size is cached, in both directions, to be coded only once if it repeats: HELLO
+# repeats every second, and takes 0.2 ms to encode and 0.2 ms to decode.
 _REPEATED_BYTES = 256
 MAX_CONTROL_BYTES = 64 * 1024 * 1024
-"""The largest control message that a router reads: enough for a router with half a million addresses."""
+"""Most bytes of a control message, enough for half a million addresses; a larger message closes its connection."""
 
 
 class ControlPlane(Protocol):
-    """Events from a neighbor connection to its node."""
+    """The node, as called by a connection to another router."""
 
     def on_control_up(self, connection: NeighborConnection) -> None: ...
 
@@ -44,7 +45,10 @@ class ControlPlane(Protocol):
 
 
 class NeighborConnection(RouterConnection):
-    """``kind``: between interior routers, from an edge router, or from this edge router to an uplink."""
+    """A connection to another router.
+
+    ``kind``: between interior routers, from an edge router, or from this edge router to an uplink.
+    """
 
     def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane, kind: str = INTERIOR) -> None:
         super().__init__(endpoint, number)
@@ -60,7 +64,7 @@ class NeighborConnection(RouterConnection):
         self._heard_bytes = 0
 
     def has_news(self) -> bool:
-        """True if bytes arrived since the last call; the driver also calls when only the engine's time is up."""
+        """True if bytes arrived since the last call: the node gets inputs also when only a timer of the engine ran."""
         heard, self._heard_bytes = self._heard_bytes, self.endpoint.bytes_in
         return self._heard_bytes > heard
 
@@ -108,7 +112,10 @@ class NeighborConnection(RouterConnection):
             self._plane.on_control(self, opcode, body)
 
     def send_circuit(self, link: str, circuit: str) -> None:
-        """Send the spec of a circuit whose attach has no room for the spec; before or after the attach."""
+        """Send a circuit's spec, for which the attach of ``link`` has no room, in a control message.
+
+        The attach may come before or after the message.
+        """
         self.send_control(ANNOUNCED, {"link": link, "circuit": circuit})
 
     def send_control(self, opcode: str, body: Mapping[str, Any]) -> None:
@@ -126,7 +133,7 @@ class NeighborConnection(RouterConnection):
 
 
 class ControlSender(UnstitchedOwner):
-    """Owner of our control link: pre-settled messages, queued while the neighbor grants no credit."""
+    """Owner of this router's control link to a neighbor: sends control messages pre-settled, queued without credit."""
 
     def __init__(self, link: OutgoingLink, on_up: Callable[[], None]) -> None:
         self._link = link
@@ -157,7 +164,7 @@ class ControlSender(UnstitchedOwner):
 
 
 class ControlReceiver(UnstitchedOwner):
-    """Owner of the neighbor's control link."""
+    """Owner of a neighbor's control link to this router: decodes control messages, and keeps the link in credit."""
 
     def __init__(self, link: IncomingLink, on_control: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._link = link
@@ -172,7 +179,8 @@ class ControlReceiver(UnstitchedOwner):
     def on_delivery(self, link: Link, delivery: Pointer) -> None:
         link = self._link
         while (current := link.current) is not None:
-            # Read as bytes arrive: a message with all addresses may be larger than the session's window.
+            # Read a message as its bytes arrive: with all addresses it may be larger than the session's window, and no
+            # more bytes would come.
             if size := deliveries.pending(current):
                 self._parts.append(link.recv(size))
                 self._part_bytes += size

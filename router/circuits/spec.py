@@ -18,11 +18,11 @@ from wire.errors import AmqpError, LinkError
 
 CIRCUIT = "amqpmesh.circuit"
 BY_CONTROL = ""
-"""Value of the property when the attach has no room for the spec: the control link carries it, by the link's name."""
+"""Value of the property when the attach has no room for the spec, which a control message carries (`ANNOUNCED`)."""
 PATH_LOST = "amqpmesh:path-lost"
-"""Condition of a detach or refusal: this path is broken, another path may work."""
+"""Condition of a detach or refusal: the circuit's path is broken. The ingress tries another path at once."""
 NO_TAKER = "amqpmesh:no-taker"
-"""Condition of a refusal: a dynamic address has no taker."""
+"""Condition of a refusal or detach: the dynamic address has no taker. The ingress releases the deliveries."""
 
 Tree = Mapping[str, "Tree"]
 
@@ -33,12 +33,11 @@ class CircuitKind(StrEnum):
     """Anycast for deliveries that are too large to share a link, in a session of its own."""
     MULTICAST = "multicast"
     MULTICAST_SETTLED = "multicast-settled"
-    """Multicast for pre-settled deliveries: unlike the other multicast circuits it does not wait for a stalled taker.
-    """
+    """Multicast for pre-settled deliveries, which do not wait for a stalled taker; deliveries of other circuits do."""
     MULTICAST_STREAM = "multicast-stream"
     """Multicast for deliveries that are too large to share links, in sessions of its own."""
     ROUTE = "route"
-    """A client's own link on its way to a broker."""
+    """A link route: a client's own link on its way to a broker."""
 
     @property
     def has_tree(self) -> bool:
@@ -47,7 +46,9 @@ class CircuitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CircuitSpec:
-    """``path``: router ids from ingress to egress. A multicast has ``tree`` instead: the routers behind the receiver.
+    """Everything that a router on the way has to know of a circuit, as sent in the attach.
+
+    ``path``: router ids from ingress to egress. A multicast has ``tree`` instead: the routers behind the receiver.
 
     ``broker``, ``client`` and ``link_name`` are for link routes: the client that owns the link, and the link's name
     at the broker. ``user`` is the user of that client, or of the client that used the queue first; "" stands for an
@@ -70,13 +71,13 @@ class CircuitSpec:
 
     @property
     def egress(self) -> str:
-        """The last router of the path. Raises LinkError when the path is empty."""
+        """The last router of the path, where the circuit ends. Raises LinkError when the path is empty."""
         if not self.path:
             raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach has an empty path, expected router ids")
         return self.path[-1]
 
     def next_hop(self, router_id: str) -> str:
-        """Return the router after ``router_id``. Raises LinkError when not on the path, or at its end."""
+        """Return the router after ``router_id``. Raises LinkError if ``router_id`` is not on the path, or ends it."""
         try:
             return self.path[self.path.index(router_id) + 1]
         except (ValueError, IndexError):

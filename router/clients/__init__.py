@@ -1,1 +1,1 @@
-"""Clients at a router: attaches and their answers, limits of connections, and orderly detach and close."""
+"""Clients at a router: answers to attaches, limits of connections, and detaches and closes that wait for deliveries."""

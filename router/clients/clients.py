@@ -1,4 +1,7 @@
-"""Answer the attaches of a client: with a place in a group, a link route to a broker, or a refusal."""
+"""Answer the attaches of a client: with a place in an address's group, with a link route to a broker, or a refusal.
+
+A group has the producers and consumers of one address at this router.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ from wire.log import Emit
 from wire.terminus import DistributionMode, Terminus, TerminusType, source, target
 
 ANONYMOUS_CREDIT = 250
-"""Maximum credit of a producer without an address: its messages are read and wait in memory, for each address apart."""
+"""Maximum credit of an anonymous producer, whose target has no address: its messages are read, and wait in memory, in
+order for each address, until takers have credit.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class ClientServices:
     ways: RoutePaths
     timers: Timers
     subscription_broker: str | None
-    """The broker that is searched for a durable subscription named without an address."""
+    """The broker that gets attaches without a source address, to find a durable subscription by the link's name."""
     new_token: Callable[[], str]
     crowding: ConnectionLimits
     sole_connections: SoleConnections
@@ -79,7 +84,8 @@ class ClientConnection(RouterConnection):
         try:
             self._services.sole_connections.enter(self.endpoint)
         except AmqpError:
-            # The property announces that a CLOSE follows: clients then treat the connection as never established.
+            # This property of the OPEN announces that a CLOSE with an error follows: clients then treat the connection
+            # as never established.
             self.endpoint.open({ESTABLISHMENT_FAILED: True})
             raise
 
@@ -148,7 +154,10 @@ class ClientConnection(RouterConnection):
         return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error), self._patience)
 
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
-        """Create a temporary destination as JMS does: the link owns the address, consumers attach to it by name."""
+        """Create a dynamic address, such as a JMS temporary destination, and attach the producer to it.
+
+        Consumers attach to the address by name.
+        """
         policy, address = self._new_address(wanted, is_open=True)
         link.copy_source(link)
         link.set_target(target(address, is_dynamic=True, capabilities=wanted.capabilities))
@@ -171,7 +180,10 @@ class ClientConnection(RouterConnection):
         return self._noted(self._services.addresses.group(policy), policy)
 
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
-        """Return ``group``, with this user as the maker of the queue behind it if the queue has no maker yet."""
+        """Return ``group``, after noting this client's user as the maker of its queue if no maker is noted yet.
+
+        A broker that creates the queue learns from the maker who owns the queue.
+        """
         if policy.kind.is_stored and group.maker is None:
             group.maker = self._user
         return group
@@ -197,7 +209,8 @@ class ClientConnection(RouterConnection):
         if policy.is_sharded:
             _check_shardable(policy, wanted)
         link.copy_source(link)
-        # A filter that is not echoed is not in force: a router reads no messages. [3.5.3]
+        # Answer without the client's filter, which says that the filter is not in force: a router reads no messages.
+        # [3.5.3]
         link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
         link.settle_as_asked()
@@ -213,10 +226,10 @@ class ClientConnection(RouterConnection):
         group.add_taker(Taker(link, group))
 
     def _on_nameless(self, link: OutgoingLink) -> None:
-        """Attach without a source address: the client resumes or ends a durable subscription by its link name.
+        """Answer an attach without a source address, which resumes or ends a durable subscription by its link name.
 
-        The subscription's address is known when the broker has answered. An embedded broker checks the owner before
-        it does anything, and `_why_not_found` checks the permissions.
+        The subscription's address is known when the broker has answered. An embedded broker first checks that the user
+        owns the subscription; `_why_not_found` then checks that the user may receive from the address.
         """
         peer = self.endpoint.peer
         if not self._services.permissions.may_receive_any(peer.user, is_mesh=peer.is_mesh):
@@ -231,8 +244,8 @@ class ClientConnection(RouterConnection):
         services, peer = self._services, self.endpoint.peer
         allows = services.permissions.may_send if sends else services.permissions.may_receive
         policy = services.book.resolve(address)
-        # A connection may use its own dynamic addresses; a consumer of other clients would read somebody else's
-        # replies.
+        # A connection may always use the dynamic addresses that it made. Other clients need a permission to receive
+        # there: they would read somebody else's replies.
         is_own = policy is not None and policy.address in self._dynamic
         if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
             raise self._not_permitted("send to" if sends else "receive from", address)
@@ -261,12 +274,12 @@ class ClientConnection(RouterConnection):
 
     @property
     def _user(self) -> str | None:
-        """The user who owns these links; None for an operator, who may use the queues of every owner."""
+        """The user of this connection, who owns queues made for it; None for an operator, who may use all queues."""
         peer = self.endpoint.peer
         return None if peer.is_mesh else peer.user or ANONYMOUS
 
     def _why_not_found(self, link: Link, address: str) -> AmqpError | None:
-        """Return an error unless the client may receive from the address that the broker found for its link."""
+        """Return an error, and log it, unless the client may receive from the address that the broker found."""
         peer = self.endpoint.peer
         if self._services.permissions.may_receive(peer.user, address, is_mesh=peer.is_mesh):
             return None
@@ -286,9 +299,9 @@ class ClientConnection(RouterConnection):
     def _name_at_broker(self, link: Link, policy: AddressPolicy, address: str | None) -> str:
         """Return the name of the client's link at the broker.
 
-        A link that outlives its connection is known by container-id and link name, from whatever router the client
-        comes. The name of any other link has the connection in it too, and so has the name of a link to a shared
-        subscription.
+        The name of a link whose terminus outlives its connection has the container-id and the client's link name, so
+        that the client may resume the link at any router. The name of any other link, and of a link to a shared
+        subscription, has this connection's id, too.
         """
         remote = self.endpoint.remote
         container_id = remote.container_id if remote else ""
@@ -303,7 +316,7 @@ class ClientConnection(RouterConnection):
 
 
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
-    """Refuse features that only a queue at a single broker can have."""
+    """Raise AmqpError if a consumer of a queue on several brokers asks for what only a queue on one broker can give."""
     what = None
     if wanted.filter:
         what = "a filter"

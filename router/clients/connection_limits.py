@@ -1,4 +1,4 @@
-"""Limit the number of connections that each user has at this router."""
+"""Limit the number of client connections that each user has at this router."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from wire.errors import AmqpError
 
 
 class ConnectionLimits:
-    """``most_of`` returns the limit of a user, 0 for no limit; user None stands for all clients without a user name.
+    """Counts the client connections of each user, and refuses a connection beyond the user's limit.
 
+    ``most_of`` returns the limit of a user, 0 for no limit; user None stands for all clients without a user name.
     Always: ``_counts`` counts the connections that entered and have not left.
     """
 
@@ -19,7 +20,7 @@ class ConnectionLimits:
         self._counts: Counter[str | None] = Counter()
 
     def enter(self, user: str | None) -> None:
-        """Raises AmqpError when the user has as many connections as allowed."""
+        """Count a new connection of ``user``. Raises AmqpError if ``user`` has as many connections as allowed."""
         most = self._most_of(user)
         if most and self._counts[user] >= most:
             who = f"user {user!r}" if user else "anonymous clients"

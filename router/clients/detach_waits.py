@@ -1,7 +1,7 @@
-"""Delay the answer to a detach or close until every complete delivery that came before was passed on.
+"""Delay the answer to a producer's detach or close until each complete delivery that came before was passed on.
 
-A producer that sends, settles and leaves at once has done its part, but its deliveries may still wait here, for a
-taker, for room or for a circuit. A detach with an error, the end of a session and the loss of a connection take
+A producer that sends, settles and leaves at once has done its part, but its deliveries may still wait in the router,
+for a taker, for room or for a circuit. A detach with an error, the end of a session and the loss of a connection take
 effect at once.
 """
 
@@ -33,7 +33,10 @@ class _Leaver:
 
 
 class DetachWaits:
-    """``obey(event)`` carries a detach out. The wait ends after ``patience_s`` without progress."""
+    """The detaches and closes of clients that wait for deliveries.
+
+    ``obey(event)`` carries a detach out, once all deliveries were passed on, or none moved for ``patience_s``.
+    """
 
     def __init__(self, timers: Timers, patience_s: float, obey: Callable[[LinkDetached], None]) -> None:
         self._timers = timers
@@ -42,7 +45,7 @@ class DetachWaits:
         self.leavers: dict[Link | Endpoint, _Leaver] = {}
 
     def keeps(self, event: Event) -> bool:
-        """True if ``event`` is a detach that has to wait."""
+        """Keep ``event`` for later, and return True, if it is a detach that has to wait; else return False."""
         if not isinstance(event, LinkDetached) or not _has_more(event.link) or event.error is not None:
             return False
         link = event.link
@@ -52,14 +55,17 @@ class DetachWaits:
         return True
 
     def may_close(self, endpoint: Endpoint) -> bool:
-        """False if the close of ``endpoint`` has to wait."""
+        """Return True if the close of ``endpoint``'s peer may be answered now.
+
+        Else keep the close, to be answered later, and return False.
+        """
         links = [link for link in endpoint.links if _has_more(link)]
         if links:
             self._wait_for(endpoint, links, endpoint.answer_close)
         return not links
 
     def look(self) -> None:
-        """Deliveries moved: answer each detach and close that waits for no more deliveries."""
+        """Deliveries may have moved: answer each detach and close whose deliveries have all been passed on."""
         for who in [who for who, leaver in self.leavers.items() if not leaver.has_more]:
             self._end(who)
 

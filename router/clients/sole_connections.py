@@ -1,8 +1,8 @@
-"""Keep the connections that are the only one of their container, and resolve the arrival of another connection.
+"""Let a client's container have a single connection, if the client asks for it: refuse or close a second connection.
 
 A client that desires ``sole-connection-for-container`` is promised that its container has no other open connection at
 this router with the same desire. JMS asks for the promise with its client id. Equal container-ids of different users
-are different containers: nobody can shut out another user, or close another user's connection, by a name.
+are different containers: no user can shut out another user, or close another user's connection, by a name.
 
 Spec: AMQP Enforcing Connection Uniqueness 1.0.
 """
@@ -18,19 +18,26 @@ DETECTION_POLICY = "sole-connection-detection-policy"
 ENFORCEMENT_POLICY = "sole-connection-enforcement-policy"
 ESTABLISHMENT_FAILED = "amqp:connection-establishment-failed"
 STRONG, WEAK = 0, 1
-"""Detection: strong covers every connection of the mesh, weak only the connections to this router."""
+"""Detection policies: strong finds a second connection anywhere in the mesh, weak only one to the same router."""
 REFUSE_CONNECTION, CLOSE_EXISTING = 0, 1
-"""Enforcement, as the new connection asks for it."""
+"""Enforcement policies, as the second connection asks for: refuse the second, or close the first."""
 
 
 class SoleConnections:
-    """Always: ``_held`` has the last connection of each container that was promised to be the only one."""
+    """The connections to this router that are promised to be the only one of their container.
+
+    Always: ``_held`` has, for each container, the last connection to which this was promised.
+    """
 
     def __init__(self) -> None:
         self._held: dict[tuple[str | None, str], Endpoint] = {}
 
     def enter(self, endpoint: Endpoint) -> None:
-        """The peer's OPEN arrived. Raises AmqpError if the peer must leave; closes an earlier one on request."""
+        """The OPEN of ``endpoint``'s peer arrived: promise a sole connection if the peer desires one.
+
+        If the container has a connection already, close that connection if the peer asks for it, else raise AmqpError:
+        the new connection is refused.
+        """
         remote = endpoint.remote
         if remote is None or CAPABILITY not in remote.desired_capabilities:
             return
@@ -42,7 +49,7 @@ class SoleConnections:
         self._held[_key(endpoint)] = endpoint
 
     def leave(self, endpoint: Endpoint) -> None:
-        """The connection is gone."""
+        """The connection of ``endpoint`` is gone: its container may have another."""
         if endpoint.remote is not None and self._held.get(_key(endpoint)) is endpoint:
             del self._held[_key(endpoint)]
 

@@ -1,1 +1,1 @@
-"""Connections of a router: kinds of peers, brokers, and connections shared by link routes."""
+"""Connections of a router: the kinds of peers, connections to brokers, and connections that link routes share."""

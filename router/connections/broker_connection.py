@@ -1,4 +1,4 @@
-"""One connection to a broker: the base connection of this router, or the connection of a client with link routes."""
+"""One connection to a broker: the base connection of this router, or one for the link routes of a single client."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from wire.endpoint import Endpoint
 from wire.link import Session
 
 _SPARE_SESSIONS = 16
-"""Sessions left for shared links: RabbitMQ accepts 64 sessions on a connection."""
+"""Sessions of a connection that streams leave free for shared links: RabbitMQ accepts only 64 sessions."""
 
 
 class BrokerConnectionOwner(Protocol):
-    """The broker as seen from this router, which hears when a connection opens and is lost."""
+    """The owner of connections to one broker, which is called when a connection opens and when it is lost."""
 
     def on_opened(self, connection: BrokerConnection) -> None: ...
 
@@ -21,7 +21,7 @@ class BrokerConnectionOwner(Protocol):
 
 
 class BrokerConnection(RouterConnection):
-    """A connection to a broker. ``client`` is None for the base connection."""
+    """A connection to a broker. ``client``: the client whose link routes it carries; None for the base connection."""
 
     kind = "broker"
 
@@ -33,7 +33,10 @@ class BrokerConnection(RouterConnection):
         self._site = site
 
     def session_of_stream(self) -> Session:
-        """Return a session for one stream, or a shared one if sessions run short. Raises ConnectionFault."""
+        """Return a session for one stream (a link for large deliveries), or a shared session if sessions run short.
+
+        Raises ConnectionFault if the broker accepts no more sessions.
+        """
         if self.endpoint.spare_session_count > _SPARE_SESSIONS:
             return self.sessions.own()
         return self.sessions.shared()

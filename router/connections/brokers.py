@@ -2,8 +2,8 @@
 routes.
 
 Every router uses the mesh's name as container-id towards brokers. The base connection shows that the broker is up and
-carries waypoint links. A client's link routes share a connection of their own, since transactions are scoped to a
-connection.
+carries waypoint links, the router's own links to queues and topics. A client's link routes share a connection of their
+own, since transactions are scoped to a connection.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from wire.routed_name import USER
 from wire.terminus import source, target
 
 _NAMED_CHARS = 64
-"""Length of the address in the name of a link: for people, who can read the full address in the termini."""
+"""The name of a link to a broker ends with so many characters of the address, for people; termini have all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """How to reach one broker. ``connector(name)`` makes the spec of a connector with that name."""
+    """How to reach one broker. ``connector(name)`` returns the spec of a connector to the broker under that name."""
 
     name: str
     endpoint: EndpointSettings
     connector: Callable[[str], ConnectorSpec]
     needs_kind: bool = False
-    """The broker does not know the mesh's addresses: each terminus must say whether it means a queue or a topic."""
+    """True for a broker that is not embedded, and so does not know the mesh's addresses: the terminus of each link must
+    say whether its address is a queue or a topic.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class BrokerConnectionSnapshot:
 
 
 class BrokerSite:
-    """One broker as seen from this router."""
+    """This router's connections to one broker: the base connection, and the connections for link routes of clients."""
 
     def __init__(self, settings: BrokerSettings, owner: Brokers, timers: Timers, commands: list[Command]) -> None:
         self.settings = settings
@@ -87,7 +89,10 @@ class BrokerSite:
 
 
 class Brokers:
-    """``on_change(broker)`` is called when a broker came up or went down."""
+    """The connections of this router to all its brokers, and the links that it makes on the base connections.
+
+    ``on_change(broker)`` is called when a base connection opened or was lost.
+    """
 
     def __init__(
         self,
@@ -111,14 +116,17 @@ class Brokers:
         return site is not None and site.base is not None and site.base.endpoint.is_open
 
     def kind_capabilities(self, broker: str, kind: AddressKind) -> tuple[str, ...]:
-        """Return the capabilities of a terminus here: Artemis makes a topic of an address not marked as a queue."""
+        """Return the capabilities by which a terminus at ``broker`` says queue or topic; none for an embedded broker.
+
+        Artemis would make a topic of an address that is not marked as a queue.
+        """
         return kind.capabilities if self._sites[broker].settings.needs_kind else ()
 
     def keeps_owners(self, broker: str) -> bool:
-        """True for an embedded broker, which is told the user of each link."""
+        """True for an embedded broker, which knows the owners of queues: links there carry the name of their user."""
         return not self._sites[broker].settings.needs_kind
 
-    # Waypoint links: all raise AmqpError
+    # Waypoint links, on the base connection: all methods raise AmqpError if the link cannot be made
     def sender(
         self,
         broker: str,
@@ -129,7 +137,10 @@ class Brokers:
         user: str | None,
         is_stream: bool = False,
     ) -> OutgoingLink:
-        """Return a link to send to the broker. ``user`` becomes the maker of the queue if it is created."""
+        """Return a new link, not opened yet, to send to ``address`` at ``broker``.
+
+        ``user`` becomes the maker of the queue if the broker creates the queue for this link.
+        """
         base = self._base(broker)
         session = base.session_of_stream() if is_stream else base.sessions.shared()
         link = session.sender(self._name(role, address))
@@ -150,7 +161,8 @@ class Brokers:
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, kind)))
         link.set_target(target(address))
         self._say_user(link, broker, user)
-        # With mode second, a consumer learns that its outcome counts only after the broker has the outcome on disk.
+        # With rcv-settle-mode second the broker settles first, once the outcome is on disk: only then does a consumer
+        # that asked for mode second see its delivery settled.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         link.check_fits()
         return link
@@ -168,7 +180,10 @@ class Brokers:
 
     # Link routes
     def claim(self, claim: RouteClaim, broker: str, client: str, ready: OnConnection) -> None:
-        """Call ``ready`` with the connection for this client's link routes, dialed if missing; None on failure."""
+        """Call ``ready`` with the connection for link routes of ``client`` at ``broker``, which is dialed if missing.
+
+        Call ``ready`` with None if the connection fails, at once if the broker is down.
+        """
         if self.is_up(broker):
             self._sites[broker].routes.claim(claim, client, ready)
         else:

@@ -1,6 +1,7 @@
-"""The kinds of connections of a router, and the dispatch of their events.
+"""The kinds of connections of a router, and the dispatch of AMQP events to the methods of a connection.
 
-Every endpoint's ``owner`` is a `RouterConnection`; ``on_event`` gets the events that ``Endpoint.drain`` returned.
+Every endpoint's ``owner`` is a `RouterConnection`; its ``on_event`` is called with each event that ``Endpoint.drain``
+returned.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished, Link
 from wire.link import Link, Session
 
 LINKS_PER_SESSION = 64
-"""A free handle is searched for linearly: an attach takes 11 us with 64 links in a session, 332 us with 20,000."""
+"""Most links in a shared session. The engine searches linearly for a free handle: an attach takes 11 us with 64 links
+in a session, 332 us with 20,000.
+"""
 
 ROLE = "amqpmesh.role"
 INSTANCE = "amqpmesh.instance"
@@ -23,7 +26,7 @@ EDGE_ROLE = "edge"
 
 
 class RouterConnection:
-    """A connection of any kind: turns events into calls."""
+    """The base class of all kinds of connections: calls a method, or the owner of a link, for each event."""
 
     kind = "client"
 
@@ -36,24 +39,23 @@ class RouterConnection:
         match event:
             case Opened():
                 self.on_opened()
-            # The link may have ended in the same batch of events, and then no state of the link is left.
+            # Ignore a link that ended in the same batch of events: no state of the link is left.
             case LinkAttached(link=link):
                 if not link.is_gone:
                     self.on_attached(link)
             case LinkOverLimit(link=link, error=error):
                 self.on_over_limit(link, error)
             case LinkEstablished(link=link):
-                # The answer may cross our own detach, when the other end of a relay is already gone.
+                # Ignore an answer that crossed our own detach, when the other end of a relay is already gone.
                 if link.owner is not None and not link.is_gone and not link.has_left:
                     link.owner.on_established(link)
             case LinkDetached(link=link, closed=closed, error=error):
                 if link.fault is not None and not link.is_gone and not link.has_left:
                     self.on_link_faulted(link, link.fault)
-                # The link's session may have ended in the same batch of events.
+                # Skip a link that is gone, since its session ended in the same batch of events.
                 if link.owner is not None and not link.is_gone:
                     link.owner.on_left(closed, error)
-                # Owners answer; a detach of a link without owner, or with an owner that did not answer, is answered
-                # here.
+                # The owner of a link answers the detach. Answer here if the link has no owner, or its owner did not.
                 if not link.has_left:
                     link.close() if closed else link.detach()
             case _:
@@ -69,10 +71,10 @@ class RouterConnection:
         """The peer attached more links than allowed; ``link`` was refused."""
 
     def on_link_faulted(self, link: Link, error: AmqpError) -> None:
-        """The peer broke a rule on the link, which ends the link."""
+        """The peer broke a rule of AMQP on ``link``, which ends with ``error``."""
 
     def on_lost(self, reason: str) -> None:
-        """The connection is gone; the owners of its links know already."""
+        """The connection is gone. The owners of its links were told before; those of a broker's links are told next."""
 
     def describe(self) -> str:
         remote = self.endpoint.remote
@@ -80,9 +82,10 @@ class RouterConnection:
 
 
 class SessionPool:
-    """Our sessions on one connection: links that do not block each other share a session, up to 64 links in each.
+    """The sessions that this router begins on one connection.
 
-    Links of different priority never share one, because all links of a session share its window.
+    Links that do not block each other share a session, up to 64 links in each. Links of different address priority
+    never share a session, because all links of a session share its window.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -90,7 +93,10 @@ class SessionPool:
         self._shared: dict[int, list[Session]] = {}
 
     def shared(self, priority: int = DEFAULT_PRIORITY) -> Session:
-        """Return a session with room for another link. Raises ConnectionFault when the peer accepts no more."""
+        """Return a shared session with room for another link, begun if there is none.
+
+        Raises ConnectionFault if the peer accepts no more sessions.
+        """
         sessions = [session for session in self._shared.get(priority, ()) if not session.is_over]
         self._shared[priority] = sessions
         for session in sessions:
@@ -107,7 +113,7 @@ class SessionPool:
 
 
 class ArrivingConnection(RouterConnection):
-    """A connection to the node port, until its OPEN tells the role of the peer."""
+    """A connection to the node port whose OPEN has not arrived yet, so that the role of the peer is not known."""
 
     kind = "arriving"
 

@@ -3,8 +3,8 @@
     no claim --first claim--> dialing --OPEN--> open --last claim released--> lingering --2 s--> dropped
                                  \\--last claim released, or the attempt failed-----------------/
 
-A route claims the connection before the first byte is sent and releases the claim when the route ends, whatever state
-both are in by then: a route that ends while its connection is being dialed ends the attempt.
+A route claims the connection before the first byte is sent and releases the claim when the route ends, in whatever
+state the connection is by then: if the last route ends while the connection is being dialed, the attempt ends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ from router.timers import Timer, Timers
 from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
 
 _LINGER_S = 2.0
-"""How long an unclaimed connection stays, for a client that attaches one link after the other."""
+"""How long a connection without claims stays open, for a client that attaches one link after the other."""
 MAX_LINGERING = 32
-"""Maximum number of connections without claims: short-lived clients must not use up the router's file descriptors."""
+"""Most connections without claims to one broker; beyond, the oldest is dropped. Short-lived clients must not use up the
+router's file descriptors.
+"""
 OnConnection = Callable[[BrokerConnection | None], None]
 
 
 class RouteClaim:
-    """A route's share in the connection of its client, made by the route, which releases the claim when it ends."""
+    """One link route's claim on the connection of its client to a broker, which stays open as long as it has claims.
+
+    The route makes the claim, and releases the claim when the route ends.
+    """
 
     __slots__ = ("_owner", "_ready", "_shared")
 
@@ -33,7 +38,7 @@ class RouteClaim:
         self._ready: OnConnection | None = None
 
     def wait(self, owner: RouteConnections, shared: SharedConnection, ready: OnConnection) -> None:
-        """Call ``ready`` once, unless the claim is released before."""
+        """Call ``ready`` once, with the connection or with None on failure, unless the claim is released before."""
         self._owner, self._shared, self._ready = owner, shared, ready
 
     def tell(self, connection: BrokerConnection | None) -> None:
@@ -50,7 +55,10 @@ class RouteClaim:
 
 
 class SharedConnection:
-    """The connection of one client, from the first claim on; ``connection`` is None until the broker's OPEN arrives."""
+    """The connection to a broker for one client's link routes, from the first claim on.
+
+    ``connection`` is None until the broker's OPEN arrives.
+    """
 
     __slots__ = ("claims", "client", "connection", "linger")
 
@@ -62,7 +70,9 @@ class SharedConnection:
 
 
 class RouteConnections:
-    """``connector(client)`` makes the spec of a client's connector; commands for the driver go to ``commands``.
+    """The connections to one broker for link routes, at most one for each client.
+
+    ``connector(client)`` makes the spec of a client's connector; commands for the driver go to ``commands``.
 
     Always: a connector exists for exactly the clients in ``_shared``
             a connection in ``_lingering`` is open and has no claim; every other connection in ``_shared`` has claims
@@ -88,7 +98,7 @@ class RouteConnections:
         return sum(len(shared.claims) for shared in self._shared.values())
 
     def claim(self, claim: RouteClaim, client: str, ready: OnConnection) -> None:
-        """Call ``ready`` with the connection of this client, dialed if there is none; with None if dialing fails."""
+        """Call ``ready`` with the connection of ``client``, dialed if there is none; with None if dialing fails."""
         shared = self._shared.get(client)
         if shared is None:
             shared = self._shared[client] = SharedConnection(client)
@@ -115,14 +125,17 @@ class RouteConnections:
     def on_opened(self, connection: BrokerConnection, client: str) -> None:
         shared = self._shared.get(client)
         if shared is None or shared.connection is not None:
-            connection.endpoint.close()  # the connector was dropped meanwhile
+            connection.endpoint.close()  # the connector was dropped while the connection was being opened
             return
         shared.connection = connection
         for claim in list(shared.claims):
             claim.tell(connection)
 
     def on_lost(self, connection: BrokerConnection | None, client: str) -> None:
-        """The connection, or with None the attempt to make one, failed. Surviving routes claim another connection."""
+        """The connection of ``client`` was lost, or with None the attempt to dial it failed: tell all its claims.
+
+        A route that goes on makes a new claim, for another connection.
+        """
         shared = self._shared.get(client)
         if shared is None or shared.connection is not connection:
             return

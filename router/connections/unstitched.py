@@ -1,4 +1,4 @@
-"""Owner of links that are not stitched, or not yet: ignores all calls about deliveries."""
+"""The owner of links that are not stitched (tied to another link by a relay), or not yet: ignores all calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wire.link import Link
 
 
 class UnstitchedOwner:
-    """Owner of a link that has no deliveries, or none yet."""
+    """The base class for the owner of a link without deliveries; a sub-class handles the calls that it needs."""
 
     def on_delivery(self, link: Link, delivery: Pointer) -> None: ...
 

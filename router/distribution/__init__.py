@@ -1,1 +1,1 @@
-"""The paths of deliveries for an address: circuits, multicast branches and links to brokers at this router."""
+"""The paths of an address's deliveries from this router: circuits, multicast branches and links to brokers."""

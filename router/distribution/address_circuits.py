@@ -1,7 +1,8 @@
-"""Keep the circuits of an anycast address: one to each of the cheapest egresses, and streaming circuits beside it.
+"""Keep a router's circuits of an anycast address: one to each of the cheapest egresses (routers with takers), and
+streaming circuits beside it.
 
-The spec of a circuit is in `circuits.spec`. A stream carries the deliveries of one inlet that are too large to share
-a link.
+A stream carries the deliveries of one inlet that are too large to share a link with other inlets. The spec of a circuit
+is in `router.circuits.spec`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from wire.errors import AmqpError
 
 
 class AddressCircuits:
+    """Makes, replaces and closes the circuits of anycast addresses from this router."""
+
     def __init__(
         self,
         reach: AddressReach,
@@ -39,7 +42,7 @@ class AddressCircuits:
         return self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
 
     def settle(self, entry: AddressEntry) -> None:
-        """Open the missing circuits; retire circuits whose egress no longer has takers."""
+        """Open the missing circuits of the entry; retire circuits whose egress has no takers, or is not needed."""
         has_producer = entry.has_producer
         wanted = self._reach.ways(entry) if has_producer else {}
         if entry.group.inlets:
@@ -56,7 +59,8 @@ class AddressCircuits:
         idle = {} if has_producer else self._idle(entry, wanted)
         self.better.forget_all_but(entry, wanted | idle)
         for egress, path in idle.items():
-            # A later producer would otherwise start on a path that has long not been the cheapest.
+            # Move idle circuits to cheaper paths, too: a later producer would otherwise start on a path that has long
+            # not been the cheapest.
             self.better.look(entry, egress, entry.ends.circuits[egress], path)
         for egress, path in wanted.items():
             circuit = entry.ends.circuits.get(egress)
@@ -67,7 +71,10 @@ class AddressCircuits:
                 self._add(entry, egress, path)
 
     def _look_at_left(self, entry: AddressEntry, wanted: dict[str, Path]) -> None:
-        """Give up order behind replaced circuits: an egress without takers may never grant credit for the barrier."""
+        """Let deliveries no longer wait for those on replaced circuits whose egress has no takers.
+
+        Such an egress may never grant credit for the barrier that asks about earlier deliveries.
+        """
         if not entry.ends.left:
             return
         takers = self._reach.takers(entry)
@@ -77,7 +84,7 @@ class AddressCircuits:
                 entry.group.give_up_order_behind(taker)
 
     def _idle(self, entry: AddressEntry, wanted: dict[str, Path]) -> dict[str, Path]:
-        """Return the egresses of idle circuits, and the paths to these egresses."""
+        """Return the egresses of open circuits that no producer here needs now, with the cheapest paths to them."""
         circuits = entry.ends.circuits.items()
         egresses = [egress for egress, taker in circuits if egress not in wanted and not taker.is_closing]
         return {egress: path for egress in egresses if (path := self._reach.path(egress)) is not None}
@@ -91,7 +98,7 @@ class AddressCircuits:
         entry.group.add_taker(taker)
 
     def open(self, entry: AddressEntry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
-        """Return a circuit without inlets yet; None when its first hop is gone."""
+        """Return a new circuit along ``path``, not in the group yet; None if its first hop is not connected."""
         group = entry.group
         spec = CircuitSpec(
             kind,
@@ -114,7 +121,10 @@ class AddressCircuits:
         return taker
 
     def stream(self, entry: AddressEntry, circuit: Taker, inlet: Inlet) -> Taker | None:
-        """Return the streaming circuit of ``inlet`` towards the egress of ``circuit``, opened when first asked for."""
+        """Return the streaming circuit of ``inlet`` to the egress of ``circuit``, opened when first asked for.
+
+        None until the stream has credit and is free for the next delivery.
+        """
         egress = next((name for name, taker in entry.ends.circuits.items() if taker is circuit), None)
         if egress is None:
             return None

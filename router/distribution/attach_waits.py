@@ -1,8 +1,8 @@
 """Answer the attach of a multicast's consumer once each router with producers has this router in its tree.
 
-Routers advertise their producers of a multicast (`addressing.routing_keys`). A consumer that attaches before the
-circuits of these routers are here waits for the circuits, ``path_wait_s`` at most: deliveries sent after the answer
-would otherwise miss the consumer. If all circuits are here, or no other router has producers, nothing is waited for.
+Routers advertise their producers of a multicast (`addressing.routing_keys`). The answer to a consumer's attach waits,
+``path_wait_s`` at most, until the circuits of these routers have arrived here: deliveries sent after an earlier answer
+could miss the consumer. If all circuits are here, or no other router has producers, the attach is answered at once.
 Decision 0042.
 """
 
@@ -19,11 +19,16 @@ from router.timers import Timers
 from wire.link import OutgoingLink
 
 NEWS_S = 0.5
-"""Time by which every router has heard that this router had no consumer for a moment, and has closed its circuit."""
+"""Time by which every router with producers has heard that this router's last consumer left, and has closed the circuit
+that led here."""
 
 
 class AttachWaits:
-    """``entry.joiners`` are the waiting consumers of an entry."""
+    """Answers the attaches of multicast consumers, at once or when all circuits are here.
+
+    ``entry.joiners`` are the consumers of an entry whose attach is not answered yet; ``on_changed(entry)`` is called
+    when one came or went.
+    """
 
     def __init__(
         self, reach: AddressReach, timers: Timers, patience_s: float, on_changed: Callable[[AddressEntry], None]
@@ -34,7 +39,7 @@ class AttachWaits:
         self._on_changed = on_changed
 
     def join(self, entry: AddressEntry, link: OutgoingLink) -> None:
-        """Answer the attach, now or later."""
+        """Answer the consumer's attach now, or once no circuit is missing, or after ``patience_s`` in any case."""
         if not self._is_missed(entry):
             _take(entry, link)
             return
@@ -44,13 +49,16 @@ class AttachWaits:
         self._on_changed(entry)
 
     def look(self, entry: AddressEntry) -> None:
-        """Circuits came, or routers with producers went: answer the consumers if no circuit is missing now."""
+        """Answer the waiting consumers if no circuit is missing now; called when circuits or producers changed."""
         if entry.joiners and not self._is_missed(entry):
             for joiner in list(entry.joiners):
                 self._admit(entry, joiner)
 
     def on_withdrawn(self, entry: AddressEntry) -> None:
-        """The last consumer here left: circuits without other takers are about to be closed."""
+        """Note the time at which the last consumer here left: other routers are about to close their circuits to here.
+
+        For a while after, `_is_missed` does not count a circuit without other takers as a circuit that is here.
+        """
         entry.withdrawn_s = self._timers.now
 
     def _admit(self, entry: AddressEntry, joiner: WaitingConsumer) -> None:
@@ -67,7 +75,7 @@ class AttachWaits:
         self._on_changed(entry)
 
     def _is_missed(self, entry: AddressEntry) -> bool:
-        """True if a reachable router has producers and no circuit to this router."""
+        """True if some reachable router with producers has no circuit to this router that stays."""
         reach = self._reach
         ingresses = reach.routing.routers_with(producer_key(entry.policy.address)) - {reach.router_id}
         if not ingresses:

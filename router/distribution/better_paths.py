@@ -1,4 +1,4 @@
-"""Move a circuit to a cheaper path, after a router came back or an operator changed a cost.
+"""Replace a circuit by one over a cheaper path, after a router came back or an operator changed a cost.
 
 The circuit over the better path is made first. When the new circuit is up, it replaces the old circuit, and a
 producer's next deliveries go behind those already sent (`router.forwarding.order`). Nothing is lost or duplicated.
@@ -17,11 +17,15 @@ from router.routing.spf import Path
 from router.timers import Timers
 
 STABLE_S = 2.0
-"""How long a path must stay the better path: traffic does not follow a connection that comes and goes."""
+"""How long a path must stay the better path before a circuit is made over it, so that traffic does not follow a
+connection that comes and goes."""
 
 
 class BetterPaths:
-    """``open_circuit(entry, path)`` makes a circuit without inlets yet, or returns None."""
+    """Makes circuits over cheaper paths, and puts each in place of the old circuit once it is up.
+
+    ``open_circuit(entry, path)`` returns a new circuit that is not in the group yet, or None if it cannot be made.
+    """
 
     def __init__(
         self,
@@ -38,7 +42,7 @@ class BetterPaths:
         self._open = open_circuit
 
     def look(self, entry: AddressEntry, egress: str, circuit: Taker, path: Path) -> None:
-        """``path`` is now the cheapest path to the egress of ``circuit``: start or stop a replacement."""
+        """Start, go on with or stop the replacement of ``circuit``; ``path`` is the cheapest path to its egress now."""
         assert circuit.path is not None
         circuit.cost = self._routing.cost_along(circuit.path) or circuit.cost
         better = entry.ends.better.get(egress)
@@ -56,7 +60,10 @@ class BetterPaths:
         return self._timers.now >= better.since_s + STABLE_S
 
     def _is_cheaper(self, path: Path, circuit: Taker) -> bool:
-        """False if the path of ``circuit`` is broken: the circuit will be lost anyway and needs no replacement."""
+        """True if ``path`` costs less than the path of ``circuit``.
+
+        False if the circuit's own path is broken: the circuit will be lost anyway and needs no replacement.
+        """
         assert circuit.path is not None
         now, then = self._routing.cost_along(circuit.path), self._routing.cost_along(path)
         return now is not None and then is not None and then < now
@@ -67,7 +74,10 @@ class BetterPaths:
             better.circuit.on_left(True, None)
 
     def take(self, entry: AddressEntry, egress: str) -> Taker | None:
-        """Return the replacement for a lost circuit, if ready; its deliveries need not wait for earlier ones."""
+        """Return the circuit made to replace a circuit that is lost now, or None; the caller puts it in place.
+
+        Deliveries over the replacement need not wait for the lost circuit's deliveries.
+        """
         better = entry.ends.better.pop(egress, None)
         return better.circuit if better is not None else None
 
@@ -81,7 +91,7 @@ class BetterPaths:
         better = entry.ends.better.get(egress) if egress is not None else None
         if egress is None or better is None or better.circuit is not taker:
             return
-        # The place of a circuit that was lost just now is taken by `take`.
+        # If the old circuit was lost just now, the replacement is put in place by way of `take`.
         if egress not in entry.ends.circuits:
             return
         del entry.ends.better[egress]

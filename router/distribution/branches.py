@@ -1,7 +1,9 @@
-"""Keep the branches of a multicast: the branches of this ingress's tree, and the trees passed on for other ingresses.
+"""Keep the branches of a multicast, the circuits to neighbors in a tree of routers with takers: the branches of this
+router's own tree, and those that continue the trees of other ingresses.
 
-The ingress computes the tree and sends each neighbor the part behind that neighbor. A router that receives a
-multicast circuit makes the branches named in the spec, for that inlet alone.
+The ingress, a router with producers, computes the tree and sends each neighbor the part behind that neighbor in the
+spec of the branch. A router that receives a multicast circuit makes the branches named in the spec, for deliveries of
+that circuit alone.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from router.timers import Timers
 from wire.errors import AmqpError
 
 NEWS_S = 0.5
-"""Time by which an ingress has learned of a broken path."""
+"""Time by which an ingress has learned of a broken path from the link state."""
 
 
 class Branches:
+    """Makes, replaces and closes the branches of multicast addresses at this router."""
+
     def __init__(self, reach: AddressReach, circuits: Circuits, upkeep: Upkeep, timers: Timers) -> None:
         self._reach = reach
         self._circuits = circuits
@@ -34,11 +38,14 @@ class Branches:
 
     # The tree of this ingress
     def lacks_some(self, entry: AddressEntry) -> bool:
-        """True if the entry has no branch of some kind yet."""
+        """True if the entry has no branch yet of one of the kinds that its producers use (shared, pre-settled)."""
         return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
 
     def settle(self, entry: AddressEntry) -> None:
-        """Make the branches match the present tree."""
+        """Make the entry's branches match the present tree: open missing ones, leave or close outdated ones.
+
+        Producers' deliveries wait while branches are missing, for a limited time.
+        """
         group = entry.group
         assert isinstance(group, Multicast)
         self._look_behind(entry)
@@ -47,14 +54,18 @@ class Branches:
         group.end_change(is_complete=self._settle_own(entry))
 
     def _settle_own(self, entry: AddressEntry) -> bool:
-        """False when a branch was refused a moment ago, or when the takers elsewhere are not known yet."""
+        """Make the branches of this router's own tree match the present tree; True if none is missing.
+
+        False when a branch was refused a moment ago, or when the takers at other routers are not known yet.
+        """
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
             return True
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
         wanted |= {edge: {} for edge in self._reach.behind(entry)}
         self._look_at_left(entry)
-        # Also without producers: a tree that broke and is whole again would look as if the tree had never been lost.
+        # Drop outdated branches also without producers: else a branch of a tree that broke, and is the same again,
+        # would be taken for one that was never lost.
         spent = self._drop_others(entry, wanted)
         if not has_producer:
             for _, branch in list(entry.ends.branches.values()):
@@ -72,11 +83,17 @@ class Branches:
         return self._reach.is_known(entry) and all(key in entry.ends.branches for key in keys)
 
     def _is_spent(self, entry: AddressEntry, hop: str, tree: Tree, taker: Taker) -> bool:
-        """The branch leads nowhere although its tree is unchanged; deliveries wait as long as the branch stays."""
+        """True if the branch gave a delivery back that no consumer got, and may be made anew over the same tree.
+
+        Deliveries would wait as long as such a branch stays.
+        """
         return taker.is_spent and self._upkeep.may_try(entry, hop, tree)
 
     def _drop_others(self, entry: AddressEntry, wanted: dict[str, Tree]) -> set[str]:
-        """Retire or leave outdated branches; return the hops that need a new branch with the same tree."""
+        """Close or leave branches that do not match the present tree; return the hops of those to be made anew.
+
+        A branch is made anew over the same tree if it gave a delivery back that no consumer got.
+        """
         branches = entry.ends.branches
         spent = {key for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
         others = {key: tree for key, (tree, _) in branches.items() if key in spent or wanted.get(key[0]) != tree}
@@ -90,24 +107,33 @@ class Branches:
         return {hop for hop, _ in spent} & wanted.keys()
 
     def _leave(self, entry: AddressEntry, taker: Taker, hop: str, tree: Tree) -> None:
-        """Leave the branch: deliveries over its replacements go behind the deliveries that the branch holds."""
+        """Send no more deliveries over a branch that other branches replace.
+
+        Deliveries over the replacements wait until the old branch has passed on its deliveries.
+        """
         entry.ends.left[taker] = (hop, tree)
         entry.group.leave_taker(taker)
         self._upkeep.leave(entry, taker)
 
     def _look_at_left(self, entry: AddressEntry) -> None:
-        """A left branch without takers may never get credit for a barrier: give up order behind the branch."""
+        """Let deliveries no longer wait for those on replaced branches that lead to no takers now.
+
+        Such a branch may never get credit for the barrier that asks about earlier deliveries.
+        """
         for taker, (hop, tree) in list(entry.ends.left.items()):
             if not self._leads_to_some(entry, hop, tree):
                 del entry.ends.left[taker]
                 entry.group.give_up_order_behind(taker)
 
     def _leads_to_some(self, entry: AddressEntry, hop: str, tree: Tree) -> bool:
-        """True if the tree still reaches takers, which could get later deliveries over another branch first."""
+        """True if the tree behind ``hop`` still reaches routers with takers.
+
+        These takers could get later deliveries over another branch before the earlier ones.
+        """
         return not self._reach.takers(entry).isdisjoint(self._in_reach(self._reach.router_id, {hop: tree}))
 
     def _in_reach(self, router: str, tree: Tree) -> Iterator[str]:
-        """Yield the routers of a tree that the tree still reaches."""
+        """Yield the routers of a tree to which the connections along the tree still exist."""
         for onward, branch in tree.items():
             if self._reach.routing.cost_along((router, onward)) is not None:
                 yield onward
@@ -151,7 +177,10 @@ class Branches:
         return taker
 
     def streams(self, entry: AddressEntry, inlet: Inlet) -> list[Taker]:
-        """Return branches for the large deliveries of ``inlet``: a stream beside each shared branch."""
+        """Return the branches for large deliveries of ``inlet``: a stream beside each shared branch, opened if missing.
+
+        Fewer than the shared branches are returned when a stream cannot be made now.
+        """
         shared = [(hop, branch) for (hop, _), branch in entry.ends.branches.items()]
         trees = {hop: tree for hop, (tree, taker) in shared if not inlet.shuns or taker.edge != inlet.shuns}
         for hop, tree in trees.items():
@@ -164,7 +193,10 @@ class Branches:
 
     # The trees of other ingresses
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
-        """Extend the tree of another ingress as the spec says; edge routers are added when the entry is settled."""
+        """Open the branches that continue the tree of another ingress behind this router, as the spec says.
+
+        Branches to edge routers at this router are added when the entry is settled.
+        """
         self._upstreams[upstream] = spec
         for hop, tree in spec.tree.items():
             branch = self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
@@ -174,7 +206,10 @@ class Branches:
                 self._on_cut(group, upstream)
 
     def _settle_edges(self, entry: AddressEntry) -> None:
-        """Feed deliveries from the trees of other ingresses to the edge routers here that take the address."""
+        """Open branches that continue the trees of other ingresses to the edge routers here that take the address.
+
+        Branches to edge routers that no longer take the address are closed.
+        """
         takers = [taker for taker in entry.group.takers if taker.edge and taker.upstream is not None]
         edges = self._edges_behind(entry)
         for taker in takers:
@@ -193,7 +228,10 @@ class Branches:
         return {self._reach.edge_number(edge): edge for edge in sorted(self._reach.behind(entry))}
 
     def on_lost(self, entry: AddressEntry, group: AddressGroup, branch: Taker, error: AmqpError) -> None:
-        """A branch that was passed on broke."""
+        """Handle the loss of a branch that continues the tree of another ingress.
+
+        A branch to an edge router may be made again after a delay; any other loss cuts the tree (`_on_cut`).
+        """
         edge = self._edges_behind(entry).get(branch.edge)
         if edge is not None and branch.upstream is not None:
             self._upkeep.on_refused(entry, edge, error, {})
@@ -201,14 +239,17 @@ class Branches:
             self._on_cut(group, branch.upstream)
 
     def _on_cut(self, group: AddressGroup, upstream: Inlet) -> None:
-        """A branch broke: watch the inlet, whose ingress should learn of the path and make another tree.
+        """Watch the inlet of a tree that lost a branch here: its ingress should learn of the loss and make a new tree.
 
-        Deliveries that await outcomes are left alone meanwhile.
+        The circuit of the inlet stays meanwhile, so that its deliveries may still get their outcomes.
         """
         self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, upstream.deliveries_in))
 
     def _watch_cut(self, group: AddressGroup, upstream: Inlet, count: int) -> None:
-        """Expel the circuit if its ingress still sends: the path healed before the ingress made a new tree."""
+        """End the inlet's circuit if its ingress still sends over the cut tree, else look again later.
+
+        An ingress still sends if the path healed before the ingress noticed and made a new tree.
+        """
         if upstream not in group.inlets or upstream.link.has_left:
             return
         if upstream.deliveries_in != count:
@@ -217,7 +258,10 @@ class Branches:
             self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, count))
 
     def _look_behind(self, entry: AddressEntry) -> None:
-        """Mark passed-on branches without takers: their ingress closes them once their deliveries are done."""
+        """Mark as deserted the branches of other ingresses' trees that lead to no takers now.
+
+        No delivery waits for a deserted branch; the ingress of the tree closes the branch.
+        """
         passed_on = [taker for taker in entry.group.takers if taker.behind is not None]
         takers = self._reach.takers(entry) if passed_on else frozenset()
         for taker in passed_on:
@@ -226,14 +270,14 @@ class Branches:
             entry.group.go_on()
 
     def close(self, group: AddressGroup, upstream: Inlet) -> None:
-        """The circuit that these branches extend is gone."""
+        """Close the branches that continue the circuit of ``upstream``, an inlet that is gone."""
         self._upstreams.pop(upstream, None)
         for taker in [taker for taker in group.takers if taker.upstream is upstream]:
             taker.on_left(True, None)
 
 
 def _kinds(group: AddressGroup) -> tuple[CircuitKind, ...]:
-    """Return the kinds of branches that all producers here share."""
+    """Return the kinds of branches that the group's producers share, with one for pre-settled deliveries if used."""
     is_apart = isinstance(group, Multicast) and group.is_settled_apart
     return (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED) if is_apart else (CircuitKind.MULTICAST,)
 
@@ -245,5 +289,5 @@ def _routers(hop: str, tree: Tree) -> Iterator[str]:
 
 
 def _depth(tree: Tree) -> int:
-    """Return the depth of the tree: the number of routers in line behind its root."""
+    """Return the depth of the tree: the most routers in line behind its root."""
     return max((1 + _depth(branch) for branch in tree.values()), default=0)

@@ -1,4 +1,5 @@
-"""Keep the links to brokers for a queue or topic: one to send to each broker, one to receive from each shard."""
+"""Keep a router's own links to brokers for an address: one to send to each broker, and for a sharded queue, which is
+spread over several brokers, one to receive from each."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from wire.errors import AmqpError
 
 
 class BrokerLinks:
+    """Makes and closes this router's own links to brokers, for queues, topics and fallback queues."""
+
     def __init__(self, reach: AddressReach, brokers: Brokers, upkeep: Upkeep, link_capacity: int) -> None:
         self._reach = reach
         self._brokers = brokers
@@ -25,7 +28,10 @@ class BrokerLinks:
         return self._brokers.is_up(broker)
 
     def settle(self, entry: AddressEntry) -> None:
-        """Phase 0 sends to the brokers; phase 1 receives the messages of a sharded queue."""
+        """Open and close the entry's links to brokers as needed.
+
+        A group of phase 0 sends to the brokers; a group of phase 1 receives the messages of a sharded queue.
+        """
         if entry.group.phase == 0:
             self._settle_takers(entry)
         elif entry.policy.is_sharded:
@@ -77,7 +83,10 @@ class BrokerLinks:
                 inlet.on_left(True, None)
 
     def are_open(self, entry: AddressEntry) -> bool:
-        """True if the link from each shard at a connected broker is open, apart from brokers that refused the link."""
+        """True if the link from each connected broker of the sharded queue is open.
+
+        Brokers that refused the link a moment ago do not count.
+        """
         inlets = entry.ends.broker_inlets
         return all(
             inlets[broker].link.is_open if broker in inlets else not self._may_attach(entry, broker)
@@ -93,7 +102,10 @@ class BrokerLinks:
         inlet: Inlet,
         on_open: Callable[[Taker], None] = lambda stream: None,
     ) -> Taker | None:
-        """Return the link of ``inlet`` beside the shared link, opened when first asked for; None until it can take."""
+        """Return the inlet's own link to the broker for large deliveries, beside the shared link.
+
+        The link is opened when first asked for, with a call of ``on_open``; None until the link has credit.
+        """
         stream = entry.ends.broker_streams.get((shared, inlet))
         if stream is None:
             broker = next((name for name, taker in entry.ends.broker_takers.items() if taker is shared), None)
@@ -105,7 +117,7 @@ class BrokerLinks:
         return stream if stream.can_take else None
 
     def open_stream(self, group: AddressGroup, queue: AddressPolicy, broker: str) -> Taker | None:
-        """Open a link for large deliveries; None while the broker accepts no more links."""
+        """Open a link to the broker for large deliveries; None if the link cannot be made now."""
         try:
             name, user = queue.at_broker(broker), group.maker
             link = self._brokers.sender(broker, name, queue.kind, "stream", user=user, is_stream=True)
@@ -118,7 +130,10 @@ class BrokerLinks:
 
     # Links of a queue that an address falls back to
     def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker | None:
-        """Open a link to the queue, for producers here or for circuits of other routers; None if not possible."""
+        """Open a link to the fallback queue; None if the link cannot be made now.
+
+        ``is_own``: for producers at this router, else for circuits of other routers.
+        """
         role = "fallback-own" if is_own else "fallback"
         try:
             link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role, user=None)
@@ -129,7 +144,7 @@ class BrokerLinks:
         return taker
 
     def open_feed(self, entry: AddressEntry, queue: AddressPolicy, broker: str) -> Inlet | None:
-        """Open a link from the queue; None while the queue cannot be reached."""
+        """Open a link from the fallback queue; None while the broker is away or refused the link a moment ago."""
         if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
             return None
         try:

@@ -1,4 +1,4 @@
-"""The addresses to settle again, highest priority first and, within a priority, in order of change."""
+"""The addresses whose circuits, branches and links are to be settled again, since something about them changed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from router.distribution.entries import AddressEntry
 
 
 class ChangedAddresses:
-    """Each entry stands here once. Every step costs the same: after a change of paths all addresses may be here."""
+    """A queue of address entries to settle again: highest priority first, within a priority in order of change.
+
+    Each entry stands in the queue once. Each method takes constant time, since after a change of paths all addresses of
+    the router may be in the queue.
+    """
 
     def __init__(self) -> None:
-        # Not a dict: popping the first item of a dict again and again skips over all items popped before.
+        # OrderedDict and not dict: to find its first item, a dict skips over the places of all items popped before.
         self._by_priority: dict[int, OrderedDict[tuple[str, int], AddressEntry]] = {}
 
     def __bool__(self) -> bool:
@@ -26,7 +30,10 @@ class ChangedAddresses:
             del self._by_priority[entry.policy.priority]
 
     def pop(self) -> AddressEntry:
-        """Return the next entry. Raises ValueError when no entry is left."""
+        """Remove and return the next entry: of the highest priority, the first that changed.
+
+        Raises ValueError when no entry is left.
+        """
         priority = max(self._by_priority)
         level = self._by_priority[priority]
         _, entry = level.popitem(last=False)

@@ -1,7 +1,8 @@
-"""An edge router's knowledge of takers elsewhere: the answers of its active uplink, and nothing else.
+"""An edge router's knowledge of takers at other routers: the answers of its active uplink, and nothing else.
 
-The edge asks for each address with producers here. All circuits lead to the active uplink, which decides where the
-deliveries go next.
+The active uplink is the connection to the one interior router that the edge router uses. The edge router asks this
+interior router about each address with producers here. All circuits of the edge router lead to the interior router,
+which decides where the deliveries go next.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from router.routing.uplinks import Uplinks
 
 
 class EdgeReach(AddressReach):
-    """``ask(key, is_wanted)`` starts or ends a question to the uplink."""
+    """The reach of addresses at an edge router: whether takers exist behind the active uplink.
+
+    ``ask(key, is_wanted)`` starts or ends the question to the uplink whether the routing key has takers.
+    """
 
     is_edge = True
 
@@ -27,8 +31,8 @@ class EdgeReach(AddressReach):
         self._ask = ask
         self._asked: set[str] = set()
 
-    # Deliveries of a queue, or of an address with a fallback, always go into the mesh: stored messages precede new
-    # ones.
+    # Deliveries of a queue, or of an address with a fallback queue, always go into the mesh, and never straight to
+    # consumers at this edge router: messages that are stored in the queue come before new messages.
     def consumer_phase(self, policy: AddressPolicy) -> int:
         return 1 if policy.fallback else policy.consumer_phase
 

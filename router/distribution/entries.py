@@ -1,4 +1,4 @@
-"""One router's state for one address and phase: the group, and the ends made for the group."""
+"""A router's state for one address and phase: the group, and the circuits, branches and broker links made for it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from router.routing.spf import Path
 from router.timers import Timer
 
 BranchKey = tuple[str, CircuitKind]
-"""The next hop and the kind of circuit."""
+"""The key of a multicast branch: the next router, and the kind of circuit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An end was refused or lost: no retry before ``until_s``, unless the path has changed."""
+    """The refusal or loss of an end (circuit, branch or broker link): no retry before ``until_s`` over the same path.
+
+    Over a path or tree other than ``path``, the end may be tried at once.
+    """
 
     until_s: float
     path: Path | Tree | None
@@ -27,7 +30,10 @@ class Refusal:
 
 @dataclass(slots=True, eq=False)
 class BetterPath:
-    """A cheaper path than the circuit's; ``circuit`` is a circuit over that path, not yet in use."""
+    """A path to an egress that is cheaper than the path of the circuit in use, since ``since_s``.
+
+    ``circuit``: a new circuit over the better path, not yet in use; None before it is opened.
+    """
 
     path: Path
     since_s: float
@@ -36,23 +42,26 @@ class BetterPath:
 
 @dataclass(slots=True, eq=False)
 class EntryEnds:
-    """The ends made for an entry, by the names of the routers or brokers at the other side."""
+    """The circuits, branches and broker links that this router made for an address entry.
+
+    They are listed by the name of the router or broker at the other side.
+    """
 
     circuits: dict[str, Taker] = field(default_factory=dict)
     better: dict[str, BetterPath] = field(default_factory=dict)
-    """Egress -> the better path that may replace the circuit's."""
+    """Egress -> the cheaper path on which a new circuit may replace the circuit to this egress."""
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
     left: dict[Taker, tuple[str, Tree]] = field(default_factory=dict)
-    """Replaced circuits and branches, and their streams -> the egress or neighbor, and the tree behind a neighbor."""
+    """Replaced circuits and branches, and their streams -> the egress (with no tree), or the next hop and its tree."""
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
     broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)
-    """The key has the shared link that the stream stands beside."""
+    """The shared link to a broker, and the inlet -> the inlet's stream beside that link, for large deliveries."""
     broker_inlets: dict[str, Inlet] = field(default_factory=dict)
     refusals: dict[str, Refusal] = field(default_factory=dict)
 
     def names_of(self, end: Inlet | Taker) -> list[str]:
-        """Return the names of routers or brokers under which ``end`` would be made again."""
+        """Return the names of the routers or brokers under which ``end`` is listed; none for a stream or a client."""
         ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
         branches = [(hop, taker) for (hop, _), (_, taker) in self.branches.items()]
         better = [(egress, each.circuit) for egress, each in self.better.items()]
@@ -64,12 +73,12 @@ class EntryEnds:
         return [self.circuits.pop(egress), *(self.streams.pop(key) for key in streams)]
 
     def leave_branch(self, hop: str, kind: CircuitKind) -> list[Taker]:
-        """Remove and return a branch of a multicast and the streams beside it."""
+        """Remove and return the takers of a multicast branch to ``hop``: the branch, and the streams beside it."""
         streams = [key for key in self.streams if key[0] == hop]
         return [self.branches.pop((hop, kind))[1], *(self.streams.pop(key) for key in streams)]
 
     def forget(self, end: Inlet | Taker) -> list[Taker]:
-        """Remove an end wherever the end is listed; return the streams that close together with ``end``."""
+        """Remove an end from all lists here; return the streams beside or for ``end``, which close together with it."""
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
         self.better = {name: better for name, better in self.better.items() if better.circuit is not end}
         self.branches = {key: branch for key, branch in self.branches.items() if branch[1] is not end}
@@ -85,31 +94,32 @@ class EntryEnds:
 
 @dataclass(slots=True, eq=False)
 class AddressEntry:
-    """A group with the ends made for it. The ends of clients are not listed.
+    """A router's state for one address and phase: the group, and the circuits and links that the router made for it.
 
-    ``ends`` are created on first use: a router may know a hundred thousand addresses with consumers only here.
+    Clients' links are in the group only, not in ``ends``. ``ends`` is created on first use to save memory: a router may
+    have a hundred thousand addresses with local consumers only.
     """
 
     policy: AddressPolicy
     group: AddressGroup
     key: str = field(init=False)
-    """The routing key for takers of the group."""
+    """The routing key by which routers advertise takers of the group."""
     _ends: EntryEnds | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None
     had_taker: bool = False
     is_producer_advertised: bool = False
     joiners: dict[WaitingConsumer, None] | None = None
-    """Consumers of a multicast whose attach is not answered yet (`router.distribution.attach_waits`)."""
+    """Consumers of the multicast here whose attach is not answered yet (`router.distribution.attach_waits`)."""
     withdrawn_s: float = -math.inf
-    """Time at which this router last withdrew its consumers of the multicast."""
+    """Time at which this router last withdrew its advertisement of consumers of the multicast."""
 
     def __post_init__(self) -> None:
         self.key = self.policy.key(self.group.phase).text
 
     @property
     def has_producer(self) -> bool:
-        """True if deliveries for this address enter the mesh here."""
+        """True if deliveries for this address enter the mesh at this router: an inlet is not a circuit."""
         return any(not inlet.is_circuit for inlet in self.group.inlets)
 
     @property
@@ -126,7 +136,7 @@ class AddressEntry:
         return self._ends.names_of(end) if self._ends is not None else []
 
     def forget(self, end: Inlet | Taker) -> None:
-        """Remove an end wherever the end is listed; the streams of an inlet close together with the inlet."""
+        """Remove an end from the lists of ``ends``, and close the streams beside or for this end."""
         for stream in self._ends.forget(end) if self._ends is not None else ():
             stream.is_closing = True
             if self.group.has(stream):

@@ -1,4 +1,5 @@
-"""The routers elsewhere that have takers for an address, and the paths to them.
+"""The reach of an address: the other routers that have takers (consumers or brokers) for the address, and the paths to
+these routers.
 
 Routers advertise takers to each other by routing keys (`addressing.routing_keys`).
 """
@@ -16,7 +17,7 @@ from router.routing.plane import Plane
 
 MAX_CIRCUITS = 8
 FALLBACK_PHASE = 2
-"""Phase of circuits to the first broker of an address's fallback; the next broker's phase is one higher."""
+"""Phase of circuits to the first broker of an address's fallback queue; each further broker's phase is one higher."""
 
 
 def fallback_phase(queue: AddressPolicy, broker: str) -> int:
@@ -24,7 +25,11 @@ def fallback_phase(queue: AddressPolicy, broker: str) -> int:
 
 
 class AddressReach:
-    """Link state in terms of addresses. ``known_edges``: the edge routers of the mesh."""
+    """Answers from the link state which routers have takers for an address, and over which paths; at interior routers.
+
+    ``edges``: the edge routers whose active uplink leads to this router. ``known_edges``: the names of all edge routers
+    of the mesh.
+    """
 
     is_edge = False
 
@@ -44,19 +49,22 @@ class AddressReach:
 
     # How addresses are divided into phases
     def consumer_phase(self, policy: AddressPolicy) -> int:
-        """Consumers of a sharded queue are in another phase than its producers."""
+        """Return the phase of the group for consumers; for a sharded queue, not the phase of its producers' group."""
         return policy.consumer_phase
 
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
-        """Return the phase of the group for circuits that arrive with ``phase``."""
+        """Return the phase of the group here that takes deliveries of arriving circuits whose spec says ``phase``."""
         return phase
 
     def told_key(self, entry: AddressEntry) -> str:
-        """Return the key by which other routers know of takers here."""
+        """Return the routing key by which this router tells other routers of takers here."""
         return entry.key
 
     def is_told(self, entry: AddressEntry) -> bool:
-        """True if other routers know of takers here only from an advertised key."""
+        """True if this router has to advertise a routing key for takers here, since nothing else tells of them.
+
+        A dynamic address names its router, and connections to brokers have keys of their own.
+        """
         policy, phase = entry.policy, entry.group.phase
         ends_at_brokers = policy.ends_at_brokers(phase) or phase >= FALLBACK_PHASE
         if router_of(policy.address):
@@ -64,29 +72,32 @@ class AddressReach:
         return not ends_at_brokers
 
     def may_fall_back(self, policy: AddressPolicy) -> bool:
-        """True if this router, as an ingress, decides on the fallback."""
+        """True if the address has a fallback queue and this router, as an ingress, decides when to use the queue."""
         return bool(policy.fallback)
 
     def follow(self, entry: AddressEntry) -> None:
-        """The takers elsewhere may matter for this entry; an interior router knows them without asking."""
+        """Ask about takers at other routers, since the entry may need them.
+
+        An interior router does nothing, since it knows them from the link state; an edge router asks its uplink.
+        """
 
     def forget(self, entry: AddressEntry) -> None:
-        """The takers elsewhere no longer matter for this entry."""
+        """End the question of `follow`, since the entry no longer needs to know takers at other routers."""
 
-    # Edge routers whose active uplink is this router
+    # Methods about the edge routers whose active uplink is this router
     def behind(self, entry: AddressEntry) -> frozenset[str]:
-        """Return the edge routers that take the entry's address."""
+        """Return the edge routers behind this router that have takers for the entry's address."""
         return self._edges.taking(entry.key) if self._edges is not None else frozenset()
 
     def ways_behind(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         return {edge: (self.router_id, edge) for edge in sorted(self.behind(entry))}
 
     def edge_number(self, router: str) -> int:
-        """Return the number of the connection to this edge; 0 if ``router`` is not an active edge here."""
+        """Return the number of the connection to edge router ``router``; 0 if its active uplink is not this router."""
         return (self._edges.connection(router) if self._edges is not None else None) or 0
 
     def owns(self, address: str) -> bool:
-        """True for a dynamic address of this router, or of an edge router active here."""
+        """True for a dynamic address of this router, or of an edge router whose active uplink is this router."""
         owner = router_of(address)
         return owner is not None and (owner == self.router_id or bool(self.edge_number(owner)))
 
@@ -94,8 +105,12 @@ class AddressReach:
         return (self.router_id, router) if self.edge_number(router) else self.routing.path(router)
 
     def level(self, entry: AddressEntry, edge: str) -> ReachLevel:
-        """Return the answer for ``edge``, which asked: whether takers other than the edge itself exist."""
-        # With a fallback, deliveries may return to the edge they came from: see `EdgeReach.consumer_phase`.
+        """Return the answer to edge router ``edge``, which asked whether others than itself take the address.
+
+        TAKEN: takers can be reached; ANNOUNCED: takers are known, but not in reach now; NONE: no takers are known.
+        """
+        # With a fallback queue, deliveries may return to the edge router they came from, so its own consumers count
+        # (see `EdgeReach.consumer_phase`).
         others = self.behind(entry) - (frozenset() if entry.policy.fallback else {edge})
         is_kept = entry.group.phase == 0 and any(self._brokers.is_up(broker) for broker in entry.policy.brokers)
         if others or is_kept or self._has_local(entry) or self.cheapest(self.takers(entry)):
@@ -107,7 +122,7 @@ class AddressReach:
         return any(taker.cost == 0 and not taker.is_closing for taker in entry.group.takers)
 
     def takers(self, entry: AddressEntry) -> frozenset[str]:
-        """Return the routers to which a circuit of this address could go, whether reachable or not."""
+        """Return the other routers with takers for the address, to which a circuit could go, reachable or not."""
         policy, phase = entry.policy, entry.group.phase
         owner = router_of(policy.address)
         if owner in self._known_edges:
@@ -127,10 +142,10 @@ class AddressReach:
         return is_open(policy.address) and bool(self.routing.routers_with(policy.key(0).text) - {self.router_id})
 
     def ways(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
-        """Return the routers that circuits of this address should go to, with the paths.
+        """Return the routers to which this router should have circuits for the address, with the paths.
 
-        Only one path is used to each broker, or the deliveries of one producer would arrive in any order: directly if
-        the broker is connected here, else over the cheapest router connected to the broker.
+        To each broker that is not connected to this router, circuits go only over the cheapest router connected to the
+        broker: over several, the deliveries of one producer would arrive in any order.
         """
         policy = entry.policy
         if not policy.ends_at_brokers(entry.group.phase):
@@ -147,7 +162,7 @@ class AddressReach:
         return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
     def is_known(self, entry: AddressEntry) -> bool:
-        """True once the takers elsewhere are known; at an edge router the answer takes a moment."""
+        """True once the takers at other routers are known: here always, at an edge router after its uplink's answer."""
         return True
 
     def is_announced(self, entry: AddressEntry) -> bool:
@@ -156,23 +171,27 @@ class AddressReach:
         if self.behind(entry):
             return True
         if owner in self._known_edges:
-            # Unless the edge is active here: until then the edge may be changing its uplink.
+            # An edge router that uses this router would be in `behind` if it had takers. Any other edge router may be
+            # changing its uplink just now, so its address counts as announced.
             return not self.edge_number(owner)
-        # A dynamic address announces itself, even if its router is gone or never existed.
+        # The router in a dynamic address counts as a taker even if gone or made up, so the router has to be in reach.
         return bool(self.cheapest(takers) if owner else takers)
 
     def cheapest(self, routers: frozenset[str], most: int = MAX_CIRCUITS) -> dict[str, tuple[str, ...]]:
-        """Return the paths to the cheapest ``most`` of ``routers`` in reach."""
+        """Return the paths to those of ``routers`` that are in reach, at most to the ``most`` cheapest."""
         reachable = [(cost, router) for router in routers if (cost := self.routing.cost_to(router)) is not None]
         paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:most]}
         return {router: path for router, path in paths.items() if path is not None}
 
     def shards(self, queue: AddressPolicy) -> set[str]:
-        """Return the other routers in reach that are connected to a broker of this queue."""
+        """Return the other routers in reach that are connected to at least one broker of this sharded queue."""
         routers = set().union(*(self.routing.routers_with(broker_key(broker)) for broker in queue.brokers))
         return {router for router in routers - {self.router_id} if self.routing.cost_to(router) is not None}
 
     def keeper_of(self, broker: str) -> str | None:
-        """Return the router over which all deliveries fall back to this broker: the first by id of all connected."""
+        """Return the keeper of a broker: the router over which all deliveries of fallback queues reach the broker.
+
+        The keeper is the first by id of all routers connected to the broker; None if no router is connected.
+        """
         connected = self.routing.routers_with(broker_key(broker))
         return min(connected | {self.router_id} if self._brokers.is_up(broker) else connected, default=None)

@@ -1,4 +1,5 @@
-"""Decide when an end that this router made for an address is tried again, and when the end is closed."""
+"""Decide when an end (circuit, branch or broker link) that this router made for an address is tried again, and when
+the end is closed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ _MOST_LOOK_AGAIN_S = 1.0
 
 
 class Upkeep:
-    """``look_again(group)`` is called when a retry is due. ``name`` names the router or broker at the other side."""
+    """Retries and closing of the circuits, branches and broker links that this router makes for addresses.
+
+    ``look_again(group)`` is called when a retry is due. In all methods, ``name`` is the router or broker at the other
+    side of the end.
+    """
 
     def __init__(self, timers: Timers, look_again: Callable[[AddressGroup], None], emit: Emit) -> None:
         self._timers = timers
@@ -37,7 +42,7 @@ class Upkeep:
     def on_refused(
         self, entry: AddressEntry, name: str, error: AmqpError | None, path: Path | Tree | None = None
     ) -> None:
-        """An end was refused or lost, or could not be made: no retry over ``path`` for a while."""
+        """Note that an end was refused or lost, or could not be made: the next try over ``path`` is after a delay."""
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
         group = entry.group
@@ -47,7 +52,11 @@ class Upkeep:
 
     # Closing
     def retire(self, entry: AddressEntry, taker: Taker, *, at_once: bool) -> None:
-        """Close an unneeded circuit: at once when its egress has no takers, else if still unneeded after IDLE_S."""
+        """Close an unneeded circuit or branch.
+
+        ``at_once``: as soon as nothing is outstanding on the taker; otherwise if there is still no producer after
+        IDLE_S.
+        """
         if at_once or taker.is_closing:
             self.keep(entry, taker, is_needed=False)
         elif entry.idle_timer is None:
@@ -58,12 +67,15 @@ class Upkeep:
         if entry.has_producer:
             return
         for taker in [*entry.ends.circuits.values(), *(taker for _, taker in entry.ends.branches.values())]:
-            # An edge may still take deliveries that other routers' circuits bring here.
+            # Keep a circuit to an edge router, which may take deliveries that other routers' circuits bring here.
             if not (taker.edge and entry.group.inlets):
                 self.keep(entry, taker, is_needed=False)
 
     def keep(self, entry: AddressEntry, taker: Taker, *, is_needed: bool) -> None:
-        """Close the taker as soon as nothing is outstanding on it; keep the taker if it is needed again before."""
+        """Unless the taker is needed, close it as soon as nothing is outstanding on it.
+
+        If a taker that is about to close is needed again, keep it open.
+        """
         if taker.is_closing != is_needed:
             return
         if not is_needed:
@@ -74,12 +86,15 @@ class Upkeep:
             self._look_again(entry.group)
 
     def leave(self, entry: AddressEntry, taker: Taker) -> None:
-        """Send nothing more to the taker; close it when all its deliveries were passed on."""
+        """Close a replaced taker, which the caller has left, when all its deliveries were passed on."""
         self._timers.after(_MOST_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
 
     @staticmethod
     def _has_passed_on(entry: AddressEntry, taker: Taker) -> bool:
-        """For a replaced taker pre-settled deliveries count too; for any other taker these are not waited for."""
+        """True if the taker's deliveries need not be waited for, apart from the unsettled ones.
+
+        A replaced taker must have passed on its pre-settled deliveries, too; any other taker need not.
+        """
         return not taker.is_left or entry.group.has_passed_on(taker)
 
     def _close_if_idle(self, entry: AddressEntry, taker: Taker, again_s: float = _LOOK_AGAIN_S) -> None:

@@ -11,7 +11,10 @@ from wire.link import OutgoingLink
 
 
 class WaitingConsumer(UnstitchedOwner):
-    """Owner of a consumer's link until the attach is answered. ``leave(joiner)``: the client left before."""
+    """Owner of a multicast consumer's link until the router answers the consumer's attach.
+
+    ``leave(joiner)`` is called when the client leaves before the answer.
+    """
 
     def __init__(self, link: OutgoingLink, leave: Callable[[WaitingConsumer], None]) -> None:
         self.link = link

@@ -1,6 +1,8 @@
-"""This router's announcements about an address's fallback: the queue may hold messages, producers should hold on.
+"""This router's announcements to other routers about the fallback queue of an address.
 
-Each broker that has a share of the queue has one router as its keeper (`Reach.keeper_of`, `queue_share.py`).
+Two facts are announced: the queue may hold messages, and producers should hold on, that is, send nothing for a moment.
+Each broker with a share of the queue, the messages there, has one router as its keeper, which knows these facts
+(`AddressReach.keeper_of`, `queue_share.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ class Advertise(Protocol):
 
 
 class ShareAnnouncements:
-    """``on_change()`` is called when the announcements changed."""
+    """The shares of one fallback queue that this router keeps, and the announcements about these shares.
+
+    ``on_change()`` is called when the announcements changed.
+    """
 
     def __init__(
         self, backed: FallbackContext, ways: FallbackServices, advertise: Advertise, on_change: Callable[[], None]
@@ -38,7 +43,7 @@ class ShareAnnouncements:
 
     @property
     def is_hosting(self) -> bool:
-        """True if this router is, or may become, a keeper."""
+        """True if this router keeps a share, or is connected to a broker of the queue and so may become a keeper."""
         return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
 
     def keeper(self, broker: str) -> QueueShare | None:
@@ -51,17 +56,17 @@ class ShareAnnouncements:
 
     @property
     def asks_to_hold_on(self) -> bool:
-        """True if every share that holds messages is nearly empty."""
+        """True if each share here that holds messages is nearly empty, so that producers should hold on."""
         holders = [keeper for keeper in self._keepers.values() if keeper.holds]
         return bool(holders) and not self._is_in_doubt and all(keeper.asks_to_hold_on for keeper in holders)
 
     @property
     def _is_in_doubt(self) -> bool:
-        """True for ``path_wait_s`` after a broker with messages went away: the messages are worth waiting for."""
+        """True for ``path_wait_s`` after a broker with messages was lost: new messages wait for the broker's return."""
         return self._timers.now < self._doubt_until
 
     def tell(self) -> None:
-        """Announce changes to the other routers at once, before anything else that happens here can reach them."""
+        """Announce changes to the other routers at once, so that the announcement arrives before later deliveries."""
         now = (self.holds, self.asks_to_hold_on)
         changed = [
             (key, is_so)
@@ -76,7 +81,7 @@ class ShareAnnouncements:
 
     # Keepers
     def settle(self) -> None:
-        """Follow the brokers for which this router is the keeper."""
+        """Begin or end keeping a share for each broker of the queue, as the mesh has changed, and announce changes."""
         for broker in self._backed.queue.brokers:
             self._settle_role(broker)
         is_taken = self._reach.is_taken(self._backed.entry)
@@ -107,14 +112,17 @@ class ShareAnnouncements:
         return QueueShare(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
 
     def _forget(self, broker: str, keeper: QueueShare) -> None:
-        """The broker is gone, and all links to the broker with it."""
+        """The broker is gone, with all links to the broker: stop keeping its share.
+
+        If the share held messages, this router goes on announcing messages for ``path_wait_s``.
+        """
         del self._keepers[broker]
         if keeper.holds:
             self._doubt_until = self._timers.now + self._path_wait_s
             self._timers.after(self._path_wait_s, self.tell)
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        """An end of this address is gone; the end may belong to a keeper."""
+        """An inlet or taker of this address is gone: tell each kept share, since the link may be one of its own."""
         for broker, keeper in self._keepers.items():
             if keeper.on_lost(end, error) and error is not None:
                 self._links.on_feed_lost(self._backed.entry, broker, error)

@@ -1,4 +1,4 @@
-"""The objects that all parts of a fallback work with."""
+"""The objects that the classes of this package share: an address with its fallback queue, and the router's services."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from router.timers import Timers
 
 @dataclass(frozen=True, slots=True)
 class FallbackContext:
-    """An address with a fallback queue. ``group`` is the group of ``entry``, here by its exact type."""
+    """An address with a fallback queue of the policy ``queue``. ``group`` is ``entry.group`` under its exact type."""
 
     entry: AddressEntry
     group: AnycastWithFallback
@@ -29,7 +29,7 @@ class FallbackContext:
 
 @dataclass(frozen=True, slots=True)
 class FallbackServices:
-    """The paths from this router to takers and to queues."""
+    """The router's services for a fallback: finding takers and keepers, circuits, links to brokers, retries, timers."""
 
     reach: AddressReach
     circuits: AddressCircuits

@@ -1,4 +1,8 @@
-"""The addresses that fall back to a queue, and this router's work for each: as an ingress, and as a keeper."""
+"""The addresses that fall back to a queue, and this router's work for each.
+
+As an ingress, this router sends the deliveries of producers to takers or to the queue. As the keeper of a broker, it
+passes fallback deliveries of all routers to the broker's part of the queue, and feeds them back to the address.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,10 @@ from wire.log import Emit
 
 
 class Fallbacks:
-    """Always: ``_by_address`` has the fallback of every entry that was equipped with a fallback and not dropped."""
+    """All fallbacks of this router.
+
+    Always: ``_by_address`` has the fallback of every address entry that `equip` gave one and `drop` did not remove.
+    """
 
     def __init__(self, book: AddressBook, ways: FallbackServices, advertise: Advertise, emit: Emit) -> None:
         self._book = book
@@ -30,21 +37,21 @@ class Fallbacks:
         self._policies = book.with_fallback()
         self._by_address: dict[str, Fallback] = {}
         self._begun: set[str] = set()
-        """Addresses whose fallback is logged as begun; entries come and go with their producers."""
+        """Addresses whose fallback is logged as begun; kept here, since entries come and go with their producers."""
 
     def kept_by(self, broker: str) -> list[AddressPolicy]:
-        """Return the addresses whose fallback has a share at this broker."""
+        """Return the policies of the addresses whose fallback queue is, in whole or in part, at ``broker``."""
         return [policy for policy in self._policies if broker in self._queue(policy).brokers]
 
     def is_kept(self, policy: AddressPolicy) -> bool:
-        """True if a reachable broker stores deliveries of this address that have no other taker."""
+        """True if the address has a fallback queue with a broker in reach, which takes deliveries without a taker."""
         if not policy.fallback:
             return False
         brokers = self._queue(policy).brokers
         return any(self._ways.links.is_up(broker) or self._ways.reach.keeper_of(broker) for broker in brokers)
 
     def settle_keeping(self, broker: str) -> None:
-        """This router may have become the keeper of this broker."""
+        """``broker`` has come up: keep its shares of fallback queues if this router is the keeper of ``broker`` now."""
         for policy in self.kept_by(broker):
             fallback = self._by_address.get(policy.address)
             if fallback is not None:
@@ -57,7 +64,7 @@ class Fallbacks:
 
     # The fallback of an address
     def equip(self, entry: AddressEntry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
-        """Let the group of a new entry fall back."""
+        """Give the group of a new address entry its fallback. ``look_again()`` has the entry settled once more."""
         backed = FallbackContext(entry, group, self._queue(entry.policy))
         keeping = ShareAnnouncements(backed, self._ways, self._advertise, look_again)
 
@@ -67,7 +74,10 @@ class Fallbacks:
         self._by_address[backed.address] = Fallback(backed, self._ways, keeping, look_again, tell)
 
     def on_despair(self, group: AnycastWithFallback) -> bool:
-        """The producers of ``group`` had no taker for ``path_wait_s``; return False if no other path exists."""
+        """The producers of ``group`` had no taker for ``path_wait_s``: change between takers and fallback queue.
+
+        Return False if there is no other path; the group then releases the deliveries that wait.
+        """
         fallback = self._by_address.get(group.address)
         return fallback is not None and fallback.on_despair(group)
 
@@ -78,7 +88,10 @@ class Fallbacks:
             self._emit(kind(backed.address, backed.queue.address))
 
     def stream(self, entry: AddressEntry, taker: Taker, inlet: Inlet) -> Taker | None:
-        """Return the taker for large deliveries beside ``taker``, which leads to the fallback or the address."""
+        """Return the link or circuit for the large deliveries of ``inlet`` to where ``taker`` leads, queue or address.
+
+        None if there is none that can take a delivery now.
+        """
         fallback = self._of(entry)
         if fallback is not None and fallback.is_to_queue(taker):
             return fallback.way.stream(inlet)
@@ -102,7 +115,7 @@ class Fallbacks:
         return self._by_address.get(entry.policy.address) if entry.group.phase == 0 else None
 
     def is_keeping(self, entry: AddressEntry) -> bool:
-        """True if this router is, or may become, a keeper for the entry, or still announces messages as one."""
+        """True if this router keeps, or may come to keep, a share of the entry's fallback, or announces messages."""
         fallback = self._of(entry)
         return fallback is not None and (fallback.keeping.is_hosting or fallback.keeping.holds)
 
@@ -115,7 +128,7 @@ class Fallbacks:
         if entry.group.phase == 0:
             self._by_address.pop(entry.policy.address, None)
 
-    # Circuits that lead to a queue: the phases of a keeper
+    # At a keeper: circuits of other routers to the fallback queue, in an entry with a phase of its own for each broker
     def _keeper(self, policy: AddressPolicy, phase: int) -> tuple[str, QueueShare] | None:
         fallback = self._by_address.get(policy.address)
         share = phase - FALLBACK_PHASE
@@ -126,14 +139,17 @@ class Fallbacks:
         return (broker, keeper) if keeper is not None else None
 
     def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
-        """Raise AmqpError if a circuit to the queue should not have come here: the ingress will then look again."""
+        """Raise AmqpError if a circuit leads to a fallback queue at a broker of which this router is not the keeper.
+
+        The ingress then looks for the keeper again.
+        """
         if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
             raise path_lost(
                 f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address!r}"
             )
 
     def _settle_phase(self, entry: AddressEntry) -> None:
-        """Send the deliveries of arriving circuits on to the queue."""
+        """Keep a link to the queue, as long as circuits of other routers arrive here with deliveries for the queue."""
         found = self._keeper(entry.policy, entry.group.phase)
         taker = next(iter(entry.ends.broker_takers.values()), None)
         if taker is not None:

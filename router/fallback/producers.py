@@ -2,7 +2,8 @@
 
 Every ingress decides for itself. An ingress falls back while the address has no takers, and then until the queue is
 empty according to the keepers (`announcements.py`): new messages go behind old ones. All fallback deliveries go over
-the keeper of a broker, so that the keeper knows about them. Order, loops and limits: docs/decisions/0014.
+the keeper, the one router that feeds a broker's part of the queue back, so that the keeper knows about them. Order,
+loops and limits: docs/decisions/0014.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from wire.errors import AmqpError
 
 
 class Fallback:
-    """``settle`` follows every change; ``look_again()`` asks for it. ``tell(has_begun)`` may repeat a value."""
+    """The fallback of one address at this router: sends its producers' deliveries to the takers or to the queue.
+
+    ``look_again()`` requests a call of `settle`, which is due after every change. ``tell(has_begun)`` reports whether
+    deliveries of producers here go to the queue, and may repeat a value.
+    """
 
     def __init__(
         self,
@@ -63,7 +68,10 @@ class Fallback:
 
     # State
     def _note_holders(self) -> None:
-        """Note the routers that announce messages. A router that is lost has not announced an empty queue."""
+        """Note the routers that announce messages in the queue.
+
+        A lost router has not announced an empty queue, so the queue counts as holding messages for ``path_wait_s``.
+        """
         holders = self._reach.routing.routers_with(fallback_keys(self._backed.address)[0])
         if any(self._reach.routing.cost_to(router) is None for router in self._holders - holders):
             self._doubt_until = self._timers.now + self._path_wait_s
@@ -77,7 +85,7 @@ class Fallback:
 
     @property
     def _is_behind(self) -> bool:
-        """True if the queue may hold messages."""
+        """True if the queue may hold messages, so that new messages have to go behind them."""
         return bool(self._holders) or self.keeping.holds or self._timers.now < self._doubt_until
 
     @property
@@ -91,14 +99,17 @@ class Fallback:
         return self._is_behind or self._has_given_up_takers or not self._reach.is_taken(self._backed.entry)
 
     def _has_to_hold_on(self) -> bool:
-        """True if all routers that hold messages ask producers to hold on."""
+        """True if all routers that announce messages in the queue ask producers to hold on."""
         asking = self._reach.routing.routers_with(fallback_keys(self._backed.address)[1])
         if self.keeping.holds and not self.keeping.asks_to_hold_on:
             return False
         return (bool(asking) or self.keeping.holds) and self._holders <= asking
 
     def on_despair(self, group: AnycastWithFallback) -> bool:
-        """``group`` had no taker for ``path_wait_s``: change between queue and takers; False if there is no other."""
+        """The producers of ``group`` had no taker for ``path_wait_s``: change between queue and takers.
+
+        Return False if the other choice has no path either.
+        """
         if group is not self._group:
             return False
         if not group.has_producer:
@@ -113,12 +124,15 @@ class Fallback:
 
     # Reporting
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        # If this router is the keeper, the link of ``way`` is also one of the keeper's senders.
+        # Tell both: if this router is the keeper, the link of ``way`` to the queue is one of the share's senders, too.
         self.keeping.on_lost(end, error)
         self.way.on_lost(end, error)
 
     def _report(self) -> None:
-        """Report the state. Producers that come and go, e.g. for single messages, do not change the state."""
+        """Report whether deliveries of producers here go to the queue.
+
+        The last producer's end is not reported as the end of the fallback: producers may attach for single messages.
+        """
         if not self._group.is_falling_back:
             self._tell(False)
         elif self._group.has_producer and self.way.exists:

@@ -1,7 +1,7 @@
-"""The path from this router's producers to the queue of a fallback.
+"""The path from this router's producers to the fallback queue of an address.
 
-To keep order, one link or circuit is used at a time: to the keeper of the first broker that can be reached. Large
-deliveries have a link or circuit of their own beside it, as beside any other link.
+To keep order, one link or circuit is used at a time: to the keeper, the router that keeps a share of the queue, of the
+first broker that can be reached. Large deliveries get a link or circuit of their own, as they do elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class QueueTarget:
 
 
 class QueuePath:
-    """Always: ``group.fallback`` is None, or leads to ``_target``."""
+    """Opens and closes the taker over which an address's deliveries go to its fallback queue.
+
+    Always: ``group.fallback`` is None, or leads to the broker of ``_target`` over the keeper of ``_target``.
+    """
 
     def __init__(self, backed: FallbackContext, ways: FallbackServices, keeping: ShareAnnouncements) -> None:
         self._entry = backed.entry
@@ -45,7 +48,7 @@ class QueuePath:
 
     # Target
     def find(self) -> bool:
-        """Find the queue now; return True if the target changed."""
+        """Find the first broker of the queue with a keeper in reach; return True if broker or keeper changed."""
         before, self._found = self._found, self._first_in_reach()
         return self._found != before
 
@@ -62,7 +65,7 @@ class QueuePath:
 
     @property
     def is_up(self) -> bool:
-        """True if the taker has had credit, so deliveries may have been sent."""
+        """True if the link or circuit to the queue has had credit, so that deliveries may have been sent."""
         return self._taker is not None and self._taker.had_credit
 
     # Opening
@@ -84,7 +87,7 @@ class QueuePath:
         self._group.set_fallback(taker, False)
 
     def _path_to(self, target: QueueTarget) -> Path | None:
-        """Return the path of a circuit to ``target``; None where this router has a link of its own."""
+        """Return the path of a circuit to ``target``; None if this router is the keeper and needs no circuit."""
         reach = self._ways.reach
         return None if target.keeper == reach.router_id else reach.routing.path(target.keeper)
 
@@ -103,9 +106,12 @@ class QueuePath:
         return self._ways.circuits.open(self._entry, kind, path, phase) if path is not None else None
 
     def stream(self, inlet: Inlet) -> Taker | None:
-        """Return the taker for large deliveries of ``inlet``, opened when first asked for; None until it can take."""
+        """Return the stream, a link or circuit to the queue for large deliveries of ``inlet`` alone.
+
+        The stream is opened at the first call. None until the stream can take a delivery.
+        """
         taker = self._streams.get(inlet)
-        # Deliveries that the inlet sent over an ending stream come first.
+        # While the inlet has unsettled deliveries, perhaps on a stream that is ending, no new stream overtakes them.
         if taker is None and self._target is not None and not inlet.unsettled_count:
             taker = self._open_stream(self._target)
             if taker is not None:
@@ -136,7 +142,7 @@ class QueuePath:
         taker.on_left(True, None)
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        """An end of this address is gone; the end may belong to this path."""
+        """An inlet or taker of the address is gone: close the inlet's stream, or forget a taker that was used here."""
         if isinstance(end, Inlet):
             self._close_stream(end)
             return

@@ -1,9 +1,9 @@
-"""The keeper of one broker's share of a fallback: knows whether the share holds messages, and feeds the address.
+"""The keeper of one broker's share of a fallback queue: knows whether the share holds messages, and feeds the address.
 
 The keeper is a router connected to the broker: all fallback deliveries pass the keeper, in both directions, so the
 keeper knows the content. A keeper that has just connected does not know, and assumes messages. While the address has
-takers, the keeper feeds the address over a link from the queue, and surveys the queue (`queue_survey.py`) until the
-queue is empty.
+takers, the keeper feeds the messages back to the address over a link from the queue, and surveys the queue
+(`queue_survey.py`) until the queue is empty.
 
     holds ---- twice dry, nothing under way ----> does not hold
       ^                                               |
@@ -29,8 +29,10 @@ MOST_HOLD_AGAIN_S = 60.0
 
 
 class QueueShare:
-    """``tell()`` is called when ``holds`` or ``asks_to_hold_on`` changed, and returns only when the announcement is
-    on its way to the other routers. ``open_feed()`` returns a link from the queue, or None when a link cannot be made
+    """One broker's share of a fallback queue, at its keeper.
+
+    ``tell()`` is called when ``holds`` or ``asks_to_hold_on`` changed, and returns only when the announcement is on
+    its way to the other routers. ``open_feed()`` returns a link from the queue, or None when a link cannot be made
     now.
     """
 
@@ -61,28 +63,32 @@ class QueueShare:
 
     @property
     def is_idle(self) -> bool:
-        """True if the keeper neither feeds nor sends."""
+        """True if the keeper has no link from the queue and no link to the queue."""
         return self.feed is None and not self.senders
 
     # Towards the queue
     def add_sender(self, taker: Taker) -> None:
-        """Count deliveries that ``taker`` sends to the queue."""
+        """Count the deliveries that ``taker`` sends to the queue; with each, the share holds messages."""
         self.senders[taker] = None
         if taker.is_stream:
-            # A large message may begin long before its end, and until the end the queue holds nothing of it.
+            # A large message counts at its end: the end may come long after the beginning, and a queue holds no
+            # incomplete message.
             taker.on_finish = self._on_sending
         else:
             taker.on_start = self._on_sending
 
     def _on_sending(self) -> None:
-        # Before the delivery goes to the broker, so long before its outcome: an ingress that sees the delivery
-        # accepted has heard that the queue holds a message, since both pass the same connections, in this order.
+        # Announced before the delivery goes to the broker, so long before its outcome. An ingress that sees the
+        # delivery accepted has heard before that the queue holds a message: both pass the same connections in order.
         self._sent += 1
         self._hold()
 
     # From the queue
     def settle(self, *, is_taken: bool) -> None:
-        """Feed while the address has takers; give back deliveries fetched for takers that are gone."""
+        """Open the link from the queue if the address has takers; else release its held deliveries to the queue.
+
+        A share that another router is going to keep opens no link, and closes an idle one.
+        """
         if is_taken and not self.is_leaving:
             if self.feed is None:
                 self._start_feed()
@@ -107,11 +113,14 @@ class QueueShare:
             feed.on_left(True, None)
 
     def on_feeding(self) -> None:
-        """A delivery came from the queue."""
+        """A delivery came from the queue, which may hold more: announce messages."""
         self._hold()
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> bool:
-        """An end is gone; after an error, its deliveries may be in the queue. False if the end is not ours."""
+        """The link ``end`` is gone. After an error its deliveries may be in the queue: announce messages.
+
+        Return False if ``end`` is no link from or to the queue of this share.
+        """
         if end is self.feed:
             self.feed = None
             self._survey.give_up()
@@ -173,14 +182,14 @@ class QueueShare:
         feed.link.request_drain(0)
 
     def on_flow(self) -> None:
-        """The link from the queue has changed: the drain may be answered."""
+        """The credit of the link from the queue has changed: if the drain is answered, end the survey's round."""
         feed = self.feed
         if not self._survey.is_asking or feed is None or feed.link.credit > 0 or feed.link.queued:
             return
         feed.link.end_drain()
         feed.is_draining = False
-        # Credit that deliveries used up leaves ``promised`` at zero, and so does credit taken back for want of
-        # takers.
+        # ``promised`` is above zero only if the broker gave back unused credit: deliveries that used up the credit
+        # leave it at zero, and so does a router that took back the credit for want of takers.
         finding = self._survey.answer(self._traffic(), is_dry=feed.promised > 0)
         feed.hear_credit()
         self._group.top_up(feed)
@@ -202,5 +211,8 @@ class QueueShare:
 
 
 def unsettled_to(taker: Taker) -> int:
-    """Return the unsettled deliveries that the queue has or may have, without a stream's half-sent delivery."""
+    """Return the number of unsettled deliveries that ``taker`` sent and that may be in the queue.
+
+    A delivery that is half sent on a stream is not in the queue, and does not count.
+    """
     return taker.unsettled_count - (taker.is_stream and taker.is_moving)

@@ -30,7 +30,10 @@ class SurveyResult(Enum):
 
 
 class QueueSurvey:
-    """Always: ``is_asking`` is True between ``ask`` and ``answer``."""
+    """The rounds of drains by which a router finds out whether a queue is empty.
+
+    Always: ``is_asking`` is True between ``ask`` and ``answer``, while a drain is under way.
+    """
 
     def __init__(self) -> None:
         self._begun = QueueTraffic(0, 0, 0)
@@ -38,11 +41,14 @@ class QueueSurvey:
         self.is_asking = False
 
     def ask(self, traffic: QueueTraffic) -> None:
-        """A drain was requested."""
+        """Begin a round: a drain was requested, and ``traffic`` was counted until now."""
         self._begun, self.is_asking = traffic, True
 
     def answer(self, traffic: QueueTraffic, *, is_dry: bool) -> SurveyResult:
-        """The drain was answered; ``is_dry``: the answer gave credit back."""
+        """End the round, as the drain was answered; return what is known now.
+
+        ``is_dry``: the answer gave credit back unused, so the broker had no more messages.
+        """
         self.is_asking = False
         before, self._quiet = self._quiet, None
         if not is_dry:
@@ -55,5 +61,5 @@ class QueueSurvey:
         return SurveyResult.QUIET
 
     def give_up(self) -> None:
-        """The link is gone: the drain will not be answered."""
+        """The link from the queue is gone: forget the drain under way, and the quiet round before."""
         self._quiet, self.is_asking = None, False

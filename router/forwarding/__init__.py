@@ -1,1 +1,1 @@
-"""Moving deliveries along stitches: inlets (incoming links), takers (outgoing links), and groups that tie them."""
+"""Moving deliveries through a router: inlets (incoming links), takers (outgoing links), and groups that tie them."""

@@ -1,7 +1,9 @@
-"""The common part of anycast and multicast: inlets and takers of an address here, and the credit between them.
+"""The common part of anycast and multicast groups: the inlets (incoming links) and takers (outgoing links) of an
+address at this router, and the credit between them.
 
-Credit is over-committed by a float of one: every inlet with a reachable taker holds at least one credit, since AMQP
-cannot signal demand. Deliveries beyond the takers' credit wait unread on their link. Counts are deliveries.
+Inlets get more credit than takers have, by a float of one: every inlet with a reachable taker holds at least one
+credit, since an AMQP sender without credit cannot say that it has a message. Deliveries beyond the takers' credit wait
+unread on their link. Counts are deliveries.
 """
 
 from router.forwarding.copies cimport Copies
@@ -23,11 +25,11 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "transactions are not suppor
 
 
 cdef class AddressGroup(Group):
-    """Inlets and takers of one address (and phase) at this router.
+    """Base class of anycast and multicast groups: the inlets and takers of one address and phase at this router.
 
-    ``owner`` opens circuits, advertises takers, and drops an unused group: ``on_group_changed(group)`` when an end
-    came or went, ``on_end_lost(group, end, error)`` when the peer of an end left, or refused the end. The owner also
-    opens streaming circuits (`GroupOwner` in the stub).
+    ``owner`` opens circuits, advertises takers, and drops an unused group: the group calls ``on_group_changed(group)``
+    when an end came or went, and ``on_end_lost(group, end, error)`` when the peer of an end left, or refused the end.
+    The owner also opens streaming circuits (`GroupOwner` in the stub).
     """
 
     def __init__(
@@ -85,7 +87,7 @@ cdef class AddressGroup(Group):
         self.on_credit(taker)
 
     def add_stream(self, Taker taker):
-        """Add a taker for one inlet's large deliveries, beside a shared taker; this changes nothing for others."""
+        """Add a taker for one inlet's large deliveries, beside a shared taker. No other inlet may use the stream."""
         if self.streams is None:
             self.streams = {}
         self.streams[taker] = None
@@ -111,7 +113,7 @@ cdef class AddressGroup(Group):
         self.on_changed()
 
     def lose_inlet(self, Inlet inlet, error):
-        """Forget an inlet that sends nothing more; the owner of the group closes the streams of the inlet."""
+        """Remove an inlet that sends nothing more; the owner of the group closes the inlet's streams."""
         self.forget_inlet(inlet)
         self.owner.on_end_lost(self, inlet, error)
 
@@ -141,9 +143,10 @@ cdef class AddressGroup(Group):
         self.kick()
 
     def leave_taker(self, Taker left):
-        """Give ``left`` no more deliveries: a taker over another path replaces it.
+        """Give ``left`` no more deliveries: a circuit over another path replaces it.
 
-        The deliveries that ``left`` already has reach the next router before the deliveries of the replacement.
+        An inlet's next deliveries wait until the egress has passed on the inlet's deliveries over ``left``, or order is
+        given up (`give_up_order_behind`).
         """
         leave(self.inlets, left)
 
@@ -155,7 +158,11 @@ cdef class AddressGroup(Group):
         self.kick()
 
     def on_established(self, link):
-        """A circuit or broker link of ours is up. A taker's credit comes by flow; an inlet's sender waits for ours."""
+        """Called when the peer has answered the attach of a link that this router opened.
+
+        An inlet's sender gets credit now. A taker that is not in the group, a circuit over a better path, is reported
+        to the owner, which may put the circuit in place of the old one.
+        """
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
             self.look_at_drains()
@@ -169,7 +176,10 @@ cdef class AddressGroup(Group):
             self.despair = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
-        """No taker came back in time: release all held deliveries, and all deliveries that cross the revoked credit."""
+        """Release all waiting deliveries if no taker came in time.
+
+        Deliveries that still arrive on revoked credit are released too, until a taker comes.
+        """
         if self.despair is not None:
             self.despair.cancel()
             self.despair = None
@@ -181,7 +191,7 @@ cdef class AddressGroup(Group):
 
     # Edge routers
     cdef bint has_other_than(self, Inlet inlet) noexcept:
-        """True if a taker exists elsewhere than at the edge router that ``inlet`` comes from."""
+        """True if the group has a taker for ``inlet`` other than the edge router that ``inlet`` comes from."""
         cdef Taker taker
         for taker in self.takers:
             if inlet.may_feed(taker):
@@ -189,7 +199,7 @@ cdef class AddressGroup(Group):
         return False
 
     def give_back_to(self, int edge):
-        """The deliveries from edge router ``edge`` have no taker elsewhere: release them for their producers."""
+        """Release the waiting deliveries from edge router ``edge``, and revoke its credit, if no other taker exists."""
         cdef Inlet inlet
         for inlet in list(self.inlets):
             if inlet.shuns == edge and not self.has_other_than(inlet):
@@ -199,7 +209,7 @@ cdef class AddressGroup(Group):
 
     # Credit
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
-        """Return the deliveries that the takers would take now from this inlet, beyond all promised credit."""
+        """Return how many deliveries the takers would take from this inlet, less the credit promised to all inlets."""
         raise NotImplementedError
 
     cdef int top_up_now(self, Inlet inlet) except -1:
@@ -231,7 +241,7 @@ cdef class AddressGroup(Group):
         return 0
 
     def on_drained(self):
-        """A consumer's drain is over."""
+        """Called when a consumer's drain is over: credit may go to the inlets again."""
         cdef Inlet inlet
         if not self.drains:
             self.drains = None
@@ -239,7 +249,7 @@ cdef class AddressGroup(Group):
             self.top_up_now(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """A sender sent a flow, which matters only if it gave credit back, perhaps after the drain is over."""
+        """Called on a sender's flow: if the sender gave credit back, count less as promised, and top it up again."""
         cdef int held
         if self.drains is not None:
             self.drains.on_progress(inlet)
@@ -254,21 +264,22 @@ cdef class AddressGroup(Group):
         return self.kick() if self.waiting else 0
 
     cdef int wait_for_taker(self, Inlet inlet) except -1:
-        # The session is shared with circuits of other addresses, whose consumers may be faster.
+        # Unread deliveries fill the session's window, which circuits of other addresses share, whose consumers may be
+        # faster: read the waiting deliveries out, and release those for which the budget of copies has no room.
         if inlet.is_from_node() and inlet.link.session.is_crowded_now():
             self.released += inlet.read_ahead(self.copies, True)
         self.waiting[inlet] = None
         return 0
 
     def go_on(self):
-        """A condition that deliveries wait for has changed."""
+        """Try the waiting deliveries again, since a condition they wait for has changed."""
         self.kick()
 
     cdef int kick(self) except -1:
-        """Move waiting deliveries until none can move."""
+        """Pass on waiting deliveries of all inlets until no taker accepts any."""
         self.is_kicked = True
         if self.is_kicking:
-            return 0  # a moved delivery may free a taker, and so call this method again
+            return 0  # called again by a delivery that moved and so freed a taker: the loop below goes round again
         self.is_kicking = True
         try:
             while self.is_kicked:
@@ -285,7 +296,7 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef bint serve(self) except -1:
-        """Let waiting inlets continue in turn. True when another round may find more to do."""
+        """Let each waiting inlet pass on deliveries in its turn; True if another round may pass on more."""
         cdef Inlet inlet
         if len(self.waiting) > 1:
             return self.serve_in_turn(Turns())
@@ -298,9 +309,10 @@ cdef class AddressGroup(Group):
         return False
 
     cdef bint serve_in_turn(self, Turns turns) except -1:
-        """Serve waiting inlets, and the carriers in ``turns``, by the priority of the message at the head.
+        """Pass on deliveries of waiting inlets, and returned deliveries in ``turns``, by the priority of the message.
 
-        A turn is one delivery for each producer that an inlet stands for; an interrupted turn continues next time.
+        A turn of an inlet is one delivery for each producer that the inlet stands for; an interrupted turn continues
+        in the next round. True if another round may pass on more.
         """
         cdef Inlet inlet
         cdef bint has_gone_on, has_failed = False, is_news = False
@@ -321,21 +333,21 @@ cdef class AddressGroup(Group):
                         turns.add(inlet, inlet.head_level())
             else:
                 has_gone_on = self.offer_again(who)
-            # An inlet that could not continue may be able to after another inlet has moved a delivery.
+            # An inlet that could not pass on its head may be able to after another inlet has passed on a delivery.
             is_news = is_news or (has_gone_on and has_failed)
             has_failed = has_failed or not has_gone_on
         return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
-        """Offer a returned delivery to another taker, if a taker can have it now."""
+        """Offer a returned delivery to another taker; False if no taker can have it now."""
         return False
 
     cdef bint has_ready_taker(self) noexcept:
-        """True if a taker may be ready. Otherwise a new inlet cannot take anything from the waiting inlets."""
+        """True if a taker may accept a delivery now: then a new delivery waits its turn among the waiting inlets."""
         return True
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
-        # Other inlets may wait for the same room, with a more urgent message.
+        # Other inlets may wait for the same room with a more urgent message: serve all in order of priority.
         if len(self.waiting) > 1 and inlet in self.waiting:
             return self.kick()
         return self.pump(inlet)
@@ -354,13 +366,16 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int _renew_float(self, Inlet inlet) except -1:
-        """Renew the float: the takers may settle much later, and the sender may have more to send."""
+        """Give a sender without credit a new float: it may have more to send, and the takers may settle much later."""
         if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             self.top_up_now(inlet)
         return 0
 
     cdef int _turn_away(self, Inlet inlet) except -1:
-        """Release the held deliveries. A message whose taker was lost in the middle may end only now."""
+        """Release the inlet's waiting deliveries, since the group has no taker.
+
+        A large message whose taker was lost in the middle is first read on and discarded.
+        """
         cdef Carrier moving = inlet.moving
         if moving is not None:
             moving.advance()
@@ -382,15 +397,18 @@ cdef class AddressGroup(Group):
         return True
 
     cdef bint is_for_nobody(self, Inlet inlet) noexcept:
-        """True if the head was aborted, or its sender was lost, before it had a taker."""
+        """True if no taker is to get the head: the sender aborted the head, or was lost, while the head waited here."""
         return False
 
     cdef bint drop_head(self, Inlet inlet) except -1:
-        """Drop the head; False while the head is not complete."""
+        """Drop a head that is for no taker (`is_for_nobody`); False while the end of the head has not arrived."""
         raise NotImplementedError
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        """All deliveries before the barrier on this circuit were passed on: the ingress may use another circuit now."""
+        """Answer the barrier at the inlet's head: all deliveries before the barrier were passed on.
+
+        After the answer the ingress may send the next deliveries over another circuit.
+        """
         return answer_barrier(inlet)
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
@@ -399,7 +417,7 @@ cdef class AddressGroup(Group):
         return self.wait_for_taker(inlet)
 
     cdef bint step(self, Inlet inlet) except -1:
-        """Move one delivery to its end if possible."""
+        """Pass on one delivery of the inlet as far as possible; True if the inlet may begin its next delivery."""
         cdef Carrier carrier = inlet.moving
         if carrier is None:
             carrier = self.begin(inlet)
@@ -407,16 +425,19 @@ cdef class AddressGroup(Group):
                 return False
         if carrier.advance():
             return True
-        # The rest of this delivery may wait here, like deliveries that wait for a taker.
+        # In a crowded session, read out the rest of a small delivery, so that the delivery waits in memory here.
         carrier = inlet.moving
         return inlet.is_from_node() and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
 
     cdef Carrier begin(self, Inlet inlet):
-        """Give the head to a taker; None when no taker can have it, and the inlet waits."""
+        """Give the inlet's head to a taker or takers and return its carrier, for the caller to advance.
+
+        None if no taker can have the head now, or too little of it has arrived: the inlet waits.
+        """
         raise NotImplementedError
 
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome):
-        """Read the head to its end and answer ``outcome``; the caller advances the returned carrier."""
+        """Return a carrier that gives the head to no taker: it discards all bytes, and answers with ``outcome``."""
         cdef Move move
         cdef bint is_whole = not inlet.is_head_partial(delivery)
         cdef bytes prefix = inlet.take_prefix()

@@ -1,7 +1,7 @@
 """Lower the ttl of messages by the time this router held them, and find expired messages. [3.2.1], [3.2.4]
 
-The ttl is changed in place, before the first byte of the message leaves. A message passed on within one input is left
-as it is.
+The ttl in the message's header is changed in place, before the first byte of the message leaves. A message that was
+held for less than a millisecond keeps its ttl.
 """
 
 from recording.records cimport Recorder
@@ -9,9 +9,10 @@ from wire.sections cimport lower_ttl
 
 
 cdef bint has_time_left(Recorder recorder, char *message, size_t size, unsigned long long *counted_us) noexcept:
-    """False if the message has expired by the time of ``recorder``, the node's clock.
+    """Lower the message's ttl by the time it was held here; False if the message has expired.
 
-    ``message`` is its start; the ttl counts from ``counted_us``, set to now.
+    ``recorder``: the node's clock. ``message``: the first ``size`` bytes of the message. ``counted_us``: the time up to
+    which the ttl was lowered before, set to now in whole milliseconds.
     """
     cdef unsigned long long held_ms
     if recorder.now_us <= counted_us[0]:

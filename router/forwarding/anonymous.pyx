@@ -1,10 +1,11 @@
-"""A sender without a target address: every message names its address in `to`. [ANONYMOUS-RELAY]
+"""Anonymous producers: links without a target address, on which every message names its address in `to`.
+[ANONYMOUS-RELAY]
 
-The sender always has credit. Complete messages are read out and wait per `to`, so messages for other addresses
-overtake them; order holds per `to`. Waiting messages count among the copies that this node keeps (`copies`); messages
-beyond the limit are RELEASED. Messages for an address whose takers stand still (`stalls`) are RELEASED too: they
-would use up the credit for other addresses. A message that is not complete at 64 KiB streams from the link, and later
-messages wait.
+An anonymous producer gets credit whatever its addresses' takers have. Complete messages are read out and wait in a list
+for each address, so a waiting message holds up no message for another address; order holds per address. Waiting
+messages count in the node's budget of copies (`copies`); messages beyond the budget are RELEASED. Messages for an
+address whose takers stand still (`stalls`) are RELEASED too, since they would use up the credit for other addresses. A
+message that is not complete at 64 KiB streams from the link, and later messages wait behind it.
 """
 
 from collections import deque
@@ -28,18 +29,21 @@ from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
 
 cdef enum:
-    # Number of a sender's inlets from which on idle inlets are looked for, and forgotten.
+    # With this many inlets (one for each address that the producer used), the idle ones are forgotten.
     MANY_INLETS = 1000
-    # Number of spellings of addresses that are remembered to save a look-up.
+    # Most values of `to` that a producer's dict maps to their inlets to save a look-up; a full dict is cleared.
     MANY_SPELLINGS = 4000
     LONG_SPELLING_BYTES = 1024
 
 
 cdef class AnonymousInlet(SharedCreditInlet):
-    """One anonymous sender's inlet for one address: messages already read, the last perhaps not to its end."""
+    """The inlet of one anonymous producer for one address, with the messages that wait for the address.
+
+    All waiting messages were read from the link, the last perhaps not to its end (``partial``).
+    """
 
     cdef AnonymousProducer producer
-    cdef object held  # as `backlog`
+    cdef object held  # waiting messages: a deque of (delivery, bytes), or (delivery, bytes, mark) for a returned one
     cdef pn_delivery_t *partial
     cdef bint is_partial_discarded
 
@@ -62,7 +66,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return False
 
     cdef int note_credit(self) except -1:
-        return 0  # the credit belongs to the producer, which has credit for any address
+        return 0  # nothing to note: credit is granted to the producer, for all addresses together
 
     cdef int waiting_now(self) noexcept:
         return len(self.held)
@@ -142,15 +146,15 @@ cdef class AnonymousInlet(SharedCreditInlet):
         cdef int _number, count = self._bring_forward(most)
         for _number in range(count):
             self.release_head()
-        # A message that streams from the link blocks all later messages, whatever their address.
+        # Also discard a message that still streams from the link: it blocks later messages to all addresses.
         if self.partial is not NULL and self.head_now() is self.partial and self.release_head():
             count += 1
         return count
 
     cdef int _bring_forward(self, int most) except -1:
-        """Bring all waiting messages but ``most`` to the head, oldest first; return their number.
+        """Bring all waiting messages but ``most`` to the front of the list, to be released; return their number.
 
-        Pre-settled messages stay: nobody would learn that they were released.
+        Pre-settled messages stay behind them, since their sender would not learn of a release.
         """
         cdef list going = [], staying = []
         cdef Py_ssize_t left = len(self.held)
@@ -167,7 +171,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return len(going)
 
     cdef int turn_away(self, pn_delivery_t *delivery, size_t size) except -1:
-        """Release a message that this node does not keep: no room for it, or enough wait for the address."""
+        """Release a message that this node does not keep: the budget has no room, or enough wait for the address."""
         cdef AddressGroup group = self.group
         group.released += 1
         release(self, delivery, size)
@@ -187,7 +191,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return not self.held and self.moving is None and self.unsettled_count == 0
 
     cdef int top_up(self, int count) except -1:
-        """Do nothing: the producer grants credit to the sender."""
+        """Do nothing: the sender gets its credit from the `AnonymousProducer`, for all addresses together."""
         return 0
 
     cdef int reduce(self, int count) except -1:
@@ -199,10 +203,10 @@ cdef class AnonymousInlet(SharedCreditInlet):
 
 
 cdef class AnonymousProducer(DeliveryOwner):
-    """Owner of an incoming link whose target is null.
+    """An anonymous producer: owner of a client's incoming link without a target address.
 
-    ``find(address)`` returns the group of an address; it raises AmqpError when the user may not send to the address,
-    or the address is not declared.
+    Each message goes to the producer's inlet in the group of the address that the message names. ``find(address)``
+    returns this group; it raises AmqpError when the user may not send to the address, or the address is not declared.
     """
 
     cdef readonly IncomingCore link
@@ -210,9 +214,9 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef Recorder recorder
     cdef dict inlets  # by group
     cdef Stalls stalls
-    cdef dict known  # `to` as spelled -> inlet
+    cdef dict known  # bytes of `to` as in the message -> inlet
     cdef size_t many_inlets
-    cdef int outstanding  # deliveries that were read, or begun, and are not settled
+    cdef int outstanding  # number of deliveries of all inlets that were read, or begun, and are not settled
     cdef Guard guard
     cdef object find
     cdef bytes prefix
@@ -294,7 +298,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_offence(self):
-        """The guard found an offence without an event on the link."""
+        """Called when the guard's timer found the sender's offence, without an event on the link: end the link."""
         self._may_go_on()
 
     cdef bint _may_go_on(self) except -1:
@@ -362,7 +366,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return inlet
 
     cdef int _forget_idle(self) except -1:
-        """Forget idle inlets: a client that answers requests sends to one address after the other."""
+        """Forget the idle inlets of a producer with many: a client that answers requests uses ever new addresses."""
         cdef AnonymousInlet inlet
         if len(self.inlets) < self.many_inlets:
             return 0
@@ -377,8 +381,7 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     def _reject(self, size_t delivery, error, bint is_partial):
         if is_partial:
-            # A partial message would have to be read to its end first; a message that large without an address ends
-            # the link.
+            # A partial message would have to be read to its end before it can be rejected: end the link instead.
             self.link.close(error)
             self.on_left(True, error)
             self.link.owner = None
@@ -401,11 +404,11 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_established(self, link):
-        """Do nothing: the peer attached this link itself."""
+        """Do nothing: the client attached this link, so no answer to an attach is waited for."""
 
     @property
     def has_more(self):
-        """True if complete messages of the sender are still waiting here."""
+        """True if complete messages of the producer still wait here, for any address."""
         cdef AnonymousInlet inlet
         cdef Carrier newest
         cdef pn_delivery_t *delivery = NULL if self.link.is_gone else self.link.current_now()
@@ -423,7 +426,7 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     @property
     def progress(self):
-        """A value that changes whenever a message of the sender moves."""
+        """A value that changes whenever a message of the producer moves."""
         return (self.outstanding, self.link.read_bytes)
 
     def on_left(self, closed, error):

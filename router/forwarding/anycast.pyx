@@ -1,9 +1,9 @@
 """Anycast: choose one taker for each delivery, balanced over the takers with credit, or the closest.
 
-balanced: least (outstanding + path cost). closest: least path cost of all takers, with credit or without; with
-``spills`` of the takers with credit. Ties go round. A delivery that a taker gives back, or loses before a byte was
-written, is offered to the next best taker from a copy, at most once to each taker: by the ingress to all takers, by
-an egress to its own consumers.
+balanced: the taker with the least sum of outstanding deliveries and path cost. closest: the taker with the least path
+cost of all takers, with credit or without; with ``spills``, of the takers with credit. Equal takers get deliveries in
+turn. A delivery that a taker gives back, or that was not written when its taker was lost, is offered from a copy to the
+next best taker, at most once to each taker: by the ingress to all takers, by an egress to its own consumers.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -21,16 +21,16 @@ from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 from recording.records cimport ABORTED, Recorder
 
-# Share of `path_wait_s` that a delivery released by one consumer waits at its egress for another consumer there.
+# Part of `path_wait_s` for which a delivery that one consumer released waits at its egress for another consumer there.
 cdef double SHARE_OF_EGRESS = 0.25
 
 cdef enum:
-    # The weight is sent in one byte.
+    # Most producers that a circuit's deliveries can say to stand behind the circuit: the number is sent in one byte.
     MOST_WEIGHT = 255
 
 
 cdef bint _is_stuck(Inlet inlet, object egress) except -1:
-    """True if deliveries to ``egress`` over a replaced circuit wait for credit: later deliveries would wait too."""
+    """True if a barrier over a replaced circuit to ``egress`` has to wait for credit, and so the next delivery, too."""
     cdef Taker taker
     for taker in inlet.unheard or ():
         if taker.way == LEFT_WAY and taker.egress == egress and taker.credit_count <= 0:
@@ -39,7 +39,10 @@ cdef bint _is_stuck(Inlet inlet, object egress) except -1:
 
 
 cdef class Anycast(AddressGroup):
-    """One address, one taker for each delivery. Deliveries from circuits go to local takers only: no loops."""
+    """The group of an anycast address at one router, or of a sharded queue: gives each delivery to one taker.
+
+    Deliveries from circuits go to near takers only (local consumers, brokers, edge routers), so none travels in a loop.
+    """
 
     def __init__(
         self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *,
@@ -76,7 +79,10 @@ cdef class Anycast(AddressGroup):
         return taker.credit_count if taker is not None else 0
 
     cdef int nearest_cost(self, Inlet inlet, list tried, size_t size) except -2:
-        """Return the least cost of the takers for a message of this size, with credit or without; -1 if none fits."""
+        """Return the least path cost of the takers that may have the inlet's message of this size, not in ``tried``.
+
+        Takers without credit count, too; -1 if there is no such taker.
+        """
         cdef Taker taker
         cdef int found = -1
         for taker in self.takers:
@@ -109,7 +115,10 @@ cdef class Anycast(AddressGroup):
         return AddressGroup.top_up_now(self, inlet)
 
     cdef bint leads_nowhere(self, Inlet inlet) noexcept:
-        """True if the inlet gets no float: no taker for its deliveries, or no consumer credit since a recall."""
+        """True if the inlet gets no credit: its deliveries have no taker, or the inlet rests.
+
+        An inlet rests from the recall of its deliveries until a consumer here has credit.
+        """
         if inlet.is_circuit:
             return inlet.is_resting or not self.has_local()
         return inlet.is_resting or (inlet.shuns and not self.has_other_than(inlet))
@@ -145,12 +154,15 @@ cdef class Anycast(AddressGroup):
         if not self.has_local():
             self.timers.after(self.hold_s, self._give_back)
         if self.is_strict:
-            # The takers that are the nearest now may have more credit.
+            # The takers that are now the nearest may have more credit than the taker that left.
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
 
     def _give_back(self):
-        """Give back a circuit's deliveries whose consumers are gone, never written: the ingress may try elsewhere."""
+        """Release the deliveries from circuits that wait here if no near taker is left.
+
+        No consumer had these deliveries, so their ingress may send them to takers at other routers.
+        """
         cdef Inlet inlet
         if self.has_local():
             return
@@ -171,8 +183,8 @@ cdef class Anycast(AddressGroup):
     def add_inlet(self, Inlet inlet):
         cdef Inlet other
         if self.has_resting and inlet.is_from_node():
-            # The new circuit replaces a resting one, or stands beside it: its ingress would send the recalled
-            # deliveries again.
+            # The new circuit replaces a resting circuit, or stands beside it: with credit on the new circuit, the
+            # ingress would send the recalled deliveries here again.
             for other in self.inlets:
                 inlet.is_resting = inlet.is_resting or (other.is_resting and other.ingress == inlet.ingress)
         super().add_inlet(inlet)
@@ -191,7 +203,11 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int _recall_further(self, Carrier carrier) except -1:
-        """Pass a recall on across the border between an edge router and the interior routers."""
+        """Pass a recall on at the border between an edge router and the interior routers.
+
+        A delivery that another router has is recalled from that router; a returned delivery, held here for another
+        taker, goes back to the router that recalls it.
+        """
         cdef Move move
         if not isinstance(carrier, Move):
             return 0
@@ -203,7 +219,10 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _rest(self, object ingress) except -1:
-        """Revoke the credit of ``ingress`` before giving deliveries back, or they would come again."""
+        """Let the inlets from ``ingress`` rest, and revoke their credit, before their deliveries are given back.
+
+        With credit, the ingress would send the deliveries here again.
+        """
         cdef Inlet inlet
         cdef Taker taker
         self.has_resting = True
@@ -217,7 +236,7 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """Bytes arrived on the taker's connection: its session window may be open again, or its socket buffer empty."""
+        """Wake the inlets that rest and may feed this taker, if its link is writable again."""
         cdef Inlet inlet
         if not self.has_resting or taker not in self.takers or taker.credit_count <= 0:
             return 0
@@ -227,13 +246,13 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _wake_if_writable(self, Taker taker) except -1:
-        """Wake resting inlets if the taker is writable, else wait for room: without, its credit does not count."""
+        """Wake resting inlets if the taker's link is writable; if not, its credit is no use yet: wait for room."""
         if taker.link.is_writable_now():
             return self._wake(taker)
         return taker.link.endpoint.wait(taker)
 
     cdef int _wake(self, Taker taker) except -1:
-        """The taker has credit: give the float back to each resting inlet that may feed this taker."""
+        """End the rest of each inlet that may feed this taker, since the taker has credit."""
         cdef Inlet inlet
         self.has_resting = False
         for inlet in self.inlets:
@@ -262,20 +281,20 @@ cdef class Anycast(AddressGroup):
     cdef int on_moved(self, Taker taker) except -1:
         cdef Inlet inlet
         if self.has_resting and taker.credit_count > 0:
-            # The taker was only busy when an ingress recalled the deliveries that waited here: wake the resting
-            # inlets.
+            # The taker was only busy when an ingress recalled the deliveries that waited here, and has credit: wake
+            # the resting inlets.
             self._wake_if_writable(taker)
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        # A broker may get the next delivery over another link of ours: wait until the broker has the earlier
-        # deliveries.
+        # A broker may get the next delivery over another link of this router: hold the barrier until the broker has
+        # given an outcome for the earlier deliveries.
         if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
-        # Wait also for deliveries that went to an edge, or to a router further on, over another circuit.
+        # Hold the barrier also for deliveries that went on to an edge router, or to another router, over circuits.
         if are_all_passed_on(inlet):
             inlet.barrier_due_s = 0
         elif not self._is_barrier_late(inlet):
@@ -284,7 +303,10 @@ cdef class Anycast(AddressGroup):
         return AddressGroup.pass_barrier(self, inlet)
 
     cdef bint _is_barrier_late(self, Inlet inlet) except -1:
-        """True after ``path_wait_s``: a stuck consumer delays all deliveries behind a barrier only once."""
+        """True once the inlet's barrier has waited ``path_wait_s``: the barrier is answered then in any case.
+
+        So a stuck consumer delays the deliveries behind the barrier by this time at most.
+        """
         if not inlet.barrier_due_s:
             inlet.barrier_due_s = self.timers.now + self.settings.path_wait_s
             self.timers.after(self.settings.path_wait_s, self.go_on)
@@ -318,7 +340,8 @@ cdef class Anycast(AddressGroup):
             return self.refuse_transaction(inlet, delivery)
         size = inlet.head_size(delivery)
         is_partial = inlet.is_head_partial(delivery)
-        # A delivery enters a shared link only when complete, because a partial delivery would block the link.
+        # Wait for the end: a partial delivery on a shared link would block the link. From CHUNK_BYTES on, the delivery
+        # goes over a link of its own, a stream.
         if is_partial and size < CHUNK_BYTES:
             return None
         is_large = is_partial or size > WHOLE_BYTES
@@ -375,7 +398,7 @@ cdef class Anycast(AddressGroup):
         return self.too_large
 
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
-        """Return one of the takers if no taker accepts a message of this size, else None."""
+        """Return one of the inlet's takers if each of these takers refuses a message of this size, else None."""
         cdef Taker taker, found = None
         for taker in self.takers:
             if taker.is_closing_now or not inlet.may_feed(taker):
@@ -397,7 +420,7 @@ cdef class Anycast(AddressGroup):
         return taker
 
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size):
-        """Return the best taker at an egress other than ``egress``, where the delivery would wait."""
+        """Return the best taker that does not lead to ``egress``, where the delivery would have to wait; else None."""
         cdef Taker taker, best = None
         cdef int cost = self.nearest_cost(inlet, None, size) if self.is_strict else 0
         for taker in self.takers:
@@ -412,17 +435,23 @@ cdef class Anycast(AddressGroup):
         return best
 
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size):
-        """Return the taker, or for a large delivery the inlet's stream; None while the inlet may not change."""
+        """Return the link to use: the taker itself, or for a large delivery the inlet's stream beside the taker.
+
+        None while the inlet must not change between the two: deliveries on the other link may not be passed on yet.
+        """
         if not taker.is_ours:
             return taker
-        # A complete delivery above CHUNK_BYTES may go either way: keep the way of the delivery before.
+        # A complete delivery above CHUNK_BYTES may take either link: keep to the stream if the last delivery took it.
         is_large = is_large or (inlet.way == LARGE_WAY and size > CHUNK_BYTES)
         if not may_take(inlet, LARGE_WAY if is_large else SHARED_WAY, taker.egress):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
     cdef int _wait_for_room(self, Inlet inlet) except -1:
-        """Wait for room at takers with credit: a delivery begun on a full connection would block the inlet."""
+        """Wait for room at the connections of takers with credit.
+
+        A delivery begun on a full connection would block the inlet, while another taker may have room first.
+        """
         cdef Taker taker
         for taker in self.takers:
             if taker.can_take_now() and inlet.may_feed(taker):
@@ -455,7 +484,10 @@ cdef class Anycast(AddressGroup):
 
     # Retries
     cdef bint may_offer_again(self, Inlet inlet) except -1:
-        """True if another taker may have the delivery: always at an ingress, else only if one is here now."""
+        """True if a copy of the inlet's delivery is worth keeping, since a second taker may have the delivery.
+
+        At an ingress always True, since takers may come; for a delivery from a circuit, only with a second taker here.
+        """
         if not inlet.is_circuit:
             return True
         if self.offerable_version != self.version:
@@ -467,13 +499,16 @@ cdef class Anycast(AddressGroup):
         cdef int count = 0
         for taker in self.takers:
             if taker.is_near_now() and not taker.is_closing_now:
-                # An edge gives waiting deliveries back when its consumers leave, and other takers may be here by
-                # then.
+                # An edge counts as two: the edge router gives waiting deliveries back when its consumers leave, and
+                # another taker may be here by then.
                 count += 2 if taker.edge else 1
         return count
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        """True only at the ingress of the producer: its copy has the number of attempts."""
+        """True at the producer's ingress if the address has ``retransmit``.
+
+        No other router sends again, since the ingress's copy of the message counts the attempts.
+        """
         return self.is_retransmitted and not inlet.is_from_node()
 
     cdef bint retry(self, Carrier carrier) except -1:
@@ -492,10 +527,10 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int hold_retry(self, Move move) except -1:
-        """Hold a returned delivery until a taker can have it.
+        """Hold a delivery that its taker gave back until another taker can have the delivery.
 
-        The time is limited unless no consumer had the delivery, a producer sent it, and a taker exists that has not
-        tried it.
+        The delivery is released after a time (`_limit_retry`), unless no consumer had the delivery, a producer sent it
+        to this router, and a taker exists that may still get it.
         """
         if move.taker is not None:
             move.let_go()
@@ -514,11 +549,11 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef Taker another_for(self, Move move):
-        """Return a taker that can have the returned delivery now, or None."""
+        """Return a taker with credit that may have the returned delivery now, or None."""
         return self.best_of(move.inlet, move.tried or [], PyBytes_GET_SIZE(move.copy))
 
     cdef bint has_another_for(self, Move move):
-        """True if a taker may have the delivery later."""
+        """True if a taker exists that may have the returned delivery, now or when the taker has credit."""
         cdef Taker taker
         for taker in self.takers:
             if not taker.is_closing_now and move.suits(taker):
@@ -526,13 +561,13 @@ cdef class Anycast(AddressGroup):
         return False
 
     def _on_late(self, Move move):
-        """No other taker had room in time."""
+        """Give a returned delivery back to its sender: no other taker could have it in time, or it was recalled."""
         self.retries.pop(move, None)
         self.released += 1
         move.give_back()
 
     cdef list retries_now(self):
-        """Return the held deliveries that may be offered now, in order."""
+        """Return the returned deliveries that may be offered to takers now, in the order in which to offer them."""
         return list(self.retries)
 
     cdef bint serve(self) except -1:

@@ -1,28 +1,33 @@
-"""Share the credit of an address's takers among its inlets: a float for each inlet, the rest by recent use.
+"""Share the credit of an address's takers (outgoing links) among its inlets (incoming links).
 
-An inlet that sends gets credit up to its limit as far as the takers' credit goes. Scarce credit is shared among the
-inlets in use, a circuit counting as the producers behind it. Credit that an idle inlet holds while other inlets are
-short is reduced to the float within ``PERIOD_S``.
+Each inlet gets a float of one credit, and the rest goes by recent use. An inlet that sends gets credit up to its limit
+as far as the takers' credit goes. Scarce credit is shared among the inlets in use, where a circuit counts as many times
+as there are producers behind it. While other inlets are short of credit, the credit of an idle inlet is reduced to the
+float within ``PERIOD_S``.
 """
 
 PERIOD_S = 0.05
 
 cdef enum:
-    # AMQP cannot signal demand: an inlet without any credit could never announce a delivery.
+    # Credit that every inlet gets at least: a sender without credit has no way in AMQP to say that it has a message.
     FLOAT = 1
 
 
 cdef int room_of(Inlet inlet) noexcept:
-    """Number of deliveries up to the limit of the inlet; below zero when the inlet is past the limit.
+    """Return how many more deliveries the limit of the inlet permits; below zero when the inlet is past the limit.
 
-    Unsettled deliveries of another router count at that router, towards the limits of the producers there.
+    Unsettled deliveries from another router do not count here, since that router counts them towards the limits of its
+    producers.
     """
     cdef int unsettled = 0 if inlet.is_from_node() else inlet.unsettled_count
     return inlet.limit_now() - inlet.promised_count - unsettled
 
 
 cdef class CreditSharing:
-    """``again(inlet)`` is called for each inlet that was short, at the end of the period."""
+    """The sharing of one group's credit among its inlets.
+
+    ``again(inlet)`` is called at the end of each period for each inlet that was short of credit.
+    """
 
     def __init__(self, dict inlets, again, timers):
         self.inlets = inlets
@@ -38,7 +43,7 @@ cdef class CreditSharing:
         self.hungry.pop(inlet, None)
 
     cdef int top_up(self, Inlet inlet, int room) except -1:
-        """Grant credit that is worth a flow frame, and the float in any case.
+        """Grant the inlet credit if there is enough of it to be worth a flow frame; grant the float in any case.
 
         ``room``: deliveries that the takers would take from this inlet beyond all promised credit.
         """
@@ -51,7 +56,8 @@ cdef class CreditSharing:
         count = min(wanted, room)
         if room < wanted:
             count = self._ration(inlet, count)
-        # Grant at least as much as the inlet holds: a flow frame for each delivery would double the frames.
+        # Grant at least as much as the inlet holds, else nothing: a flow frame for each delivery would double the
+        # frames.
         if count > 0 and count >= inlet.promised_count:
             return inlet.top_up(count)
         if wanted >= 0 and inlet.needs_float():
@@ -68,7 +74,7 @@ cdef class CreditSharing:
         return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
-        """Take credit back from idle inlets, and serve the inlets that were short."""
+        """Reduce the credit of idle inlets to the float, and top up the inlets that were short of credit."""
         cdef Inlet inlet
         cdef bint was_used
         cdef int in_use = 0, producers = 0

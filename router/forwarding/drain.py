@@ -1,9 +1,11 @@
-"""A consumer's drain: ask all inlets that may have a delivery for the consumer before the answer. Spec: [2.6.7].
+"""A consumer's drain: before the drain is answered, ask all inlets (incoming links) that may have a delivery for the
+consumer to use their credit or give it back. Spec: [2.6.7].
 
 The brokers of a sharded queue are asked in turn, because credit offered to two brokers at once may bring two messages
 where the consumer takes one. A new consumer may drain before the links to all brokers are there: the drain waits for
-the links, but not for ever. Producers of an anycast, and circuits, are asked all at once, if they hold credit: one of
-their transfers may be on the wire. They have little time to answer; then their credit is taken back.
+the links, but at most ``path_wait_s``. Producers and circuits of an anycast address that hold credit are asked all at
+once, since a transfer of theirs may be on the wire. After a fraction of a second without an answer, their credit is
+taken back.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from router.forwarding.ends import Inlet, Taker
 from router.timers import Timers
 
 PRODUCERS_WAIT_S = 0.2
-"""How long a client's drain waits for producers."""
+"""How long a consumer's drain waits for producers and circuits to answer, before their credit is taken back."""
 _EDGE_WAIT_S = 0.15
 _CIRCUIT_WAIT_S = 0.1
-"""Less time at each router further on, so that the router's own answer comes in time."""
+"""How long a drain by a router waits, over a circuit: less than at the consumer's router, to answer it in time."""
 
 
 class DrainedGroup(Protocol):
-    """The group of an address, as far as drains use it."""
+    """The group of an address (its inlets and takers at one router), as far as drains use the group."""
 
     phase: int
     inlets: dict[Inlet, None]
@@ -33,13 +35,18 @@ class DrainedGroup(Protocol):
 
 
 class DrainedGroupOwner(Protocol):
+    """The owner of a group, as far as drains use the owner."""
+
     def is_complete(self, group: DrainedGroup, is_circuit: bool) -> bool:
-        """True if each reachable broker of a sharded queue sends here; for a circuit, each broker connected here."""
+        """True if a link from each broker of a sharded queue is there, so that a drain need not wait for more.
+
+        For a consumer here, of each reachable broker; for a circuit, of each broker that is connected to this router.
+        """
         ...
 
 
 class Drains:
-    """The drains under way at one address, one for each draining consumer. The group learns of each end."""
+    """The drains under way at one address, one for each draining consumer. The group is told when a drain ends."""
 
     def __init__(self, group: DrainedGroup, timers: Timers, path_wait_s: float, owner: DrainedGroupOwner) -> None:
         self._group = group
@@ -48,13 +55,13 @@ class Drains:
         self._owner = owner
         self._drains: dict[Taker, Drain | ProducersDrain] = {}
         self._asked: dict[Inlet, int] = {}
-        """Producers and circuits of an anycast that have not answered yet -> deliveries received when asked."""
+        """Producers and circuits of an anycast that have yet to answer -> number of their deliveries when asked."""
 
     def __len__(self) -> int:
         return len(self._drains)
 
     def begin(self, taker: Taker) -> None:
-        """This consumer drains its credit; no effect if the drain is under way already."""
+        """Begin the drain that the consumer of ``taker`` asked for; no effect if a drain of this taker is under way."""
         if taker in self._drains:
             return
         wait_s, drain = self._path_wait_s, self._make(taker)
@@ -70,7 +77,10 @@ class Drains:
 
     # Producers and circuits of an anycast
     def _ask(self, taker: Taker) -> list[Inlet]:
-        """Ask the inlets that hold credit for this taker. A fallback's feed is not asked: its keeper drains it."""
+        """Ask the producers and circuits that hold credit and may feed this taker; return those yet to answer.
+
+        The link from a fallback queue is not asked: `router.fallback.queue_share` drains this link itself.
+        """
         if not self._group.asks_producers or taker.is_closing:
             return []
         found = []
@@ -90,21 +100,24 @@ class Drains:
         inlet.hear_credit()
 
     def has_answered(self, inlet: Inlet, more: int) -> bool:
-        """True if the inlet has answered, and no delivery of it waits. ``more``: the consumer's credit."""
+        """True if the inlet was not asked, or has answered and none of its deliveries waits.
+
+        A router that used its credit is asked again, for ``more`` deliveries, the consumer's credit.
+        """
         if inlet not in self._asked:
             return True
         if inlet.link.is_open and (inlet.link.credit > 0 or inlet.is_waiting):
             return False
         is_from_router = inlet.is_circuit or inlet.is_edge
         if inlet.link.is_open and is_from_router and inlet.deliveries_in != self._asked[inlet]:
-            # The router used its credit: other producers' messages may be waiting there.
+            # The router sent deliveries on its credit, and may have messages of other producers: ask again.
             self._ask_for(inlet, more)
             return False
         self._stop_asking(inlet)
         return True
 
     def take_back(self, inlet: Inlet) -> None:
-        """Take back the credit of an inlet that did not answer in time."""
+        """Take back the credit of an inlet that did not answer a drain in time."""
         if inlet in self._asked:
             self._stop_asking(inlet)
             inlet.revoke()
@@ -117,22 +130,25 @@ class Drains:
         inlet.hear_credit()
 
     def offered(self, taker: Taker) -> list[Inlet]:
-        """Return the inlets to ask for messages of a sharded queue. Clients are not asked: they keep their pace."""
+        """Return the inlets to ask for messages of a sharded queue: links from brokers, and circuits for a near taker.
+
+        For an address without stored messages, phase 0, return none: `ProducersDrain` asks there.
+        """
         if self._group.phase == 0:
             return []
-        # The deliveries of a stream were asked for over the circuit beside it.
+        # A stream, a circuit for large deliveries, is not asked: the shared circuit beside it is asked for both.
         inlets = [inlet for inlet in self._group.inlets if not inlet.is_stream]
         return [inlet for inlet in inlets if taker.is_near or not inlet.is_circuit]
 
     def is_complete_for(self, taker: Taker) -> bool:
-        """True if no more inlets will come, and no stream has a waiting delivery."""
+        """True if all inlets that may feed ``taker`` are there, and no stream has a waiting delivery."""
         if self._group.phase == 0:
             return True
         are_streams_empty = not any(inlet.is_stream and inlet.is_waiting for inlet in self._group.inlets)
         return are_streams_empty and self._owner.is_complete(self._group, not taker.is_near)
 
     def on_over(self, taker: Taker) -> None:
-        """The taker's credit was used up or given back."""
+        """Forget the taker's drain, which is over: the taker's credit was used up or given back, or the taker left."""
         self._drains.pop(taker, None)
         if not self._drains:
             for inlet in list(self._asked):
@@ -141,7 +157,7 @@ class Drains:
         self.look()
 
     def look(self) -> None:
-        """A condition that a drain may wait for has changed."""
+        """Let all drains under way go on if they can, since a condition that they may wait for has changed."""
         for drain in list(self._drains.values()):
             drain.look()
 
@@ -162,7 +178,10 @@ class Drains:
 
 
 class Drain:
-    """The drain of one consumer. Only one drain asks an inlet at a time; ``drains`` looks again afterwards."""
+    """The drain of one consumer of a sharded queue: asks the links from brokers one after the other.
+
+    An inlet is asked by one drain at a time; when the inlet is free again, ``drains`` lets the other drains go on.
+    """
 
     def __init__(self, taker: Taker, drains: Drains) -> None:
         self.taker = taker
@@ -173,7 +192,7 @@ class Drain:
         self._is_over = False
 
     def go_on(self) -> None:
-        """Ask the next inlet, as long as the consumer's credit lasts."""
+        """Ask the next inlet, as long as the consumer's credit lasts; answer the drain when no inlet is left to ask."""
         has_left_one = self._finish_current()
         if self._goes_on_with_next():
             if has_left_one:
@@ -188,7 +207,7 @@ class Drain:
         self._end()
 
     def _goes_on_with_next(self) -> bool:
-        """Ask the next free inlet; True if an inlet is still to be asked or to come."""
+        """Ask the next inlet that no other drain asks; True if an inlet is still to be asked, or to be waited for."""
         credit = self.taker.link.credit
         if credit <= 0 or not self.taker.link.is_draining:
             return False
@@ -208,19 +227,19 @@ class Drain:
         inlet.hear_credit()
 
     def on_progress(self, inlet: Inlet) -> None:
-        """A delivery came from this inlet, or its credit came back."""
+        """Called when a delivery came from this inlet, or its credit came back: the drain may go on."""
         if inlet is self._current:
             self.look()
 
     def look(self) -> None:
-        """Deliveries of the asked inlet may have moved on, or a new inlet may have come."""
+        """Go on, unless the asked inlet still holds credit or has deliveries that wait."""
         inlet = self._current
         if self._is_over or (inlet is not None and (inlet.link.credit > 0 or inlet.is_waiting)):
             return
         self.go_on()
 
     def stop_waiting(self) -> None:
-        """Stop waiting for inlets that have not come by now."""
+        """Stop waiting for links from brokers that are not there by now."""
         self._waits_for_more = False
         if self._current is None:
             self.look()
@@ -239,7 +258,7 @@ class Drain:
             self._drains.on_over(self.taker)
 
     def _finish_current(self) -> bool:
-        """Stop asking the current inlet; True if there was one."""
+        """End the drain of the inlet that is asked now; True if an inlet was being asked."""
         inlet, self._current = self._current, None
         if inlet is not None:
             inlet.is_draining = False
@@ -250,7 +269,10 @@ class Drain:
 
 
 class ProducersDrain:
-    """The drain of one consumer, or circuit, at an anycast. ``asked``: inlets whose answer is awaited."""
+    """The drain of one consumer, or circuit, at an anycast address: asks all producers and circuits at once.
+
+    ``asked``: the inlets whose answer is awaited.
+    """
 
     def __init__(self, taker: Taker, drains: Drains, asked: list[Inlet]) -> None:
         self.taker = taker
@@ -265,7 +287,7 @@ class ProducersDrain:
         return _EDGE_WAIT_S if self.taker.edge else _CIRCUIT_WAIT_S
 
     def go_on(self) -> None:
-        """Answer the drain once all inlets have answered."""
+        """Answer the taker's drain once each inlet in ``asked`` has answered."""
         link = self.taker.link
         if self._is_over:
             return
@@ -286,7 +308,7 @@ class ProducersDrain:
             self.go_on()
 
     def stop_waiting(self) -> None:
-        """Stop waiting for late inlets, whose peers may not support drain."""
+        """Take back the credit of inlets that did not answer in time, and go on: their peers may not support drain."""
         if self._is_over:
             return
         late, self._asked = self._asked, []

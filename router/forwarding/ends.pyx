@@ -1,9 +1,10 @@
-"""The two ends of a stitch, an inlet (an incoming link) and a taker (an outgoing link), and the carriers between
+"""The ends of a group, inlets (incoming links) and takers (outgoing links), and the carriers of deliveries between
 them.
 
-A local consumer, a circuit and a broker are all takers; a client's producer, a circuit and a broker all inlets. A
-carrier is one delivery under way: until settled, the lists of both ends keep the carrier, and nothing else does. The
-engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so a stale delivery is found out.
+A local consumer, a circuit and a broker are all takers; a client's producer, a circuit and a broker are all inlets. A
+carrier is the state of one delivery under way, and stands in the lists of both ends until the delivery is settled. The
+engine's deliveries name their carrier by a tie (`router.forwarding.ties`), so an event about a delivery that was
+settled meanwhile is recognized and ignored.
 """
 
 cimport cython
@@ -27,12 +28,12 @@ from wire.link import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 cdef enum:
     LIGHT_BYTES = 16384
-    # Bytes that a link may have outstanding when its deliveries are not light.
+    # Most bytes that an incoming link may have promised and unsettled, if its deliveries exceed LIGHT_BYTES on average.
     MOST_BYTES = 16777216
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery):
-    """Return the carrier with this delivery at one of its ends; None if the delivery has no carrier, or no longer."""
+    """Return the carrier of this incoming or outgoing delivery; None if the delivery has no carrier, or no longer."""
     cdef unsigned long long tie = <unsigned long long>pn.delivery_get_context(delivery)
     cdef void *found
     if not tie:
@@ -44,12 +45,12 @@ cdef Carrier carrier_at(pn_delivery_t *delivery):
     if carrier.incoming is delivery or carrier.outgoing is delivery:
         return carrier
     if carrier.inlet is None or carrier.taker is None:
-        return None  # this end has let go of its delivery, and the other end goes on
+        return None  # the carrier has dropped this delivery, and goes on with the delivery at its other end
     raise LocalStateError(f"a delivery has tie {tie:#x}, which belongs to another delivery")
 
 
 cdef int _fasten(Carrier carrier, pn_delivery_t *delivery) except -1:
-    """Tie the delivery to the carrier; the lists of the carrier's ends keep the carrier while it has a tie."""
+    """Tie the engine's delivery to the carrier; the tie keeps the carrier in memory until `_end` ends the tie."""
     if not carrier.tie:
         carrier.tie = new_tie(<void *>carrier)
         Py_INCREF(carrier)
@@ -84,99 +85,112 @@ cdef dict _with(dict takers, Taker taker):
 
 
 cdef class Group:
-    """A group ties inlets to takers: anycast, multicast or a relay."""
+    """Base class of the groups, which pass deliveries from inlets to takers: anycast, multicast and relay."""
 
     def __init__(self, Recorder recorder not None, record_level=None):
-        """``record_level`` names the group's own level of records; None: the level of the node."""
+        """``record_level``: how much the recorder writes about the group's deliveries; None: the node's own level."""
         self.recorder = recorder
         self.record_level = recorder.level_of(record_level)
 
     cdef int pump(self, Inlet inlet) except -1:
-        """Move all deliveries of this inlet that can move."""
+        """Pass on as many of the inlet's waiting deliveries as the takers accept now."""
         raise NotImplementedError
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
-        """The inlet waited for room, and room is there."""
+        """Called when the inlet waited for room at a taker's connection, and may find room now: pass on deliveries."""
         return self.pump(inlet)
 
     cdef int on_moved(self, Taker taker) except -1:
-        """The taker's link is free for the next delivery."""
+        """Called when the taker's link is free for the next delivery; None: the links of a multicast's takers."""
         return 0
 
     cdef int on_credit(self, Taker taker) except -1:
-        """The taker's credit or drain changed."""
+        """Called when the receiver of ``taker`` may have changed its credit, or asked for a drain."""
         raise NotImplementedError
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """A started copy waits for room at this taker."""
+        """Called when a started multicast copy, or a barrier, waits for room or credit at this taker."""
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """The taker waited until its link is writable, and may be writable now."""
+        """Called when the group waited for the taker's link to become writable, and the link may be writable now."""
         return 0
 
     cdef int on_returned(self, Inlet inlet) except -1:
-        """One of the inlet's deliveries was settled: its credit may return."""
+        """Called when one of the inlet's deliveries was settled, so that the sender may get credit again."""
         return 0
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """The inlet's sender sent a flow: perhaps the sender drained."""
+        """Called when the inlet's sender sent a flow, which may give back credit in answer to a drain."""
         return 0
 
     cdef bint retry(self, Carrier carrier) except -1:
-        """The taker gave the delivery back, or was lost before writing: True when another taker gets it."""
+        """Called when a taker gave a delivery back, or was lost with it: True to offer the delivery to another taker.
+
+        False: the group leaves the delivery alone, and its sender learns the outcome.
+        """
         return False
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        """True if deliveries of this inlet are sent again when they are in doubt."""
+        """True if this inlet's deliveries are sent again when in doubt: written to a taker that was lost."""
         return False
 
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
-        """The ingress of this circuit recalls a delivery; ``carrier`` has the delivery if it is under way.
+        """Called when the router that sends over this circuit recalls a delivery, that is, asks for it back.
 
-        False: pass the recall on to the taker.
+        ``carrier``: the delivery's carrier, None while the delivery waits for a taker. False: the caller passes the
+        recall on to the taker.
         """
         return False
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
-        """The taker revoked its credit before a byte of the inlet's head was read."""
+        """Called when a delivery went back to the head of the inlet, because its taker revoked the credit for it."""
         return 0
 
     cdef bint take_back(self, Carrier carrier) except -1:
-        """No taker has the delivery of ``carrier``: True when it goes out again, as if it had just arrived."""
+        """Called when a multicast delivery reached no consumer: True if the delivery went back to its inlet's head.
+
+        From there the delivery goes out again. False: its sender gets the outcome.
+        """
         return False
 
     cdef int on_given_back(self, Taker taker) except -1:
-        """This branch gave a delivery back that no consumer behind it has."""
+        """Called when this multicast branch gave a delivery back that no consumer behind the branch got."""
         return 0
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
-        """A queue's message of at least ``size`` bytes went back, because it is too large for the takers here."""
+        """Called when a queue's message went back over ``inlet``: no taker here accepts its ``size`` bytes or more."""
         return 0
 
     cdef int on_undeliverable(self, Inlet inlet) except -1:
-        """A queue's message went back, because no taker here wants the message."""
+        """Called when a queue's message went back over ``inlet``, because a taker said undeliverable-here."""
         return 0
 
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
     def on_taker_leaving(self, taker):
-        """Called before the taker's deliveries are given up."""
+        """Called when the taker's link has ended, before its deliveries are offered to other takers or given back."""
 
     def on_taker_left(self, taker, closed, error):
         raise NotImplementedError
 
     def on_established(self, link):
-        """The peer answered an attach of ours."""
+        """Called when the peer has answered the attach of a link that this router opened."""
 
 
-@cython.no_gc  # its cycles end with its ties
+@cython.no_gc  # a carrier's reference cycles end when its tie ends
 cdef class Carrier(Waiter):
-    """One delivery under way. Always: in the list of ``inlet`` while ``inlet`` is set, and of ``taker`` likewise."""
+    """Base class for the state of one delivery on its way from an inlet to a taker.
+
+    Always: the carrier is in the inlet's list of carriers while ``inlet`` is set, in the taker's while ``taker`` is.
+    """
 
     cdef bint note_taker(self) except -1:
-        """Note at the inlet that a circuit has the delivery. False for a broker, which answers no barrier."""
+        """Note at the inlet that a circuit has the delivery, so that a barrier can ask the circuit's egress.
+
+        False if a broker has the delivery: a broker answers no barrier.
+        """
         return True
 
     cdef bint goes_to(self, Taker taker) noexcept:
@@ -184,34 +198,43 @@ cdef class Carrier(Waiter):
         return self.taker is taker
 
     cdef int advance(self) except -1:
-        """Copy as many bytes as possible. True when the incoming link is free for its next delivery."""
+        """Copy as many bytes to the taker as possible now. True when the incoming link may begin its next delivery."""
         raise NotImplementedError
 
     cdef bint is_unsent(self) noexcept:
-        """True if the delivery is complete here, and has not left."""
+        """True if the delivery was read to its end, and not all of it was handed to the taker's link."""
         return False
 
     cdef bint may_be_given_back(self) noexcept:
-        """True if the delivery is in a queue, and its taker has given no outcome."""
+        """True if the message is in a queue, and its sender has heard no outcome.
+
+        Such a delivery counts as not tried if its taker leaves in order, without giving an outcome.
+        """
         return False
 
     cdef bint read_rest(self) except -1:
-        """Read the rest of a complete delivery out of the engine, to free its link. False if not possible."""
+        """Read the rest of a complete delivery out of the engine, so that the deliveries behind it can be read.
+
+        False if nothing was read, because the rest is large or has not arrived.
+        """
         return False
 
     cdef int on_room(self) except -1:
         return self.advance()
 
     cdef int on_taker_disposition(self) except -1:
-        """The taker gave a state or settled."""
+        """Called when the receiver at the taker gave a delivery state, or settled."""
         return 0
 
     cdef int on_sender_disposition(self) except -1:
-        """The sender gave a state or settled."""
+        """Called when the sender at the inlet gave a delivery state, or settled."""
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """The inlet is lost. ``comes_again``: a router or broker reports the loss, or sends the delivery again."""
+        """Called when the sender's link is lost.
+
+        ``comes_again``: the sender is a router or broker, and will send the delivery again or report its loss.
+        """
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
@@ -219,10 +242,10 @@ cdef class Carrier(Waiter):
 
 
 cdef class Inlet(InletHead):
-    """An incoming link in a group.
+    """An inlet: an incoming link in a group, with its sender's credit and its unsettled deliveries.
 
-    Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``.
-    Counts are deliveries.
+    Always: ``promised + unsettled_count <= limit``, except for a float of one credit that may exceed the limit; for a
+    circuit ``promised <= limit``. Counts are deliveries.
     """
 
     def __init__(self, IncomingCore link, Group group, int limit, *, bint is_circuit=False, Guard guard=None):
@@ -271,7 +294,7 @@ cdef class Inlet(InletHead):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
-        """The link ends, by detach or with its connection: give up its deliveries, then tell the group."""
+        """The sender's link ended, by detach or with its connection: `abandon` its deliveries, then tell the group."""
         self.recorder.note(self, False, error)
         if self.is_from_client():
             self.record_left()
@@ -285,12 +308,15 @@ cdef class Inlet(InletHead):
 
     # Rules
     cdef bint is_second(self) noexcept:
-        """True if the sender settles last. [2.8.3] Not every broker agrees to settle last when asked."""
+        """True if both sides agreed on rcv-settle-mode second: this router settles after the sender. [2.8.3]
+
+        Not every broker agrees to the mode when asked.
+        """
         cdef bint is_asked = pn.link_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
         return is_asked and pn.link_remote_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
 
     cdef bint may_go_on_now(self) except -1:
-        """False when the sender broke a rule: the link has been ended, or is about to be."""
+        """False when the sender broke a protocol rule. A client that offended its guard loses the link in this call."""
         if self.is_lost or self.link.is_faulty():
             return False
         if self.guard is None or not self.guard.has_offended():
@@ -299,7 +325,7 @@ cdef class Inlet(InletHead):
         return False
 
     def on_offence(self):
-        """The guard found an offence without an event on the link."""
+        """Called when the guard's timer found the sender's offence, without an event on the link: end the link."""
         self.may_go_on_now()
 
     def expel(self, error):
@@ -310,21 +336,25 @@ cdef class Inlet(InletHead):
 
     # Permitted takers
     cdef bint is_from_client(self) noexcept:
-        """True for a client's link, which alone has a guard: a client may never send a lost delivery again."""
+        """True for a client's link; no other link has a guard.
+
+        A router or broker sends a delivery again after its link was lost; a client perhaps never does.
+        """
         return self.guard is not None
 
     cdef bint is_of_queue(self) noexcept:
-        """True if deliveries of this inlet stay in a queue until there is an outcome."""
+        """True if a broker's queue keeps each message of this inlet until the broker hears an outcome."""
         return self.group.is_of_queue or (self.guard is None and not self.is_from_node())
 
     cdef bint is_from_node(self) noexcept:
-        """True if the sender is a router, which sends deliveries of its own producers."""
+        """True if the sender is a router, over a circuit or from an edge; each inlet of a relay counts as a circuit."""
         return self.is_circuit or self.is_edge
 
     cdef bint may_feed(self, Taker taker) noexcept:
         """True if ``taker`` may have deliveries of this inlet.
 
-        Deliveries from a circuit only go to takers near here: no loops. An edge gets none of its own deliveries back.
+        Deliveries from a circuit go only to near takers (`Taker.is_near`), so no delivery travels in a loop. An edge
+        router gets none of its own deliveries back.
         """
         if self.is_circuit:
             return taker.is_near_now()
@@ -343,7 +373,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Forget the carrier; the caller settles the engine's delivery."""
+        """Remove the carrier from the inlet's list; the caller settles the engine's incoming delivery."""
         _loosen(carrier, self.link, carrier.incoming)
         if carrier.newer_in is not None:
             carrier.newer_in.older_in = carrier.older_in
@@ -360,7 +390,11 @@ cdef class Inlet(InletHead):
         return _end(carrier)
 
     def abandon(self):
-        """Give up the sender. A client's deliveries and pre-settled ones go on; a partial message is aborted."""
+        """Part the deliveries under way from a sender that is lost, and forget its waiting deliveries.
+
+        Complete deliveries of a client, and pre-settled ones, still go on to their takers. A partial message is aborted
+        at its taker.
+        """
         cdef Carrier carrier
         cdef bint comes_again, is_here = not self.link.endpoint.is_freed
         self.recorder.note(self, False, None)
@@ -398,12 +432,12 @@ cdef class Inlet(InletHead):
         return self.link.advance_now()
 
     cdef int drop_head(self) except -1:
-        """The head was aborted before it had a taker."""
+        """Skip the head, a delivery that its sender aborted before any taker had a part of it."""
         return self.pop()
 
     # Waiting times
     cdef int note_held(self) except -1:
-        """Note the arrival time of deliveries that came with this input and wait."""
+        """Note the arrival time of deliveries that arrived with this input and wait for a taker."""
         cdef int waiting = self.waiting_now()
         if waiting <= 0:
             self.held_since = None
@@ -417,14 +451,14 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int leave_line(self) except -1:
-        """The oldest waiting delivery, or one that has just arrived, leaves: take its arrival time."""
+        """Set ``came_us`` to the arrival time of the delivery that leaves now, the oldest of the inlet."""
         self.came_us = self.recorder.now_us
         if self.held_since:
             self.came_us = self.held_since.popleft()
         return 0
 
     cdef int return_to_line(self, unsigned long long came_us) except -1:
-        """The delivery that left last comes back to the head."""
+        """Put back the arrival time of a delivery that comes back to the head of the inlet."""
         if self.held_since is None:
             self.held_since = deque()
         self.held_since.appendleft(came_us)
@@ -441,21 +475,25 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int on_unheard(self, Taker taker) except -1:
-        """Note that ``taker`` may not have passed on all deliveries yet, and no outcome will tell soon enough."""
+        """Note that the circuit ``taker`` may still hold deliveries of this inlet, and no outcome will tell in time.
+
+        The inlet asks the circuit by a barrier before deliveries take another circuit. A taker that needs no barrier,
+        such as a local consumer, is not noted.
+        """
         if taker.cost == 0 or (self.is_circuit and not taker.edge) or taker.way == FORSAKEN_WAY:
             return 0
         self.unheard = _with(self.unheard, taker)
         return 0
 
     cdef int on_unheard_settled(self, Taker taker) except -1:
-        """The same as `on_unheard`, for a delivery without any outcome to come."""
+        """Do the same as `on_unheard` for a delivery that will have no outcome, such as a pre-settled delivery."""
         self.on_unheard(taker)
         if self.is_from_node() and self.unheard is not None and taker in self.unheard:
             self.settled_to = _with(self.settled_to, taker)
         return 0
 
     cdef int on_settled(self) except -1:
-        """One of the inlet's deliveries was settled."""
+        """Tell the group that one of the inlet's deliveries was settled."""
         return self.group.on_returned(self)
 
     # Credit
@@ -466,7 +504,10 @@ cdef class Inlet(InletHead):
         return <int>min(<long long>self.limit, MOST_BYTES // self.usual_bytes + 1)
 
     cdef int weigh(self, size_t size) except -1:
-        """Update the average with the ``size`` of the inlet's next delivery."""
+        """Update the average size with the ``size`` of the inlet's next delivery.
+
+        If the average lowers the limit below the promised credit, reduce the sender's credit by a flow.
+        """
         cdef int limit
         if size <= LIGHT_BYTES and self.usual_bytes <= LIGHT_BYTES:
             return 0
@@ -490,7 +531,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int note_credit(self) except -1:
-        """The sender's credit may have changed."""
+        """Note for the records that the sender's credit may have changed."""
         if not self.record_level or self.link.is_gone:
             return 0
         if not self.has_moved:
@@ -510,17 +551,17 @@ cdef class Inlet(InletHead):
             self.note_credit()
 
     def rest(self):
-        """The recorder has looked at the inlet: note the next movement again."""
+        """Called when the recorder has read the inlet's counts: report the next movement to the recorder again."""
         self.has_moved = False
 
     @property
     def credit(self):
-        """Deliveries that the sender may still start."""
+        """Number of deliveries that the sender may still start."""
         return self.link.credit_now()
 
     @property
     def kept_count(self):
-        """None: an inlet keeps no deliveries of its own, and the records of its takers count theirs."""
+        """None: unsettled deliveries are recorded at the takers that have them, not at the inlet."""
         return None
 
     @property
@@ -529,7 +570,7 @@ cdef class Inlet(InletHead):
 
     @property
     def starves(self):
-        """True if the sender has no credit, as far as recorded."""
+        """True if the sender has no credit; always False while this inlet is not recorded."""
         return self.record_level != 0 and self.drought.is_on
 
     def take_starved_us(self):
@@ -539,22 +580,22 @@ cdef class Inlet(InletHead):
 
     cdef int top_up(self, int count) except -1:
         """Raise the sender's credit by ``count`` deliveries."""
-        # Deliveries that crossed a reduction wait here on credit that counted as taken back.
+        # Deliveries that were on the wire when credit was reduced wait here, on credit no longer counted as promised.
         self.set_promised(max(self.promised_count, self.held_now()) + count)
         self.link.grant_now(count)
         return self.note_credit()
 
     cdef bint needs_float(self) noexcept:
-        """True if the inlet holds no credit and no waiting delivery."""
+        """True if the sender has no credit and no delivery waits here: the sender needs a float to send at all."""
         return self.promised_count == 0 and self.moving is None and not self.has_queued()
 
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept:
-        """Read from a circuit's delivery how many producers are behind it according to the ingress."""
+        """Set the inlet's weight to the number of producers behind the circuit, which the delivery's tag says."""
         self.weight = max(1, producers_of(delivery))
         return 0
 
     cdef int waiting_now(self) noexcept:
-        """Return the number of deliveries that arrived on the inlet's credit and are not counted in yet."""
+        """Return the number of deliveries that arrived on the inlet and have not begun to leave."""
         cdef int count = pn.link_queued(self.link.raw) - (self.moving is not None)
         return max(0, count) + (0 if self.backlog is None else len(self.backlog))
 
@@ -563,12 +604,15 @@ cdef class Inlet(InletHead):
         return max(0, self.link.credit_now()) + self.waiting_now()
 
     def hear_credit(self):
-        """The sender's credit may have been raised, or given back."""
+        """Set the promised credit to the sender's present credit plus the waiting deliveries, as after a drain."""
         self.set_promised(0 if self.link.is_gone else self.held_now())
         self.note_credit()
 
     cdef int reduce(self, int count) except -1:
-        """Reduce the promise to ``count`` or the waiting deliveries; deliveries that cross the flow still arrive."""
+        """Reduce the promised credit to ``count``, or to the number of waiting deliveries if more wait, by a flow.
+
+        Deliveries that cross the flow on the wire still arrive.
+        """
         cdef int waiting = self.waiting_now()
         if self.is_draining:
             return 0  # the sender is giving all credit back, and this flow would end the drain
@@ -583,21 +627,25 @@ cdef class Inlet(InletHead):
 
     @property
     def is_moving(self):
-        """True if a delivery is half read."""
+        """True if a delivery of the inlet is on its way to a taker and was not read to its end."""
         return self.moving is not None
 
     @property
     def may_be_drained(self):
-        """True if an anycast consumer's drain may ask the sender: a router, or a client with only this address."""
+        """True if an anycast consumer's drain may ask the sender: a router, or a client's link to this address alone.
+
+        An anonymous producer is not asked, since its credit is for any address.
+        """
         return self.is_from_node() or self.guard is not None
 
 
 cdef class Taker(DeliveryOwner):
-    """An outgoing link in a group. ``cost`` is the cost of the path, 0 for a local link. ``edge`` as in
-    `Inlet.shuns`.
+    """A taker: an outgoing link in a group, with the receiver's credit and its unsettled deliveries.
 
-    ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any. ``is_broker``: this
-    router's own link to a broker. ``is_for_settled``: a branch for pre-settled deliveries of producers here.
+    ``cost``: the cost of the circuit's path, 0 for a local consumer or a broker. ``upstream``: the one inlet whose
+    deliveries may go here (a multicast branch), None for any. ``is_broker``: this router's own link to a broker.
+    ``is_stream``: a link beside a shared link, for one inlet's large deliveries. ``is_for_settled``: a multicast branch
+    for pre-settled deliveries of producers at this router.
     """
 
     def __init__(
@@ -653,7 +701,7 @@ cdef class Taker(DeliveryOwner):
         return self.group.on_credit(self)
 
     cdef int note_move(self) except -1:
-        """The number of deliveries at the receiver may have changed within this second."""
+        """Note for the records that the number of deliveries at the receiver may have changed."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
             self.group.recorder.note_moved(self)
@@ -665,12 +713,12 @@ cdef class Taker(DeliveryOwner):
         self.note_move()
 
     def rest(self):
-        """The recorder has looked at the taker: note the next movement again."""
+        """Called when the recorder has read the taker's counts: report the next movement to the recorder again."""
         self.has_moved = False
 
     @property
     def kept_count(self):
-        """Complete deliveries without an outcome from the receiver."""
+        """Number of unsettled deliveries at the receiver, without a delivery that is still being written."""
         return self.unsettled_count - (self.moving is not None)
 
     @property
@@ -726,7 +774,7 @@ cdef class Taker(DeliveryOwner):
         return self.set_credit(self.credit_count - 1)
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Forget the carrier; the caller settles or aborts the engine's delivery."""
+        """Remove the carrier from the taker's list; the caller settles or aborts the engine's outgoing delivery."""
         _loosen(carrier, self.link, carrier.outgoing)
         if carrier.newer_out is not None:
             carrier.newer_out.older_out = carrier.older_out
@@ -744,7 +792,11 @@ cdef class Taker(DeliveryOwner):
         return _end(carrier)
 
     def abandon(self):
-        """Give up the link, which takes no more. Its written deliveries are in doubt, and their senders learn so."""
+        """Part all deliveries from a link that has ended.
+
+        A written delivery is in doubt, and its sender learns so, unless its copy is sent again. A delivery that was not
+        written, or was given back, is offered to another taker.
+        """
         cdef Carrier carrier
         cdef bint is_given_back
         self.group.recorder.note(self, False, None)
@@ -766,7 +818,10 @@ cdef class Taker(DeliveryOwner):
         return found
 
     cdef bint _let_go(self, Carrier carrier) except -1:
-        """True if not written to its end. A partial delivery is aborted, or it would end as if complete."""
+        """Drop the carrier; True if its delivery was not written to the end.
+
+        A partial delivery is aborted: otherwise the receiver would take its bytes for a complete message.
+        """
         cdef pn_delivery_t *outgoing = carrier.outgoing
         cdef bint is_open = not self.link.is_gone and not self.link.endpoint.is_freed
         cdef bint is_partial = is_open and self.moving is carrier
@@ -777,12 +832,15 @@ cdef class Taker(DeliveryOwner):
         if is_partial:
             self._note_written_in_session()
             self.link.abort_now(outgoing)
-            # Carried out now: the engine would fail after the link and its session were freed.
+            # Have the engine write the abort now: the engine would fail once the link and its session are freed.
             pn.transport_pending(self.link.endpoint.transport)
         return is_unwritten
 
     cdef int _note_written_in_session(self) except -1:
-        """Note all written deliveries: once the session has ended, the engine forgets writes on its other links."""
+        """Set ``was_written`` of all written deliveries on the session's links.
+
+        Once the session has ended, the engine no longer knows which deliveries were written.
+        """
         cdef LinkCore link
         cdef Taker taker
         cdef Carrier carrier
@@ -798,7 +856,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef pn_delivery_t *start(self) except NULL:
-        """Start a new delivery on the link, with a tag of our own."""
+        """Start a new delivery on the link; its tag is a running number, with the number of producers behind it."""
         cdef unsigned char tag[TAG_BYTES]
         cdef int size
         if self.on_start is not None:
@@ -808,21 +866,21 @@ cdef class Taker(DeliveryOwner):
         return self.link.start_now(<const char *>tag + TAG_BYTES - size, size)
 
     cdef int miss(self) except -1:
-        """A multicast copy goes out without this taker."""
+        """Count a multicast delivery of which this taker gets no copy, or no complete one."""
         if self.copies_missed == self.copies_told:
             self.group.recorder.note_restless(self)
         self.copies_missed += 1
         return 0
 
     def take_missed(self):
-        """Return the number of copies missed since the last call."""
+        """Return the number of multicast copies that the taker missed since the last call."""
         found, self.copies_told = self.copies_missed - self.copies_told, self.copies_missed
         return found
 
     # Credit
     @property
     def credit(self):
-        """Deliveries that the receiver takes now."""
+        """Number of deliveries that the receiver takes now."""
         return self.credit_count
 
     cdef int set_credit(self, int credit) except -1:
@@ -835,7 +893,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef int sync(self) except -1:
-        """Read the engine's credit, which still includes a delivery under way."""
+        """Set the taker's credit to the engine's credit, less a delivery under way, which the engine still includes."""
         if self.is_closing_now and self.way != LEFT_WAY:
             return 0
         self.set_credit(self.link.credit_now() - (self.moving is not None))
@@ -847,7 +905,10 @@ cdef class Taker(DeliveryOwner):
         self.sync()
 
     cdef bint is_near_now(self) noexcept:
-        """True for a local consumer, a broker link, or an active edge router: fed by circuits that end here."""
+        """True for a local consumer, a link to a broker, or an edge router that uses this router as its uplink.
+
+        Deliveries from circuits that end here may go to near takers only.
+        """
         return self.cost == 0 or self.edge != 0
 
     @property
@@ -863,7 +924,7 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def is_moving(self):
-        """True if a delivery is half written."""
+        """True if a delivery to this taker was begun and not handed to its link to the end."""
         return self.moving is not None
 
     # Membership: the group counts the credit of its members
@@ -902,6 +963,6 @@ cdef class Taker(DeliveryOwner):
         return self.way == LEFT_WAY
 
     def go_on(self):
-        """The taker is needed again, with the credit that its peer granted meanwhile."""
+        """Stop closing the taker: the group needs the taker again, with the credit that its peer granted meanwhile."""
         self.is_closing = False
         self.group.on_credit(self)

@@ -1,8 +1,9 @@
-"""An anycast address with a fallback queue: its inlets send to the takers, or to the queue.
+"""An anycast address with a fallback queue: its producers send to the address's takers, or to the queue.
 
-While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. To keep order,
-an inlet changes between takers and queue only when none of its deliveries is outstanding. Deliveries that the last
-taker did not get come home first (`router.forwarding.pending_returns`). Decisions are made in `router.fallback.producers`.
+While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. To keep order, an
+inlet changes between takers and queue only when none of its deliveries is outstanding. Deliveries that the last taker
+did not get are recalled first (`router.forwarding.pending_returns`). When to fall back is decided in
+`router.fallback.producers`.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -22,9 +23,11 @@ _GIVE_BACK_S = 0.05
 
 
 cdef class AnycastWithFallback(Anycast):
-    """``on_despair(group)`` is called when producers had no taker for ``path_wait_s``; False: there is no other path.
+    """The group of an anycast address with a fallback queue.
 
-    Always: ``behind`` has the inlets whose outstanding deliveries are, if any, with the fallback.
+    ``on_despair(group)`` is called when producers had no taker for the holding time (`hold_s`); if it returns False,
+    there is no other path, and waiting deliveries are released. ``feeds``: links from the queue, whose messages go to
+    the takers. Always: ``behind`` has the inlets whose outstanding deliveries, if any, went to the fallback.
     """
 
     def __init__(
@@ -38,7 +41,7 @@ cdef class AnycastWithFallback(Anycast):
 
     # Ends
     cdef bint has_direct(self) noexcept:
-        """True if the address has takers, here or over a circuit."""
+        """True if the address has takers other than the fallback queue, here or over a circuit."""
         cdef Taker taker
         for taker in self.takers:
             if not taker.is_closing_now:
@@ -46,7 +49,10 @@ cdef class AnycastWithFallback(Anycast):
         return False
 
     cdef bint has_taker(self) noexcept:
-        """True if producers have a taker: the fallback while falling back, else any taker of the address."""
+        """True if producers here have a taker: the fallback while falling back, else any taker of the address.
+
+        The fallback counts once it has granted credit.
+        """
         if self.is_falling_back:
             return self.fallback is not None and self.fallback.had_credit and not self.fallback.is_closing_now
         return self.has_direct()
@@ -66,14 +72,20 @@ cdef class AnycastWithFallback(Anycast):
 
     # Decisions of the node
     def fall_back(self, bint is_falling_back, bint is_holding):
-        """Send producers' deliveries to the fallback, or to takers. ``is_holding``: to neither, until the next call."""
+        """Send producers' deliveries to the fallback queue, or to takers.
+
+        ``is_holding``: while falling back, send no deliveries to the queue either; they wait until the next call.
+        """
         if (is_falling_back, is_holding) == (self.is_falling_back, self.is_holding):
             return
         self.is_falling_back, self.is_holding = is_falling_back, is_holding
         self._look_again()
 
     def set_fallback(self, Taker taker, bint is_closing):
-        """Set the taker towards the queue; ``is_closing``: it ends once nothing is outstanding on it."""
+        """Set the taker that leads to the fallback queue.
+
+        ``is_closing``: the taker gets no more deliveries, and ends once nothing is outstanding on it.
+        """
         if taker is self.fallback and is_closing == taker.is_closing_now:
             return
         self.fallback = taker
@@ -88,7 +100,10 @@ cdef class AnycastWithFallback(Anycast):
             self.top_up_now(inlet)
 
     def call_home(self):
-        """The last taker left: recall deliveries on their way to it before any delivery goes another way."""
+        """Recall producers' deliveries on their way to the last taker, which left.
+
+        An inlet's deliveries go to the queue or to a new taker only when the recalled ones are back.
+        """
         cdef Inlet inlet
         if self.homing is None:
             self.homing = PendingReturns(self.timers, self.settings.path_wait_s, self._on_home)
@@ -101,12 +116,15 @@ cdef class AnycastWithFallback(Anycast):
         return homing is not None and homing.has(inlet)
 
     def add_feed(self, Inlet inlet, feeder):
-        """Add a link from the queue; ``feeder`` is told of each delivery of the inlet, and of its sender's flows."""
+        """Add ``inlet``, a link from the fallback queue; ``feeder`` is told of its deliveries and of flows."""
         self.feeds[inlet] = feeder
         self.add_inlet(inlet)
 
     def give_back(self, Inlet inlet):
-        """The address has no takers: release all held deliveries; a queue puts the messages back in place."""
+        """Release all waiting deliveries of the inlet, since the address has no takers, and revoke its credit.
+
+        A queue puts the released messages back in their place.
+        """
         inlet.revoke()
         self.waiting.pop(inlet, None)
         self.released += inlet.release_held()
@@ -188,7 +206,7 @@ cdef class AnycastWithFallback(Anycast):
         if self.leads_nowhere(inlet) or not self.has_taker_for(inlet):
             return 0
         if not inlet.is_circuit and inlet in self.feeds and not self.feeds[inlet].holds:
-            # The queue is known to be empty: one credit suffices to learn of a new message.
+            # The fallback queue is known to be empty: one credit suffices to learn of a new message.
             return inlet.top_up(1) if self._lacks_float(inlet) else 0
         return self.sharing.top_up(inlet, self.credit_for(inlet))
 
@@ -239,7 +257,10 @@ cdef class AnycastWithFallback(Anycast):
         return self.way_to(taker, inlet, is_large, size)
 
     cdef bint may_change(self, Inlet inlet) except -1:
-        """True if the inlet is on the right side, takers or fallback, or changes because none is outstanding."""
+        """True if the inlet's deliveries may go where the group sends now: to takers, or to the fallback.
+
+        If the inlet sent to the other of the two before, it changes now, unless deliveries are outstanding.
+        """
         if (inlet in self.behind) == self.is_falling_back:
             return True
         if inlet.unsettled_count:
@@ -251,7 +272,7 @@ cdef class AnycastWithFallback(Anycast):
         return True
 
     cdef Taker fallback_now(self, size_t size):
-        """Return the fallback, if it takes a message of this size now."""
+        """Return the fallback, if it has credit and accepts a message of this size, else None."""
         cdef Taker taker = self.fallback
         if self.is_holding or taker is None or not taker.can_take_now():
             return None
@@ -266,10 +287,11 @@ cdef class AnycastWithFallback(Anycast):
         return Anycast._who_is_too_small(self, inlet, size)
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        # A queue counts attempts itself, and has a limit for them.
+        # A delivery from the queue is not sent again from here: the queue counts attempts itself, and limits them.
         return inlet not in self.feeds and Anycast.retransmits(self, inlet)
 
-    # Retries: in order of arrival. The engine reports many outcomes at once in no order.
+    # Retries: returned deliveries are gathered, and offered again in order of arrival, once this input was handled: the
+    # engine reports many outcomes at once in no order.
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
         if self.is_dead or move.copy is None:
@@ -314,7 +336,10 @@ cdef class AnycastWithFallback(Anycast):
             self.kick()
 
     def _on_home(self):
-        """All recalled deliveries are home: those of a feed go to takers that came meanwhile, or back to the queue."""
+        """Let deliveries go on, since an inlet's recalled deliveries are back, or were waited for long enough.
+
+        Without a taker that came meanwhile, deliveries from the queue go back to the queue.
+        """
         cdef Inlet inlet
         if not self.has_direct():
             for inlet in list(self.feeds):

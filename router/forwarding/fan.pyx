@@ -1,7 +1,7 @@
-"""Multicast: one delivery on its way to many takers.
+"""A fan: one delivery of a multicast on its way from an inlet to many takers (outgoing links).
 
-A chunk is read only when every taker under way has room for the chunk: memory is bounded by one chunk, and the
-slowest taker sets the pace; the group's stall timer leaves out a taker that stands still.
+A chunk of the delivery is read only when every taker with an unfinished copy has room for the chunk, so memory is
+bounded by one chunk, and the slowest taker sets the pace. The group's stall timer leaves out a taker that stands still.
 """
 
 cimport cython
@@ -24,7 +24,10 @@ cdef extern from "Python.h":
 
 
 cdef int rank_of(size_t state) noexcept:
-    """[multicast outcome: REJECTED > ACCEPTED > MODIFIED > RELEASED]"""
+    """Return the rank of a copy's outcome; the sender gets the outcome of the highest rank.
+
+    [multicast outcome: REJECTED > ACCEPTED > MODIFIED > RELEASED]
+    """
     if state == REJECTED_STATE:
         return 3
     if state == ACCEPTED_STATE:
@@ -35,7 +38,7 @@ cdef int rank_of(size_t state) noexcept:
 @cython.final
 @cython.no_gc
 cdef class FanCopy(Carrier):
-    """The outgoing delivery of a fan at one taker."""
+    """One taker's copy of a multicast delivery: the outgoing delivery of a fan at one taker."""
 
     cdef int send(self, const char *chunk, size_t size) except -1:
         self.taker.link.send_now(chunk, size)
@@ -43,7 +46,7 @@ cdef class FanCopy(Carrier):
         return 0
 
     cdef bint is_settled(self) noexcept:
-        """True if the sender has settled the delivery, as far as known: for a stream only after its last byte."""
+        """True if the sender is known to have settled the delivery; of a large one, only the last byte tells."""
         cdef Fan fan = self.fan
         return fan is not None and fan.inlet is not None and pn.delivery_settled(fan.incoming)
 
@@ -57,7 +60,7 @@ cdef class FanCopy(Carrier):
         return fan.on_copy_done(self, RELEASED_STATE, None, True) if fan is not None else 0
 
     cdef int give_up(self) except -1:
-        """The taker stands still: the other copies go on without this one."""
+        """Abort the copy, since its taker stands still; the other copies go on, and this one counts as MODIFIED."""
         self.abort()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
@@ -68,7 +71,8 @@ cdef class FanCopy(Carrier):
         taker.moving = None
         self.has_left = True
         if is_settled and taker.wants_outcomes:
-            # Nobody waits for the outcome, but the consumer was promised unsettled deliveries only.
+            # The producer settled and wants no outcome, but the copy stays unsettled until the consumer gives one: the
+            # consumer was promised unsettled deliveries only.
             return self._tell_fan(0, None)
         if is_settled or taker.presettles:
             self.forget()
@@ -114,14 +118,17 @@ cdef class FanCopy(Carrier):
         return self._tell_fan(state if has_outcome else ACCEPTED_STATE, outcome)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        # A taker with only the beginning of a large message is in doubt, like the takers with its end.
+        # A lost taker that had only the beginning of a large message counts as in doubt, like one that had all of it.
         if is_unwritten and (self.has_left or not self.sent_bytes):
             return self._tell_unwritten()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
 
 cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes prefix, bint is_whole):
-    """Start the copies. ``prefix``: bytes already read from the incoming link; with ``is_whole`` the whole message."""
+    """Start a copy of the incoming delivery at each taker, and return their fan, for the caller to advance.
+
+    ``prefix``: bytes already read from the incoming link, the whole message if ``is_whole``; None: nothing was read.
+    """
     cdef Fan fan = Fan.__new__(Fan)
     fan.incoming = incoming
     fan.inlet_number = inlet.number
@@ -143,16 +150,17 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
 @cython.final
 @cython.no_gc
 cdef class Fan(Carrier):
-    """One incoming delivery and its copies, of which ``open_count`` have no outcome yet.
+    """A fan: one incoming delivery of a multicast tied to its outgoing copies.
 
-    ``outcome`` is the outcome of ``rank``, None when its state says all.
+    ``open_count``: number of copies without an outcome yet. ``rank``: the highest rank of an outcome so far
+    (`rank_of`). ``outcome``: the outcome of that rank, None if the bare state says it all.
     """
 
     cdef int _begin(self, list takers) except -1:
         cdef Taker taker
         cdef FanCopy copy
         self.copies = []
-        # Thousands of lists may exist for a while, in no cycle that outlives its ties: keep them from the collector.
+        # Spare the garbage collector these lists, which may be thousands: their reference cycles end with the ties.
         PyObject_GC_UnTrack(<void *>self.copies)
         for taker in takers:
             copy = FanCopy.__new__(FanCopy)
@@ -166,7 +174,7 @@ cdef class Fan(Carrier):
 
     # Sending again
     cdef int keep(self, Copies copies) except -1:
-        """Keep the whole message as read, if the budget has room for it."""
+        """Keep the whole message, to be sent again if it reaches no consumer, as far as the budget has room."""
         if copies.take(PyBytes_GET_SIZE(self.prefix)):
             self.kept, self.budget = self.prefix, copies
         return 0
@@ -178,7 +186,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef bytes give_kept(self):
-        """Return the kept message; the caller counts its bytes from now on."""
+        """Return the kept message and drop it here; its bytes stay counted in the budget, and are the caller's now."""
         kept, self.kept, self.budget = self.kept, None, None
         return kept
 
@@ -201,7 +209,10 @@ cdef class Fan(Carrier):
         return False
 
     cdef FanCopy blocked(self):
-        """Return a copy without room now, or None."""
+        """Return an unfinished copy that takes no bytes now, or None.
+
+        Its link is not writable, or its taker has taken back the credit before the first byte.
+        """
         cdef FanCopy copy
         for copy in self.copies:
             if copy.is_done:
@@ -271,7 +282,7 @@ cdef class Fan(Carrier):
     cdef int _send(self, char *chunk, size_t size) except -1:
         cdef FanCopy copy
         if not self.size_bytes and not has_time_left(self.recorder, chunk, size, &self.counted_us):
-            # The message has expired: the rest is read and discarded.
+            # The message expired before its first byte left: abort all copies; the rest is read and discarded.
             self.was_passed_on = True
             self._abort_copies()
         self.size_bytes += size
@@ -292,7 +303,7 @@ cdef class Fan(Carrier):
             if not copy.is_done:
                 copy.finish(is_settled)
         self._settle_if_done()
-        # A fan that was read whole is no longer at the head, so its inlet does not notice that the takers are free.
+        # The inlet of a fan that was read whole does not wait for the fan: tell the group that the takers are free.
         return group.on_moved(None) if self.is_read else 0
 
     cdef int _note_unheard(self) except -1:
@@ -384,7 +395,7 @@ cdef class Fan(Carrier):
         return inlet.on_settled()
 
     cdef int on_sender_disposition(self) except -1:
-        """The producer settled first and wants no outcome; the copies go on."""
+        """If the producer settled before the outcome, settle its delivery and give it none; the copies go on."""
         if self.is_done and pn.delivery_settled(self.incoming):
             self._note_unheard()
             self._settle_incoming()

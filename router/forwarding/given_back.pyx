@@ -1,8 +1,9 @@
-"""Offer a message of a sharded queue to other consumers here after one said undeliverable-here. [3.4.5]
+"""Offer a message of a sharded queue to other consumers here after one consumer said undeliverable-here. [3.4.5]
 
-The broker would never give the message to a link of this router again, though other consumers are here. So the router
-offers its copy to each of them, with the delivery-count and annotations from the consumers before. When no other
-consumer is there, the broker gets all of that in one outcome. Its link is renewed when another consumer comes.
+A broker that hears undeliverable-here never gives the message to this router's link again, even if other consumers are
+here. So the router first offers its copy to each of these consumers, with the delivery-count and annotations that the
+earlier consumers asked for. When no consumer is left to try, the broker gets one outcome that joins all consumers'
+outcomes. The broker's link is renewed when a new consumer comes.
 """
 
 from router.forwarding.ends cimport Inlet
@@ -17,7 +18,11 @@ from wire.sections import scan
 
 
 cdef bint give_on(Move move, bint is_over) except -1:
-    """Handle a taker's MODIFIED, or RELEASED: True when nothing more is to be done about the outcome."""
+    """Handle the MODIFIED, or later RELEASED, of a sharded queue's consumer.
+
+    True if the outcome is dealt with: another consumer gets the message, or the broker got the joint outcome. False:
+    the caller passes the outcome on unchanged. ``is_over``: settle both deliveries after the joint outcome.
+    """
     cdef Inlet inlet = move.inlet
     cdef object outcome = remote_outcome(<size_t>move.outgoing)
     cdef bint is_first = move.said is None
@@ -37,7 +42,10 @@ cdef bint give_on(Move move, bint is_over) except -1:
 
 
 cdef bint tell_said(Move move) except -1:
-    """Give the sender the consumers' joint outcome; False if there is none."""
+    """Set the joint outcome of the consumers before as the outcome for the sender, a broker.
+
+    False if there is no joint outcome, or the sender has settled.
+    """
     if move.said is None or pn.delivery_settled(move.incoming):
         return False
     set_outcome(<size_t>move.incoming, move.said)
@@ -45,7 +53,7 @@ cdef bint tell_said(Move move) except -1:
 
 
 cdef bint _is_offered(Move move, object outcome) except -1:
-    """True if the message goes to another consumer, now or when one has credit."""
+    """Write the outcome into the copy and offer the copy; True if another consumer gets it, now or with credit."""
     cdef bytes copy = _with_outcome(move.copy, outcome)
     move.copies.used_bytes += len(copy) - len(move.copy)
     move.copy = copy
@@ -62,7 +70,10 @@ def _with_outcome(bytes message, outcome):
 
 
 def _joined(before, outcome):
-    """Join the outcomes of two consumers; the later one decides on undeliverable-here."""
+    """Join the outcomes of two consumers into one MODIFIED: either may say delivery-failed, annotations are merged.
+
+    The later outcome decides on undeliverable-here.
+    """
     if before is None:
         return outcome
     return Outcome(

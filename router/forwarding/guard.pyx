@@ -1,4 +1,5 @@
-"""Check that a producer keeps to its credit, message size and pace, because the engine checks none of the three.
+"""Check that a client's producer keeps to its credit, message size and pace, because the engine checks none of the
+three; a producer that does not loses its link.
 
 A delivery is checked before each of its pieces goes on, so the end of a message that is too large never reaches a
 taker. A producer that leaves a delivery half sent holds up its consumers, so a timer watches the delivery.
@@ -12,15 +13,17 @@ from dataclasses import replace
 from wire.errors import LinkError
 
 cdef enum:
-    # Looks in a stall timeout. Looks are counted, not time: a process that slept has not read its sockets.
+    # How often the timer looks at a begun delivery within a stall timeout. Looks without progress are counted, and not
+    # the time: a process that was suspended has not read its sockets meanwhile.
     LOOKS = 4
 
 
 cdef class Guard:
-    """The guard of one client's incoming link. [2.6.7], [2.7.3]
+    """The guard of one client's incoming link, which finds breaches of credit, message size and pace. [2.6.7], [2.7.3]
 
-    ``max_message_bytes`` 0: any size. ``tell`` is called with an offence. ``patience``: how long a begun delivery may
-    stand still although its sender could go on; None: for ever. The owner of the link has ``on_offence()``.
+    ``max_message_bytes`` 0: any size. ``tell`` is called with the error of an offence. ``patience``: how long a begun
+    delivery may stand still although its sender could go on; None: for ever. When the timer finds an offence, the guard
+    calls ``on_offence()`` of the link's owner.
     """
 
     def __init__(self, IncomingCore link, size_t max_message_bytes, tell, patience=None):
@@ -35,7 +38,7 @@ cdef class Guard:
         return self.link.excess_now() > 0 or (self.max_message_bytes and self._size() > self.max_message_bytes)
 
     cdef int watch(self) except -1:
-        """A part of a delivery came without its end: watch that the rest follows."""
+        """Start the timer, since a part of a delivery came without its end: watch that the rest follows."""
         if self.timer is None and self.patience is not None:
             self.still_looks = 0
             self._has_moved()
@@ -55,7 +58,7 @@ cdef class Guard:
         is_begun = current is not NULL and pn.delivery_partial(current) and not pn.delivery_aborted(current)
         if not is_begun and pn.link_queued(self.link.raw) <= 1:
             return
-        # Behind a complete delivery that waits for a taker, a begun delivery blocks nobody.
+        # A begun delivery behind a complete delivery, which waits for a taker, blocks nobody and does not count.
         if self._has_moved() or not is_begun or not self._may_send():
             self.still_looks = 0
         else:
@@ -68,17 +71,17 @@ cdef class Guard:
             self.link.owner.on_offence()
 
     cdef bint _has_moved(self) noexcept:
-        """True if bytes came since the last look, or another delivery is current now."""
+        """True if bytes of the message came since the last look, or another delivery is current on the link now."""
         cdef size_t size = self._size()
         cdef bint has_moved = self.seen_count != self.link.passed_count or self.seen_bytes != size
         self.seen_count, self.seen_bytes = self.link.passed_count, size
         return has_moved
 
     cdef bint _may_send(self) noexcept:
-        """True if the session's window is certainly open. The delivery's credit was there when it began. [2.5.6]
+        """True if the session's window is certainly open, so that the sender could go on with its delivery. [2.5.6]
 
         The window counts frames, which may be small: the engine opens the window again once half of its bytes are
-        free.
+        free. Credit is not needed any more: the delivery took its credit when it began.
         """
         return pn.session_incoming_bytes(self.link.session.raw) * 2 <= self.link.session.window_bytes
 
@@ -88,7 +91,7 @@ cdef class Guard:
         return 0 if current is NULL else self.link.read_bytes + pending_now(current)
 
     def offence(self):
-        """Return the peer's offence, or None; the caller ends the link with the error."""
+        """Return the peer's offence as an error, or None; the caller ends the link with the error."""
         if not self.has_offended():
             return None
         excess = self.link.excess_now()

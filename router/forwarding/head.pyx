@@ -1,7 +1,7 @@
-"""The head of an incoming link, read or not, and the answers to deliveries that get no taker.
+"""The head of an inlet, its oldest delivery that was not passed on, and the answers to deliveries that get no taker.
 
-A delivery waits unread in the engine, or its bytes were read, to learn its priority or to clear the session: unread
-bytes shut the session's window for all its links.
+A delivery waits unread in the engine, or its bytes were read into memory: to learn the message's priority, or to open
+the session's window, since unread bytes shut the window for all links of the session.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -21,7 +21,10 @@ from wire.delivery import set_outcome
 
 
 cdef int release(InletHead head, pn_delivery_t *delivery, size_t size) except -1:
-    """Release a delivery that was never written to a taker: the sender may try again."""
+    """Release and settle a delivery that was never written to a taker, so that its sender may try again.
+
+    A router that recalled the delivery, or sent it in transit, hears UNWRITTEN in place of RELEASED.
+    """
     cdef size_t outcome = ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE
     head.recorder.write_untaken(head.record_level, head.number, size, outcome)
     if not pn.delivery_settled(delivery) and (head.is_transit or is_recalled(delivery)):
@@ -34,7 +37,7 @@ cdef int release(InletHead head, pn_delivery_t *delivery, size_t size) except -1
 
 
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
-    """True if the sending router recalls the delivery (`recall`)."""
+    """True if the sending router recalls the delivery, that is, asks for it back by the state RELEASED (`recall`)."""
     return (
         delivery is not NULL
         and pn.delivery_remote_state(delivery) == RELEASED_STATE
@@ -43,16 +46,22 @@ cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
 
 
 cdef bint is_let_down(pn_delivery_t *delivery) noexcept:
-    """True if the sending router lost its own sender, which sends the delivery again: drop this one."""
+    """True if the sender settled with MODIFIED: a router does so to have a delivery dropped.
+
+    The router lost its own sender, which sends the message again. A client's settled MODIFIED does not mean this.
+    """
     return pn.delivery_remote_state(delivery) == MODIFIED_STATE and pn.delivery_settled(delivery)
 
 
 cdef class ReturnMark:
-    """The mark of a delivery that came back."""
+    """The mark of a delivery that reached no consumer and came back to its inlet.
+
+    The mark has the delivery's place among the inlet's deliveries, and until when the delivery may come back again.
+    """
 
 
 cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, ReturnMark mark) except -1:
-    """Insert before all deliveries that never left, and behind older deliveries that came back."""
+    """Insert a returned delivery into a backlog: before deliveries that never left, behind older returned ones."""
     cdef int index = len(queue)
     while index and (len(queue[index - 1]) == 2 or (<ReturnMark>queue[index - 1][2]).place > mark.place):
         index -= 1
@@ -61,31 +70,35 @@ cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, R
 
 
 cdef ReturnMark returned_at(object queue):
-    """Return the mark of the first delivery; None if it never left."""
+    """Return the mark of the first delivery in a backlog; None if the delivery never left."""
     return <ReturnMark>queue[0][2] if len(queue[0]) > 2 else None
 
 
 cdef class InletHead(DeliveryOwner):
-    """The head of an inlet; the inlet knows whether its head is under way, and counts its deliveries."""
+    """Base class of an inlet: the deliveries that wait on its incoming link, in the engine or read into a backlog.
+
+    The subclass `Inlet` knows whether the first of them, the head, is under way, and counts deliveries.
+    """
 
     cdef bint has_moving(self) noexcept:
-        """True if the head is half read, on its way to a taker."""
+        """True if the head is on its way to a taker, and was not read to its end."""
         raise NotImplementedError
 
     cdef int count_in(self) except -1:
         raise NotImplementedError
 
     cdef pn_delivery_t *head_now(self) noexcept:
-        """Return the oldest delivery that was not passed on."""
+        """Return the oldest delivery that was not passed on to its end, NULL if there is none."""
         if self.backlog is not None:
             return <pn_delivery_t *><size_t>self.backlog[0][0]
         return self.link.current_now()
 
     # Reading ahead
     cdef int read_ahead(self, Copies budget, bint is_pressing) except -1:
-        """Read complete, small deliveries out of the engine; beyond the budget release them, or stop.
+        """Read complete, small deliveries out of the engine into the backlog, to open the session's window.
 
-        Return the number of RELEASED deliveries. They are released only if ``is_pressing``.
+        Where the budget has no room, deliveries are RELEASED if ``is_pressing``, else reading stops. Return the number
+        of released deliveries.
         """
         cdef int count = 0
         cdef size_t size
@@ -112,7 +125,7 @@ cdef class InletHead(DeliveryOwner):
         cdef pn_delivery_t *delivery = self.link.current_now()
         if delivery is NULL:
             return False
-        # Deliveries behind a barrier would fill the window as well.
+        # A barrier is read ahead, too: deliveries behind the barrier would fill the session's window as well.
         return self.held_head is not None or self._may_be_read(delivery) or is_barrier(delivery)
 
     cdef bytes _leave_backlog(self):
@@ -124,14 +137,14 @@ cdef class InletHead(DeliveryOwner):
         return message
 
     cdef int forget_read(self) except -1:
-        """The link is lost: forget all messages read ahead."""
+        """Forget all messages read ahead, since the link is lost."""
         self.held_head = None
         while self.backlog is not None:
             self._leave_backlog()
         return 0
 
     cdef int record_left(self) except -1:
-        """The sender leaves: record its deliveries that no taker had yet."""
+        """Write records of the deliveries that no taker had when their sender left: lost with the sender."""
         cdef pn_delivery_t *delivery
         cdef size_t read = self.link.read_bytes
         if self.link.is_gone or self.link.endpoint.is_freed:
@@ -154,14 +167,14 @@ cdef class InletHead(DeliveryOwner):
         return self.recorder.write_untaken(self.record_level, self.number, size, outcome)
 
     cdef int leave_head(self) except -1:
-        """Advance to the next delivery: the head has no bytes to read, or was read ahead."""
+        """Pass over the head, a barrier without bytes to read, so that the next delivery is the head."""
         if self.backlog is not None:
             self._leave_backlog()
             return 0
         return self.link.advance_now()
 
     cdef bytes take_prefix(self):
-        """Return the head's bytes read before, and advance the link; None when all bytes are still on the link."""
+        """Return the head's bytes that were read before, and pass over the head; None if no byte was read yet."""
         if self.backlog is not None:
             return self._leave_backlog()
         message, self.held_head = self.held_head, None
@@ -180,18 +193,18 @@ cdef class InletHead(DeliveryOwner):
         return rest
 
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
-        """Put back the bytes of a head that were read and went nowhere."""
+        """Put the head back with the bytes that were read of it, since its taker did not get them."""
         raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
 
     cdef int take_back(self, pn_delivery_t *delivery, bytes message, ReturnMark mark, Copies budget) except -1:
-        """Take back a delivery that left, and that no consumer has; the budget already counts ``message``."""
+        """Put a delivery that reached no consumer back into the backlog; the budget already counts its message."""
         if self.backlog is None:
             self.backlog = deque()
         self.budget = budget
         return insert_returned(self.backlog, delivery, message, mark)
 
     cdef ReturnMark returned_head(self):
-        """Return the mark of the head if it came back, else None."""
+        """Return the mark of the head if the head came back from its takers, else None."""
         return returned_at(self.backlog) if self.backlog is not None else None
 
     cdef int head_level(self) except -1:
@@ -226,7 +239,7 @@ cdef class InletHead(DeliveryOwner):
         return pn.delivery_partial(delivery)
 
     cdef bint is_discarding(self) noexcept:
-        """True if the head was partly read and discarded: the rest is discarded too."""
+        """True if a part of the head was read and its taker is gone: the rest is to be read and discarded."""
         return not self.has_moving() and self.link.read_bytes > 0 and self.held_head is None
 
     cdef bint release_head(self) except -1:
@@ -258,14 +271,17 @@ cdef class InletHead(DeliveryOwner):
         return True
 
     cdef int release_held(self) except -1:
-        """Answer every delivery at the head with RELEASED; return their number."""
+        """Answer all waiting deliveries with RELEASED, up to one whose end is missing; return their number."""
         cdef int count = 0
         while self.release_head():
             count += 1
         return count
 
     cdef int release_unsettled(self) except -1:
-        """The same, up to the first pre-settled delivery, whose sender would not learn of it; return the number."""
+        """Answer waiting deliveries with RELEASED, up to the first pre-settled one; return their number.
+
+        A pre-settled delivery stays, since its sender would not learn of the release.
+        """
         cdef pn_delivery_t *delivery
         cdef int count = 0
         while (delivery := self.head_now()) is not NULL and not pn.delivery_settled(delivery) and self.release_head():
@@ -273,7 +289,10 @@ cdef class InletHead(DeliveryOwner):
         return count
 
     cdef int release_behind_settled(self, Copies budget) except -1:
-        """The same, skipping pre-settled deliveries, read ahead as far as there is room; return the number."""
+        """Answer all waiting deliveries but the pre-settled ones with RELEASED; return their number.
+
+        To get at deliveries behind a pre-settled one, the latter is read ahead, as far as the budget has room.
+        """
         cdef pn_delivery_t *delivery
         cdef int count = 0, seen
         while self.has_queued():
@@ -284,7 +303,7 @@ cdef class InletHead(DeliveryOwner):
                     self.backlog.rotate(-1)
                 elif self.release_head():
                     count += 1
-            # Large deliveries are not read ahead.
+            # A large delivery is not read ahead: release it while it is current on the link.
             delivery = self.link.current_now()
             if delivery is NULL or pn.delivery_settled(delivery) or pn.delivery_partial(delivery):
                 break
@@ -294,7 +313,10 @@ cdef class InletHead(DeliveryOwner):
         return count
 
     cdef int release_recalled(self, Copies budget) except -1:
-        """Give back all recalled deliveries; return their number. Deliveries before them are read ahead for that."""
+        """Answer all waiting deliveries that their router recalled with UNWRITTEN; return their number.
+
+        Deliveries between them are read ahead, as far as the budget has room, and stay.
+        """
         cdef int count = 0
         while is_recalled(self.head_now()) and self.release_head():
             count += 1

@@ -1,8 +1,9 @@
-"""One delivery on its way from an inlet to a taker.
+"""A move: one delivery on its way from an inlet (an incoming link) to a taker (an outgoing link).
 
-Bytes are copied from delivery to delivery as both sides allow; the message is not parsed. Two rules of the engine are
-kept here: an incoming delivery is never settled before its end was read, and a partial outgoing delivery ends by
-abort. A message that was read whole may be kept until its outcome, and offered to another taker.
+Bytes are copied from the incoming delivery to the outgoing delivery as both links allow; the message is not parsed,
+apart from the ttl in its header. Two rules of the engine are kept here: an incoming delivery is never settled before
+its end was read, and a partial outgoing delivery ends by abort. A message that was read whole may be kept until its
+outcome is known, to be offered to another taker.
 """
 
 cimport cython
@@ -25,15 +26,15 @@ from wire.outcome import MODIFIED_FAILED, RELEASED, UNDELIVERABLE_HERE
 
 
 cdef enum:
-    # Bytes of a large message sent at a time, while others wait for the same connection.
+    # Bytes of a large message that are copied at a time; deliveries that wait for the same connection go in between.
     PIECE_BYTES = CHUNK_BYTES // 2
 
 
 cdef object too_large(Inlet inlet, Taker taker):
     """Return the outcome for the sender of a message that is too large for ``taker`` and for all other takers here.
 
-    A queue keeps the message for a consumer that can take it: no consumer has tried, and the delivery-count stays.
-    [3.4.5]
+    A router hears TOO_LARGE, so that it may try other takers; a broker hears undeliverable-here, keeps the message in
+    its queue and does not raise the delivery-count [3.4.5]; a producer hears REJECTED.
     """
     if inlet.is_from_node() and not inlet.is_transit and inlet.group.takes_recalls:
         return TOO_LARGE
@@ -44,7 +45,7 @@ cdef object too_large(Inlet inlet, Taker taker):
 
 
 cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
-    """Give the delivery to no taker: read all bytes, then answer the sender with ``outcome``."""
+    """Return a move without a taker, which reads and discards all bytes, then answers the sender with ``outcome``."""
     cdef Move move = Move.__new__(Move)
     move.incoming = incoming
     move.outcome = outcome
@@ -59,7 +60,10 @@ cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
 
 
 cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing):
-    """Tie both deliveries. Nothing is read yet: if bytes were, the caller sets ``copy`` and ``is_read``."""
+    """Return a move that ties both deliveries, with no byte copied yet.
+
+    If bytes of the message were read before, the caller sets ``copy`` to the bytes, and ``is_read`` if they are all.
+    """
     cdef Move move = Move.__new__(Move)
     move.incoming = incoming
     move.outgoing = outgoing
@@ -76,20 +80,21 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
 
 
 cdef bint _is_released(pn_delivery_t *incoming) noexcept:
-    """True if the sender's state is RELEASED. Between routers that is a recall, even once settled silently."""
+    """True if the sender set the state RELEASED, by which a router recalls a delivery; also after it has settled."""
     return pn.delivery_remote_state(incoming) == RELEASED_STATE
 
 
 @cython.final
 @cython.no_gc
 cdef class Move(Carrier):
-    """An incoming delivery, and the outgoing delivery with the same message. ``copy`` has the bytes read so far.
+    """A move: an incoming delivery tied to the outgoing delivery with the same message.
 
-    ``copies`` is set while ``copy`` has the whole message, and stays set until the outcome is known.
+    ``copy``: bytes that were read before they are sent, or the whole message. ``copies``: the budget that counts
+    ``copy``, set while the whole message is kept to be offered to another taker, until the outcome is known.
     """
 
     cdef bint keep(self, Copies copies) noexcept:
-        """Reserve room for the copy; False when there is no room, and the delivery cannot be offered again."""
+        """Keep the copy until the outcome, if the budget has room; False: the delivery cannot be offered again."""
         if not copies.take(PyBytes_GET_SIZE(self.copy)):
             return False
         self.copies = copies
@@ -148,14 +153,17 @@ cdef class Move(Carrier):
                 if pn.delivery_partial(self.incoming):
                     return False
             elif taker.link.endpoint.has_others_waiting(self.inlet):
-                # One piece in turn: a large message leaves room for all others.
+                # One piece at a time: deliveries that wait for the same connection go before the next piece.
                 taker.link.endpoint.wait_with_bulk(self.inlet)
                 return False
         self._complete()
         return True
 
     cdef int _expire(self) except -1:
-        """The message expired without a taker. If in doubt, an earlier taker, which gave no answer, may have it."""
+        """End a delivery whose message expired before any of it was sent: the sender hears RELEASED.
+
+        If the delivery is in doubt, since an earlier taker that was lost may have it, the sender hears MODIFIED.
+        """
         self._give_up_partial(MODIFIED_FAILED if self.is_in_doubt else RELEASED)
         return self.inlet is None
 
@@ -174,7 +182,7 @@ cdef class Move(Carrier):
         return self.taker.max_message_bytes and self.sent_bytes > self.taker.max_message_bytes
 
     cdef size_t _known_bytes(self) noexcept:
-        """Return the bytes of the message that are here or have left."""
+        """Return the number of bytes of the message that have arrived at this router, sent on or not."""
         cdef size_t size = self.sent_bytes
         if self.copy is not None and not self.is_copy_sent:
             size += PyBytes_GET_SIZE(self.copy)
@@ -183,7 +191,10 @@ cdef class Move(Carrier):
         return size
 
     cdef int _turn_away(self) except -1:
-        """The message is larger than its taker accepts: send no more of it. Returns the same as `advance`."""
+        """Abort the outgoing delivery, whose message is larger than the taker accepts, and answer the sender so.
+
+        Return the same as `advance`.
+        """
         if self.inlet is None:
             self._abort_outgoing()
             return True
@@ -192,7 +203,10 @@ cdef class Move(Carrier):
         return self.inlet is None
 
     cdef int _on_too_large_there(self) except -1:
-        """No consumer at the other end of a circuit takes a message of this size."""
+        """Handle the answer TOO_LARGE of a circuit: no consumer at its egress takes a message of this size.
+
+        Another taker gets the copy, if there is one; else the sender hears that the message is too large.
+        """
         cdef Inlet inlet = self.inlet
         if inlet is not None and self.copies is not None and self._is_retried():
             return 0
@@ -209,7 +223,11 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _unbegin(self) except -1:
-        """The taker revoked its credit before anything was written: another taker may have the delivery."""
+        """Take the delivery back from a taker that revoked its credit before a byte was written.
+
+        A delivery that was read to its end is offered to another taker, or RELEASED; any other delivery goes back to
+        the head of its inlet.
+        """
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef pn_delivery_t *outgoing = self.outgoing
@@ -236,7 +254,7 @@ cdef class Move(Carrier):
         return self.taker.link.send_now(chunk, size)
 
     cdef int _copy_chunk(self) except -1:
-        """Copy one chunk; True at the end of a complete delivery."""
+        """Copy one piece to the taker; True if it was the last of a complete delivery, and not too large."""
         cdef ssize_t size
         if pending_now(self.incoming):
             size = self.inlet.link.recv_into(scratch, PIECE_BYTES)
@@ -279,8 +297,9 @@ cdef class Move(Carrier):
         if inlet is not None and not self.is_read:
             inlet.pop()
         if is_settled and taker.wants_outcomes:
-            # The producer asks for no outcome. But a broker's outcome tells when the next delivery may take another
-            # link, and a consumer was promised unsettled deliveries only.
+            # The producer of this pre-settled delivery asks for no outcome, but the delivery stays unsettled: a
+            # broker's outcome tells when the next delivery may take another link, and a consumer was promised
+            # unsettled deliveries only.
             return taker.group.on_moved(taker)
         if taker.presettles or is_settled:
             if is_settled:
@@ -290,7 +309,7 @@ cdef class Move(Carrier):
 
     # Settling
     cdef int _settle(self, size_t state) except -1:
-        """Forget both sides. The sender is told ``state``; with 0 the state it was told before stays."""
+        """Settle the outgoing and the incoming delivery; 0: the sender keeps the state that was set before."""
         if self.taker is not None:
             self._settle_outgoing()
         if self.inlet is not None:
@@ -328,7 +347,10 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _abort(self) except -1:
-        """The sender aborted: abort at the taker. Both sides let go before the group learns that they are free."""
+        """The sender aborted the delivery: abort it at the taker, too.
+
+        Both ends drop the move before the group learns that the ends are free for other deliveries.
+        """
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef pn_delivery_t *incoming = self.incoming
@@ -357,7 +379,10 @@ cdef class Move(Carrier):
         return taker.group.on_moved(taker)
 
     cdef int _discard(self) except -1:
-        """Read a delivery without a taker to its end, then give its outcome."""
+        """Read and discard a delivery without a taker to its end, then answer its sender with ``outcome``.
+
+        Return the same as `advance`.
+        """
         cdef Inlet inlet = self.inlet
         if inlet is None:
             return True
@@ -387,7 +412,11 @@ cdef class Move(Carrier):
 
     # Dispositions of the two peers
     cdef int on_taker_disposition(self) except -1:
-        """The taker gave a state, perhaps settling: the sender gets both unchanged."""
+        """The taker's receiver gave a state or settled: the sender gets both unchanged.
+
+        Exceptions are deliveries that are offered to another taker, and words between routers
+        (`router.forwarding.words`).
+        """
         cdef size_t state = pn.delivery_remote_state(self.outgoing)
         cdef bint is_over = pn.delivery_settled(self.outgoing)
         cdef Word word
@@ -397,7 +426,7 @@ cdef class Move(Carrier):
             return 0
         if self.comes_again and is_terminal(state):
             return self._let_down()
-        # If the sender does not settle last, this router answers a taker that waits for settlement. [2.8.3]
+        # If this router need not wait for the sender's settlement, it settles a receiver's outcome at once. [2.8.3]
         if not is_over and is_terminal(state):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
@@ -426,17 +455,24 @@ cdef class Move(Carrier):
         return self.inlet is not None and self.inlet.group.is_of_queue and self.inlet.group.takes_recalls
 
     cdef int _let_down(self) except -1:
-        """The sender is lost, and will send the message again: the taker must not rely on this delivery. [3.4.5]"""
+        """Settle with MODIFIED, delivery-failed, at the taker: the sender is lost, and sends the message again. [3.4.5]
+
+        A router at the taker drops the delivery then; a delivery that was written in part is aborted.
+        """
         if self._is_partly_buffered():
-            # The engine heeds a state in the first frame of a delivery only: this delivery would end as if it were
-            # good.
+            # The engine sends a state in the first frame of a delivery only, and that frame is gone: without the abort
+            # the delivery would end as a valid one.
             return self._abort_outgoing()
         if not pn.delivery_settled(self.outgoing):
             set_failed(self.outgoing)
         return self._settle_outgoing()
 
     cdef int _on_let_down(self) except -1:
-        """The sending router reports the loss of the delivery's own sender."""
+        """The sending router reports that it lost the delivery's own sender, which sends the message again.
+
+        Routers and answered consumers are told at once, a consumer without an outcome when it answers; a broker is not
+        told.
+        """
         cdef Inlet inlet = self.inlet
         cdef bint is_answered = is_terminal(pn.delivery_remote_state(self.outgoing))
         if not self.has_left:
@@ -448,13 +484,13 @@ cdef class Move(Carrier):
         if is_answered or self.taker.cost or inlet.is_transit or self._is_partly_buffered():
             self._let_down()
         else:
-            # A consumer has the delivery, or will have it, and learns of the loss when it answers. Settled before its
-            # first frame, the delivery would arrive pre-settled.
+            # A consumer has the delivery, or will have it. Its answer is then settled with MODIFIED, delivery-failed.
+            # If the delivery were settled before its first frame, it would arrive pre-settled.
             self.comes_again = True
         return self.settle_incoming(0)
 
     cdef bint _is_partly_buffered(self) noexcept:
-        """True if a part of the sent bytes is still in the engine, and another part was written."""
+        """True if the engine has written a part of the sent bytes to the connection, and not all."""
         return pn.delivery_buffered(self.outgoing) and pn.delivery_pending(self.outgoing) < self.sent_bytes
 
     cdef bint settles_first(self) noexcept:
@@ -468,7 +504,7 @@ cdef class Move(Carrier):
         return self.has_left and self.inlet is not None and not self.is_answered()
 
     cdef bint suits(self, Taker taker):
-        """True if the delivery may go to ``taker``, is not too large, and ``taker`` has not had it yet."""
+        """True if ``taker`` may have the inlet's deliveries, accepts this size, and has not had this delivery yet."""
         cdef size_t size = self.sent_bytes if self.copy is None else PyBytes_GET_SIZE(self.copy)
         cdef Inlet inlet = self.inlet
         if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
@@ -483,7 +519,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _give_back_unwritten(self) except -1:
-        """Tell the router that recalled the delivery: no consumer here had it."""
+        """Give the sender a delivery back that no consumer had: UNWRITTEN if a router recalled it, else RELEASED."""
         if self.is_in_doubt or not self._is_recalled():
             return self.settle_incoming(self._state_if_nobody())
         set_outcome(<size_t>self.incoming, UNWRITTEN)
@@ -494,7 +530,7 @@ cdef class Move(Carrier):
         return inlet is not None and inlet.group.takes_recalls and inlet.is_from_node() and _is_released(self.incoming)
 
     cdef int _on_lost(self) except -1:
-        """A router on the path reports that the taker with the delivery was lost."""
+        """A router on the circuit lost the taker with the delivery: send the copy again, or tell the sender."""
         if not send_again(self):
             if self.taker is not None:
                 self._settle_outgoing()
@@ -503,11 +539,11 @@ cdef class Move(Carrier):
         return 0
 
     cdef size_t _state_if_nobody(self) noexcept:
-        """The delivery state for the producer when no consumer takes the message."""
+        """Return the state for the sender when no consumer takes the message: MODIFIED if in doubt, else RELEASED."""
         return MODIFIED_STATE if self.is_in_doubt else RELEASED_STATE
 
     cdef bint _is_retried(self) except -1:
-        """The taker gave the delivery back: True if another taker gets it before the producer learns of that."""
+        """Offer a delivery that its taker gave back to another taker, now or later; False: the sender is to be told."""
         cdef Inlet inlet = self.inlet
         if inlet is None or pn.delivery_settled(self.incoming) or self.is_answered():
             return False
@@ -518,11 +554,11 @@ cdef class Move(Carrier):
         return inlet.group.retry(self)
 
     cdef bint is_answered(self) noexcept:
-        """True if the sender has already heard an outcome."""
+        """True if this router has already given the sender an outcome."""
         return is_terminal(pn.delivery_local_state(self.incoming))
 
     cdef int offer(self, Taker taker) except -1:
-        """Send the copy to another taker; the delivery at the previous taker is settled."""
+        """Settle the outgoing delivery at the previous taker, if any, and send the copy to ``taker``."""
         if self.taker is not None:
             self._settle_outgoing()
         if self.timer is not None:
@@ -536,11 +572,11 @@ cdef class Move(Carrier):
         return self.advance()
 
     cdef int let_go(self) except -1:
-        """Settle with the taker that gave the delivery back; no other taker has it yet."""
+        """Settle the outgoing delivery at a taker that gave it back or was lost; no other taker has it yet."""
         return self._settle_outgoing()
 
     cdef int give_back(self) except -1:
-        """No other taker takes the delivery: the producer may try again."""
+        """Answer the sender of a returned delivery that no taker takes: RELEASED, or the consumers' joint outcome."""
         cdef Inlet inlet = self.inlet
         if self.timer is not None:
             self.timer.cancel()
@@ -559,7 +595,7 @@ cdef class Move(Carrier):
         return self.inlet is not None and not self.inlet.is_lost and self.taker is None and self.copy is not None
 
     cdef int _give_up_partial(self, object outcome) except -1:
-        """The taker wants no more of a message that is still arriving."""
+        """Abort the outgoing delivery, and answer the sender with ``outcome`` once the rest was read and discarded."""
         cdef Inlet inlet = self.inlet
         self.outcome = outcome
         if self.taker is not None:
@@ -572,7 +608,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_sender_disposition(self) except -1:
-        """The sender gave a state or settled, perhaps answering the taker's outcome. [2.6.12]"""
+        """The sender gave a state or settled, perhaps in answer to the outcome: tell the taker's receiver. [2.6.12]"""
         cdef Inlet inlet = self.inlet
         cdef bint is_client = inlet.is_from_client()
         if self.taker is None and (self.has_left or self.is_read) and pn.delivery_settled(self.incoming):
@@ -583,7 +619,8 @@ cdef class Move(Carrier):
             return self._on_let_down()
         if not self.has_left:
             return 0
-        # Passed on, a client's settled MODIFIED would make routers on the path drop the delivery.
+        # A client's settled MODIFIED is not passed on: routers on the path would take it for a lost sender's, and drop
+        # the delivery. A recall is not passed on here either.
         if not self._is_recalled() and not (is_client and is_let_down(self.incoming)):
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
@@ -596,7 +633,10 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """Tell routers on the path at once if the delivery comes again: no consumer must get the one there."""
+        """The sender is lost: abort a delivery that has not left, unless all of it is here and does not come again.
+
+        Routers on the path hear at once of a delivery that comes again, so that no consumer gets it twice.
+        """
         cdef size_t answer
         cdef bint is_answered
         self.forget_copy()
@@ -616,13 +656,17 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """Never written, or given back: try another taker. In doubt: the sender gets MODIFIED, delivery-failed."""
+        """The taker is lost: offer a delivery that was not written, or was given back, to another taker, or release it.
+
+        A written delivery is in doubt: the delivery is sent again if the address has ``retransmit``, else its sender
+        hears MODIFIED, delivery-failed.
+        """
         cdef Inlet inlet = self.inlet
         self.outcome = RELEASED if is_unwritten else MODIFIED_FAILED
         if inlet is None:
             return 0
         if self.has_left and self.is_answered():
-            # The outcome stands: the taker may have given it just before it was lost.
+            # The sender has the taker's outcome already, which stands: just settle the sender's delivery.
             return self.settle_incoming(0)
         if self.copies is not None and is_unwritten and inlet.group.retry(self):
             return 0

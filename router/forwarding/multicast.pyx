@@ -1,7 +1,7 @@
 """Multicast: every taker gets a copy, local consumers as well as one circuit per branch of the tree.
 
-Producers are held back by the slowest taker; a taker without credit for ``stall_timeout_s`` is left out until it
-grants.
+A delivery begins only when every taker has credit, so the slowest taker holds the producers back. A taker without
+credit for ``stall_timeout_s`` is left out of deliveries until it grants credit.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -17,14 +17,19 @@ from wire.proton cimport TRANSACTIONAL_STATE, pn
 cdef enum:
     PLENTY = 1 << 30
 
-# Pre-settled copies are not worth waiting for; this much only absorbs the float of several producers.
+# How long a pre-settled delivery waits for a taker without credit before it goes out without this taker: just enough
+# to absorb the float of several producers, which send more at once than takers have credit for.
 cdef double _PRESETTLED_PATIENCE_S = 0.1
-# A started copy is lost whole: a connection may be slow for a moment.
+# How long a taker may accept no byte of a started, pre-settled copy before the copy is given up: longer, since giving
+# up loses the whole copy, and a connection may be slow for a moment.
 cdef double _PRESETTLED_BLOCKED_S = 1.0
 
 
 cdef class Multicast(AddressGroup):
-    """One address, one copy for each taker. Inlets that are circuits feed the branches of their own tree only."""
+    """The group of a multicast address at one router: gives a copy of each delivery to each taker.
+
+    A delivery that arrives over a circuit goes to consumers here, and to branches of the circuit's own tree only.
+    """
 
     @property
     def treatment(self):
@@ -33,8 +38,8 @@ cdef class Multicast(AddressGroup):
     def add_inlet(self, Inlet inlet):
         AddressGroup.add_inlet(self, inlet)
         if not inlet.is_circuit:
-            # Now, not at the end of this input: an anonymous producer already has a message, and the message is for
-            # all takers.
+            # Open the branches now, not when this input was handled: an anonymous producer already has a message, and
+            # the message is for all takers.
             self.owner.open_branches(self)
 
     # Branches come and go
@@ -44,7 +49,7 @@ cdef class Multicast(AddressGroup):
             self.owner.on_group_changed(self)
 
     def begin_change(self):
-        """Hold producers' deliveries until all branches of the tree are there: none goes to only some of them."""
+        """Hold producers' deliveries until all branches of the tree are there, so none goes to some branches only."""
         self.is_changing = True
 
     def end_change(self, bint is_complete):
@@ -57,7 +62,11 @@ cdef class Multicast(AddressGroup):
             self.kick()
 
     cdef list takers_for(self, Inlet inlet, bint is_settled):
-        """Return local consumers and the branches of the inlet's tree: a producer's are those without upstream."""
+        """Return the takers of the inlet's deliveries: local consumers, and the branches of the inlet's tree.
+
+        The branches of a producer here are the takers without ``upstream``; ``is_settled``: those for pre-settled
+        deliveries.
+        """
         cdef Taker taker
         is_settled = is_settled and not inlet.is_circuit
         if inlet.audience is None or inlet.audience_version != self.version or inlet.is_audience_settled != is_settled:
@@ -77,10 +86,11 @@ cdef class Multicast(AddressGroup):
         return taker.cost == 0 or (not inlet.is_circuit and (taker.way == SETTLED_WAY) == is_settled)
 
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
-        """Return the takers of the head. Pre-settled and large deliveries have branches apart.
+        """Return the takers of the inlet's head.
 
-        So they neither block other deliveries nor wait for them. None until these branches are there, and until the
-        other branches have passed on the deliveries before.
+        A producer's pre-settled deliveries, and large deliveries, have branches of their own, so that they neither
+        block other deliveries nor wait for them. None until these branches can take the head, and until the other
+        branches have passed on the inlet's earlier deliveries.
         """
         cdef list takers, locals_ = [], streams
         cdef Taker taker
@@ -223,12 +233,16 @@ cdef class Multicast(AddressGroup):
         return 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        """Pass the barrier to every router behind this one; the barrier is answered when all of them have answered."""
+        """Pass the barrier on to every router behind this one in the tree, or answer it if there is none.
+
+        A barrier that was passed on is answered when all these routers have answered. False while the barrier waits.
+        """
         cdef Taker taker
         cdef list branches = []
         cdef bint is_late = False
         if inlet.is_edge:
-            # This router is the ingress: the edge's deliveries may have gone several ways.
+            # This router is the ingress of an edge router's deliveries, which may have gone over several circuits: the
+            # barrier is answered here, once all have passed the deliveries on.
             if note_under_way(inlet) and are_all_passed_on(inlet):
                 return AddressGroup.pass_barrier(self, inlet)
             self.wait_for_taker(inlet)
@@ -247,22 +261,25 @@ cdef class Multicast(AddressGroup):
         return start_barriers(inlet, branches).advance()
 
     cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept:
-        """True if the taker stalled. Pre-settled deliveries wait less, and also go without a taker that is skipped."""
+        """True if deliveries go without this taker, since it stalled.
+
+        Pre-settled deliveries, which wait less long, also go without a taker that is skipped.
+        """
         return taker.is_stalled or (is_settled and taker.is_skipped)
 
     cdef double _patience_s(self, Taker taker) except -1:
-        # A router behind a branch must give up on its own taker first, or this router would leave out the whole
-        # branch.
+        # Wait longer for a branch, by its depth: a router behind the branch must leave out its own stalled taker first,
+        # or this router would leave out the whole branch.
         return self.settings.stall_timeout_s * (1 + taker.cost)
 
     cdef int _watch_settled(self, Taker taker) except -1:
-        """A pre-settled delivery waits for this taker."""
+        """Start a timer for a taker that a pre-settled delivery waits for; at its end the taker may be skipped."""
         cdef double patience_s = _PRESETTLED_PATIENCE_S
-        # A branch has no credit while a started copy stands still behind it.
+        # Wait longer for a started copy, also at a router behind a branch: meanwhile the branch has no credit.
         if taker.moving is not None or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
         elif taker.cost:
-            # A branch that was just re-made leads to consumers that were there before: its credit is on the way.
+            # A branch without any credit so far is new, and its first credit is on the way.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(
             taker.skip_watch, taker, self.timers, patience_s * (1 + taker.cost), self._on_skip_watch_end
@@ -281,12 +298,12 @@ cdef class Multicast(AddressGroup):
         self._go_without()
 
     cdef bint _waits_for_others(self, Taker taker) except -1:
-        """True if the producer or another taker holds up the copy, so this taker is not to blame."""
+        """True if the producer or another taker holds up this taker's started copy: this taker is not left out then."""
         cdef FanCopy copy
         if not isinstance(taker.moving, FanCopy):
             return False
         copy = <FanCopy>taker.moving
-        # A taker that took its credit back is to blame.
+        # Without credit before the first byte, the taker itself holds up the copy: its credit was taken back.
         return (copy.sent_bytes or taker.link.credit_now() > 0) and taker.link.is_writable_now()
 
     def _go_without(self):
@@ -296,7 +313,10 @@ cdef class Multicast(AddressGroup):
             self.top_up_now(inlet)
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """A started copy, and so all other copies, waits for room at this taker; or a barrier waits for its credit."""
+        """Start the stall timer of a taker for whose room a started copy waits, or for whose credit a barrier waits.
+
+        All other copies of the delivery wait with the started copy.
+        """
         cdef double patience_s = self._patience_s(taker)
         cdef bint is_settled = taker.way == LEFT_WAY and has_only_barriers(taker)
         if is_settled or (isinstance(taker.moving, FanCopy) and (<FanCopy>taker.moving).is_settled()):
@@ -329,7 +349,8 @@ cdef class Multicast(AddressGroup):
         self._go_without()
 
     cdef int on_credit(self, Taker taker) except -1:
-        # A taker that grants but reads nothing is watched on while a copy is begun, and left out until it reads.
+        # A taker that grants credit but reads nothing stays under watch while its copy is begun, and is left out until
+        # its link is writable.
         if taker.credit_count > 0 and taker.moving is None:
             if taker.link.is_writable_now():
                 taker.is_stalled = taker.is_skipped = False

@@ -1,9 +1,9 @@
 """Keep an inlet's deliveries in order when the next delivery takes another circuit than the deliveries before.
 
-A circuit is asked by a barrier: an empty, unsettled delivery that the egress answers when its turn comes, and gives
-to no consumer. The tag of a barrier says 0 producers (`Taker.start`). An outcome also shows that a delivery was
-passed on, but may come much later, if the consumer waits for more before settling. A broker cannot be asked, and
-settles soon.
+The inlet asks each earlier circuit by a barrier: an empty, unsettled delivery that the egress gives to no consumer and
+answers once all deliveries before the barrier were passed on. The tag of a barrier says 0 producers (`Taker.start`). An
+outcome also shows that a delivery was passed on, but may come much later, if the consumer settles in batches. A broker
+answers no barrier, but settles soon, so its outcomes are waited for.
 """
 
 cimport cython
@@ -15,9 +15,10 @@ from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
 
 
 cdef bint may_take(Inlet inlet, int way, object egress) except -1:
-    """True if the delivery may take ``way``; a change waits until the deliveries on all other ways were passed on.
+    """True if the inlet's next delivery may take ``way``, the kind of link to use: shared, pre-settled or large.
 
-    ``egress``: where the delivery goes. Deliveries to another egress go to other consumers and are not waited for.
+    After a change of way, deliveries wait until the deliveries on the other ways were passed on. ``egress``: the router
+    where the delivery goes; deliveries to another egress have other consumers, and are not waited for.
     """
     if inlet.way != way:
         if not note_under_way(inlet):
@@ -28,7 +29,10 @@ cdef bint may_take(Inlet inlet, int way, object egress) except -1:
 
 
 cdef bint note_under_way(Inlet inlet) except -1:
-    """Note the circuits that have deliveries without an outcome. False if a broker has such a delivery."""
+    """Note at the inlet each circuit that has deliveries of the inlet without an outcome, to be asked by a barrier.
+
+    False if a broker has such a delivery: its outcome has to be waited for.
+    """
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
         if not carrier.note_taker():
@@ -38,11 +42,14 @@ cdef bint note_under_way(Inlet inlet) except -1:
 
 
 cdef int leave(dict inlets, Taker left) except -1:
-    """Send nothing more to ``left``: later deliveries of each inlet go behind the deliveries that ``left`` has."""
+    """Send no more deliveries to ``left``, a circuit that another circuit replaces.
+
+    Each inlet's later deliveries wait until ``left`` has passed on the inlet's earlier deliveries.
+    """
     cdef Inlet inlet
     left.is_closing = True
     left.way = LEFT_WAY
-    # The credit of ``left`` is kept for barriers, one for each inlet.
+    # The group no longer counts the credit of ``left``, which is kept for barriers, one for each inlet.
     left.leave()
     for inlet in inlets:
         _note_left(inlet, left)
@@ -63,7 +70,10 @@ cdef int _note_left(Inlet inlet, Taker left) except -1:
 
 
 cdef bint has_passed_on(dict inlets, Taker left) except -1:
-    """True if ``left`` has passed on all deliveries, as far as known; else ask by barriers as credit allows."""
+    """True if the replaced circuit ``left`` is known to have passed on all deliveries; else send it barriers.
+
+    One barrier is sent for each inlet, as soon as ``left`` has credit.
+    """
     cdef Inlet inlet
     cdef bint has = True
     for inlet in inlets:
@@ -80,7 +90,7 @@ cdef bint _has_passed_on(Inlet inlet, Taker left) except -1:
 
 
 cdef int give_up_order(dict inlets, Taker left) except -1:
-    """Wait for no deliveries of ``left``, now or later."""
+    """Let the inlets' deliveries no longer wait for the deliveries of ``left``, a replaced circuit."""
     cdef Inlet inlet
     left.way = FORSAKEN_WAY
     for inlet in inlets:
@@ -90,7 +100,10 @@ cdef int give_up_order(dict inlets, Taker left) except -1:
 
 
 cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
-    """True if all deliveries to ``egress`` on other ways are known to be passed on; else ask by barriers."""
+    """True if all the inlet's deliveries to ``egress`` on other ways are known to be passed on; else send barriers.
+
+    A circuit known to stall is not waited for.
+    """
     cdef Taker taker
     cdef dict unheard = inlet.unheard
     cdef bint are = True, are_others = False
@@ -115,7 +128,10 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
 
 
 cdef bint are_all_passed_on(Inlet inlet) except -1:
-    """True if all deliveries, wherever they went, are known to be passed on; else ask by barriers."""
+    """True if all the inlet's deliveries, on every circuit, are known to be passed on; else send barriers.
+
+    A circuit known to stall is not waited for.
+    """
     cdef Taker taker
     cdef dict unheard = inlet.unheard
     cdef bint are = True
@@ -140,7 +156,10 @@ cdef bint _is_known_to_stall(Taker taker) noexcept:
 
 
 cdef bint has_only_barriers(Taker left) except -1:
-    """True if no delivery with an outcome to come is left: barriers are the last carriers sent to a taker."""
+    """True if the replaced circuit ``left`` has only unanswered barriers, and no delivery without an outcome.
+
+    Barriers are the last that is sent to a replaced circuit.
+    """
     cdef Carrier carrier = left.newest
     while isinstance(carrier, Barrier):
         carrier = carrier.older_out
@@ -148,7 +167,7 @@ cdef bint has_only_barriers(Taker left) except -1:
 
 
 cdef bint _is_answered(Inlet inlet, Taker taker) except -1:
-    """True if all anycast deliveries of ``inlet`` at ``taker`` have an outcome."""
+    """True if all anycast deliveries of ``inlet`` at ``taker`` had an outcome, so no barrier is needed."""
     cdef Carrier carrier = inlet.newest
     if not inlet.group.takes_recalls or (inlet.settled_to is not None and taker in inlet.settled_to):
         return False
@@ -182,7 +201,13 @@ cdef pn_delivery_t *_start_empty(Taker taker) except NULL:
 @cython.final
 @cython.no_gc
 cdef class Barrier(Carrier):
-    """A barrier that was sent and not answered; in ``unheard`` of its inlet until more is sent to the taker."""
+    """A barrier that was sent over a circuit and not answered yet, an empty delivery.
+
+    The answer says that the egress has passed on all deliveries before the barrier.
+
+    ``asker``: the inlet whose next delivery waits for the answer. ``unheard``: the inlet's dict from circuit to
+    barrier, which loses the circuit when the answer comes.
+    """
 
     cdef int on_taker_disposition(self) except -1:
         cdef Taker taker = self.taker
@@ -193,17 +218,18 @@ cdef class Barrier(Carrier):
         taker.drop(self)
         pn.delivery_settle(outgoing)
         taker.link.endpoint.mark()
-        # A router on the path that gave the barrier back knows nothing about earlier deliveries.
+        # Only ACCEPTED is an answer: a router on the path that gave the barrier back knows nothing about earlier
+        # deliveries, and another barrier has to be sent.
         return self._tell(taker, state == ACCEPTED_STATE)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """The deliveries of a lost taker are lost too: wait for nothing."""
+        """Forget the barrier: the deliveries of a lost taker are lost too, and are not waited for."""
         self.asker = self.unheard = None
         return 0
 
     cdef int _tell(self, Taker taker, bint is_over) except -1:
         cdef Inlet inlet = self.asker
-        # The inlet refers to the barrier, and no collector would find the cycle.
+        # Break the reference cycle between inlet and barrier, which the garbage collector does not see.
         self.asker = None
         if self.unheard.get(taker) is self:
             if is_over:
@@ -215,9 +241,9 @@ cdef class Barrier(Carrier):
         return inlet.group.on_returned(inlet)
 
 
-# At the other end
+# At the router that a barrier arrives at
 cdef int _count_in(Inlet inlet) except -1:
-    """Count a barrier: it used a credit, but is not a delivery."""
+    """Count a barrier that arrived: one credit less is promised to the sender, and no delivery is counted."""
     return inlet.set_promised(max(0, inlet.promised_count - 1))
 
 
@@ -233,7 +259,7 @@ cdef bint answer_barrier(Inlet inlet) except -1:
 
 
 cdef Fan start_barriers(Inlet inlet, list branches):
-    """Pass the barrier at the head on."""
+    """Pass the barrier at the inlet's head on to all ``branches`` of a multicast; return the fan of its copies."""
     cdef Taker taker
     _count_in(inlet)
     for taker in branches:

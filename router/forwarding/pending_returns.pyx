@@ -1,9 +1,8 @@
-"""Inlets whose outstanding deliveries must all come back before any of them goes another way.
+"""Recall an inlet's deliveries from circuits, and wait until all have come back before any goes to another taker.
 
-The last taker of an address left, and deliveries it did not get may be at several routers of the path. Each router
-gives its part back in its own time; a delivery offered again before the rest is here would precede older ones at a
-new taker. So the rest is recalled (`router.forwarding.recall`) and waited for, but not for ever: the new taker may
-have got the deliveries, and settle in batches.
+Used for an address with a fallback queue, when its last taker has left: deliveries that the taker did not get may be at
+several routers of the path. Each router gives its part back in its own time, so a delivery offered again at once could
+overtake older deliveries. The wait is limited: a new taker may have got the deliveries meanwhile, and settle late.
 """
 
 from router.forwarding.ends cimport Carrier, Inlet
@@ -12,7 +11,10 @@ from router.forwarding.recall cimport ask_back
 
 
 cdef class PendingReturns:
-    """``on_end()`` is called when the inlets may go on without the rest, after ``patience_s``."""
+    """The inlets of one group that wait for the return of their recalled deliveries.
+
+    ``patience_s`` after the last recall the inlets go on without the missing deliveries, and ``on_end()`` is called.
+    """
 
     def __init__(self, timers, double patience_s, on_end):
         self.timers = timers
@@ -24,7 +26,7 @@ cdef class PendingReturns:
         return inlet in self.inlets
 
     cdef int call(self, Inlet inlet) except -1:
-        """Recall the deliveries of ``inlet`` from circuits."""
+        """Recall all deliveries of ``inlet`` that circuits have; ``inlet`` waits for their return if there are any."""
         cdef Carrier carrier = inlet.newest
         while carrier is not None:
             if carrier.taker is not None and carrier.taker.cost and isinstance(carrier, Move):
@@ -64,7 +66,7 @@ cdef class PendingReturns:
 
 
 cdef bint _is_home(Inlet inlet) noexcept:
-    """True if no taker has a delivery of the inlet."""
+    """True if all unsettled deliveries of the inlet are back: no taker has any."""
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
         if carrier.taker is not None:

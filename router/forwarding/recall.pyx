@@ -1,9 +1,11 @@
-"""Recall deliveries that wait at an egress whose consumers have no credit, when another taker would take them.
+"""Recall deliveries: ask an egress for deliveries back that wait there for consumers without credit, when a taker at
+another egress would take them.
 
-The float of a circuit may attract a delivery to such an egress. The ingress sees that the circuit does not move, and
-recalls the outstanding deliveries: a sender's disposition RELEASED, unsettled, which no client has a use for. An
-egress gives back the deliveries it has not written, and grants this ingress nothing until a consumer has credit;
-about written deliveries the egress says nothing. Decision 0021.
+A circuit has a float of credit even if no consumer has any, so a delivery may end up waiting at such an egress. The
+ingress sees that the circuit does not move, and recalls the outstanding deliveries by a sender's disposition RELEASED,
+unsettled, which no client has a use for. The egress gives back the deliveries that it has not written, and grants this
+ingress no credit until a consumer has credit. A recall of a delivery that was written to a consumer is ignored.
+Decision 0021.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -13,9 +15,10 @@ from wire.proton cimport RELEASED_STATE, pn
 
 
 cdef class Recalls:
-    """The recalls of one group: look at its circuits every ``patience_s`` while any has outstanding deliveries.
+    """The recalls of one anycast group, which looks at its circuits every ``patience_s``.
 
-    ``is_strict``: no delivery goes to a taker further away than another that is there (closest).
+    If a circuit with outstanding deliveries made no progress since the last look, and a taker at another egress has
+    credit, the circuit's deliveries are recalled. ``is_strict`` (closest): only for a taker that is no further away.
     """
 
     def __init__(self, AddressGroup group, timers, double patience_s, bint is_strict):
@@ -26,7 +29,7 @@ cdef class Recalls:
         self.seen = {}
 
     cdef int watch(self) except -1:
-        """A circuit may have got a delivery, or another taker credit."""
+        """Start the timer of the next look, since a circuit may have got a delivery, or another taker credit."""
         if self.timer is None:
             self.timer = self.timers.after(self.patience_s, self._look)
         return 0
@@ -59,7 +62,10 @@ cdef class Recalls:
         return 0
 
     cdef list _others_than(self, Taker taker):
-        """Return writable takers with credit at other egresses, even stuck ones, which may settle in batches."""
+        """Return the writable takers with credit that do not lead to the egress of ``taker``.
+
+        A taker whose deliveries make no progress is included, since its consumer may settle in batches.
+        """
         cdef Taker other
         cdef list others = []
         for other in self.group.takers:
@@ -75,10 +81,13 @@ cdef int ask_back(Move move) except -1:
 
 
 cdef bint _is_wanted(Move move, list others) except -1:
-    """True if another taker may want the delivery: without a copy only if likely, since the producer hears of it."""
+    """True if one of the other takers may take the recalled delivery.
+
+    Without a copy, the delivery goes back to its producer once recalled, so a taker has to be likely to have credit.
+    """
     cdef Taker other
     for other in others:
-        # A circuit's only credit may be the float of consumers that are busy.
+        # Unlikely: a circuit with one credit, perhaps only the float, while its consumers are busy.
         is_likely = other.cost == 0 or other.credit_count > 1 or other.unsettled_count == 0
         if (is_likely or move.copies is not None) and move.suits(other):
             return True

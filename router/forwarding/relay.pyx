@@ -1,7 +1,9 @@
-"""One inlet stitched to one taker: credit, drain, dispositions and detach pass through unchanged.
+"""A relay ties one incoming link (inlet) to one outgoing link (taker): credit, drain, dispositions and detach pass
+through unchanged.
 
-Transit circuits and link routes are relays. The inlet's credit is the taker's credit: a relay holds only deliveries
-that wait for the output of the connection.
+The circuits of other routers that pass through this router are relays, and so are link routes of clients to brokers.
+The inlet's sender gets the taker's credit, so a relay holds only deliveries that wait for room on the taker's
+connection, or that crossed a reduction of credit.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -23,12 +25,13 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh does not support t
 
 
 cdef class Relay(Group):
-    """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
+    """The group of one inlet and one taker, which pass all deliveries and credit between their peers.
 
-    With ``patience``, deliveries that crossed a reduction of the taker's credit are given back when nothing moved at
-    the taker for that long. ``is_of_queue``: a link route for a consumer. ``is_transit``: both ends lead to routers,
-    one of which has a copy of each unsettled delivery. A pre-settled delivery is nowhere else: it waits here for
-    credit, within the budget of ``copies``, out of the way of the deliveries behind it.
+    ``on_left(link, closed, error)`` is called when either peer leaves; the relay does nothing more then. With
+    ``patience``, deliveries that crossed a reduction of the taker's credit are given back when nothing moved at the
+    taker for that long. ``is_of_queue``: a link route for a consumer. ``is_transit``: both ends lead to routers, one of
+    which has a copy of each unsettled delivery. No router has a copy of a pre-settled delivery, so with ``copies`` such
+    a delivery waits here for credit, read out within this budget, and deliveries behind it may be given back.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ cdef class Relay(Group):
         self._rank = priority - DEFAULT_PRIORITY
 
     def stitch(self, incoming, outgoing, guard=None):
-        """Tie the links, which the relay owns from now on; ``guard`` watches over a client that sends."""
+        """Tie the two links, which the relay owns from now on; ``guard``: the guard of a sending client's link."""
         self._receive_from(incoming, guard)
         self._send_to(outgoing)
 
@@ -58,13 +61,16 @@ cdef class Relay(Group):
         self.taker = Taker(outgoing, self)
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
-        """Not at once: the caller is still moving the delivery."""
+        """Note that the broker's message was too large. The link ends later: the caller still moves the delivery."""
         self.is_too_small = True
         inlet.link.endpoint.wait(inlet)
         return 0
 
     def _part(self):
-        """The broker was told a maximum size, and sends more: end its link, and tell the client why. [2.7.3]"""
+        """End the link of a broker that sends a larger message than the client's link takes. [2.7.3]
+
+        The broker was told this maximum size. The client is told why its link ends.
+        """
         cdef Inlet inlet = self.inlet
         most = self.taker.max_message_bytes
         error = LinkError(
@@ -98,19 +104,19 @@ cdef class Relay(Group):
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing_now:
                     break
-                # The engine would keep a delivery without credit, out of everybody's reach.
+                # Do not begin without credit: the engine would keep the delivery, and nobody could give it back.
                 if onward.credit_now() <= 0:
                     self._give_back_later()
                     break
                 if inlet.backlog is not None and not onward.is_writable_now():
-                    # A message that was read ahead goes in one piece.
+                    # A message that was read ahead goes in one piece, once the link has room.
                     onward.endpoint.wait(inlet)
                     break
                 move = self._begin(delivery)
             if not move.advance():
                 break
         if has_dropped:
-            # The taker's credit for the dropped delivery is still there, and its sender's credit is used up.
+            # A dropped delivery used up a credit of the sender, but none of the taker: grant the sender another one.
             return self.on_credit(self.taker)
         if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
@@ -145,12 +151,12 @@ cdef class Relay(Group):
             return
         if self._progress == (self.taker.deliveries_out, inlet.unsettled_count):
             self._release()
-        # Deliveries may be left, e.g. without room to read a pre-settled delivery that stands before the others.
+        # Deliveries may be left, e.g. behind a pre-settled delivery for which the budget has no room: try again later.
         if inlet.has_queued() and self.taker.link.credit_now() <= 0:
             self._give_back_later()
 
     cdef int _release(self) except -1:
-        """Release the deliveries that were never written: their sender may try another taker."""
+        """Release the deliveries that wait here while the taker has no credit: their sender may try another taker."""
         cdef Inlet inlet = self.inlet
         if inlet.link.is_gone or self.taker.link.is_gone or self.taker.link.credit_now() > 0:
             return 0
@@ -170,8 +176,9 @@ cdef class Relay(Group):
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
         """Start a delivery with the sender's own tag, or after a change of senders with a new tag.
 
-        The taker may still hold tags of the sender before. Some brokers give pre-settled deliveries an empty tag, for
-        which the engine would send none at all. [2.7.5]
+        After a change, the taker's peer may still have unsettled deliveries with the earlier sender's tags. A new tag
+        also replaces an empty tag, as some brokers give to pre-settled deliveries: the engine would send no tag.
+        [2.7.5]
         """
         cdef pn_bytes_t tag = pn.delivery_tag(incoming)
         cdef bytes other
@@ -205,7 +212,10 @@ cdef class Relay(Group):
         return 0
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """The sender gave its credit back: do the same at the taker, once all the sender's deliveries are written."""
+        """End the taker's drain if the sender has given its credit back and all its deliveries were passed on.
+
+        A taker that no longer drains gets the sender credit again.
+        """
         if not self.is_draining or inlet.moving is not None:
             return 0
         if inlet.link.credit_now() <= 0 and not inlet.has_queued():
@@ -229,11 +239,11 @@ cdef class Relay(Group):
 
     def on_established(self, link):
         self._on_established(link)
-        # The taker may have granted credit together with its attach, before any owner listened.
+        # The taker's peer may have granted credit together with its attach, before the relay got events: pass it on.
         self.on_credit(self.taker)
 
     def replace(self, link):
-        """Replace a lost link; the other end stays with all its deliveries."""
+        """Replace a lost link by ``link``; the link at the other end stays, with all its deliveries."""
         if isinstance(link, IncomingCore):
             self.senders_before += 1
             self._receive_from(link, None)

@@ -1,8 +1,8 @@
-"""Deliveries that were written to a taker which is lost now: report them, or send them again.
+"""Deliveries in doubt, which were written to a taker that was lost: report them to the producer, or send them again.
 
-Whether such a delivery was processed is unknown, so its producer hears MODIFIED, delivery-failed. If the address has
-``retransmit``, the ingress sends its copy again instead, with delivery-count raised: the consumer may see the message
-twice. A delivery that was once in doubt is never RELEASED. Decision 0022.
+Whether a delivery in doubt was processed is unknown, so its producer hears MODIFIED, delivery-failed. If the address
+has ``retransmit``, the ingress sends its copy again instead, with delivery-count raised: the consumer may see the
+message twice. A delivery that was once in doubt is never RELEASED. Decision 0022.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -19,7 +19,10 @@ from wire.sections import Incomplete, scan
 
 
 cdef bint send_again(Move move) except -1:
-    """Offer the copy to all takers again, also to one that replaces the lost taker. False: tell the producer."""
+    """Offer the copy of a delivery in doubt to all takers again, also to one that replaces the lost taker.
+
+    False if the delivery is not sent again: the caller tells its sender of the loss.
+    """
     cdef Inlet inlet = move.inlet
     if inlet is None or move.copies is None or not inlet.group.retransmits(inlet):
         return False
@@ -35,7 +38,7 @@ cdef bint send_again(Move move) except -1:
 
 
 cdef bint _raise_count(Move move) except -1:
-    """Raise the delivery-count in the copy; False if the bytes are not an AMQP message and so have no header."""
+    """Raise the delivery-count in the copy's header; False if the bytes are not an AMQP message."""
     cdef bytes before = move.copy
     try:
         move.copy = with_header(before, delivery_count=scan(before).delivery_count + 1)
@@ -47,7 +50,10 @@ cdef bint _raise_count(Move move) except -1:
 
 
 cdef int tell_lost(Move move) except -1:
-    """Tell the sender of the loss: a router by LOST, since the ingress may send the delivery again."""
+    """Answer the sender of a delivery whose taker was lost: MODIFIED, delivery-failed.
+
+    A router on an anycast circuit hears LOST (`router.forwarding.words`): the ingress may send the delivery again.
+    """
     if not _comes_over_circuit(move.inlet):
         return move.settle_incoming(MODIFIED_STATE)
     set_outcome(<size_t>move.incoming, LOST)
@@ -55,5 +61,5 @@ cdef int tell_lost(Move move) except -1:
 
 
 cdef bint _comes_over_circuit(Inlet inlet) noexcept:
-    """True for a circuit of an anycast; the sender of a link route may be a client, or a broker."""
+    """True if the inlet's sender is a router on an anycast circuit; a link route's may be a client, or a broker."""
     return inlet.is_transit or (inlet.is_from_node() and inlet.group.takes_recalls)

@@ -9,21 +9,32 @@ _RETRANSMIT_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ForwardingSettings:
+    """The settings of a router's forwarding: credit of a link, waiting times in seconds, memory for copies."""
+
     link_capacity: int = 1000
     path_wait_s: float = 2.0
-    """How long deliveries are held for a path or taker before they are RELEASED."""
+    """How long deliveries without a path or taker wait at a router before they are RELEASED."""
     stall_timeout_s: float = 10.0
-    """How long a multicast waits for a taker that stands still."""
+    """How long a multicast's deliveries wait for a taker that stands still before they go out without this taker."""
     copies_bytes: int = 64 << 20
-    """Bytes of copies kept, over all addresses, of deliveries without an outcome, to offer them to another taker."""
+    """Most bytes of messages that a router keeps, over all addresses, to offer unsettled deliveries to other takers."""
 
     def hold_s(self, *, is_retransmitted: bool) -> float:
-        """Return how long deliveries are held; with retransmission long enough for a replacement of a lost router."""
+        """Return how long deliveries without a taker are held before they are RELEASED.
+
+        With retransmission the time is long enough for a path around a lost router.
+        """
         return max(self.path_wait_s, _RETRANSMIT_WAIT_S) if is_retransmitted else self.path_wait_s
 
 
 @dataclass(frozen=True, slots=True)
 class AddressSnapshot:
+    """A frozen view of one address and phase at a router, for `amqpmesh status`; counts are deliveries.
+
+    ``released``: given back for lack of a taker. ``retried``: offered to another taker. ``copies_missed``: copies of a
+    multicast that went out without a stalled taker.
+    """
+
     address: str
     phase: int
     treatment: str

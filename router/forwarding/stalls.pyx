@@ -1,30 +1,33 @@
-"""Keep an address that stands still from using up the credit of an anonymous sender, which has one credit for all.
+"""Keep an address that stands still from using up the credit of an anonymous producer, whose one link and credit serve
+all addresses.
 
-Deliveries for an address that took none for ``stall_timeout_s`` are RELEASED, waiting and new ones, but for a share
-of the credit that all such addresses have together. A slower address, which takes a delivery within the timeout,
-holds the sender back as intended. Pre-settled deliveries wait: no sender would learn of their return.
+An address stands still if deliveries wait for it and it took none for ``stall_timeout_s``. Its waiting and new
+deliveries are RELEASED, apart from a few: all such addresses together may use a quarter of the credit. A slow address,
+which takes a delivery within the timeout, holds the producer back as intended. Pre-settled deliveries keep waiting,
+since the producer would not learn of their release.
 """
 
 from router.forwarding.address cimport AddressGroup
 
 cdef enum:
-    # A quarter of the sender's credit may wait for addresses that stand still.
+    # One in this many of the producer's credits may be used by deliveries that wait for addresses that stand still.
     SHARE = 4
-    # Looks within the timeout after which an address stands still.
+    # How often the timer looks at the addresses within the timeout after which an address counts as standing still.
     LOOKS = 4
 
 
 cdef class SharedCreditInlet(Inlet):
     cdef int give_back(self, int most) except -1:
-        """Release waiting deliveries, but for ``most`` and the pre-settled ones; return their number."""
+        """Release all waiting deliveries but ``most`` and the pre-settled ones; return the number of those released."""
         raise NotImplementedError
 
 
 cdef class Stalls:
-    """The stalled addresses of one sender. ``inlets``: group -> the sender's inlet, kept by the sender.
+    """The addresses of one anonymous producer that stand still.
 
-    ``seen``: inlet with waiting deliveries -> the number of deliveries passed on, and the time of its last change.
-    ``stalled``: inlet that stands still -> the same number.
+    ``inlets``: group of an address -> the producer's inlet in the group, a dict of the producer. ``seen``: inlet with
+    waiting deliveries -> the number of its deliveries that were passed on, and the time at which the number changed
+    last. ``stalled``: inlet that stands still -> the number of its deliveries that were passed on.
     """
 
     def __cinit__(self, int capacity, dict inlets):
@@ -32,13 +35,13 @@ cdef class Stalls:
         self.seen, self.stalled = {}, {}
 
     cdef int on_waiting(self, SharedCreditInlet inlet) except -1:
-        """A delivery waits because no taker has room for it."""
+        """Called when a delivery of the inlet waits for a taker: start the timer."""
         if self.timer is None:
             self._look_again(inlet.group)
         return 0
 
     cdef bint has_enough(self, SharedCreditInlet inlet) except -1:
-        """True if no more deliveries are to wait for this address."""
+        """True if the inlet's address stands still and enough deliveries wait for it: release a new one."""
         if not self.stalled or self.stalled.get(inlet) != inlet.deliveries_in:
             return False
         return inlet.waiting_now() >= self._share()
@@ -69,10 +72,13 @@ cdef class Stalls:
             (<AddressGroup>inlet.group).released += inlet.give_back(self._share())
             self.stalled[inlet] = inlet.deliveries_in
             self.seen[inlet] = (inlet.deliveries_in, self.seen[inlet][1])
-        # Giving deliveries back may have let others in, which started the timer already, or ended the sender.
+        # Releasing deliveries may have let others in, which started the timer already, or ended the producer's link.
         if self.seen and self.inlets and self.timer is None:
             self._look_again(group)
 
     cdef int _share(self) except -1:
-        """At least one: without a waiting delivery, new credit would go unnoticed."""
+        """Return how many deliveries may wait for each address that stands still.
+
+        At least one: a waiting delivery goes on when the address takes deliveries again, and so ends the stall.
+        """
         return max(1, self.capacity // (SHARE * max(1, <int>len(self.stalled))))

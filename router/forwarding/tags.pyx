@@ -1,7 +1,7 @@
-"""Delivery-tags between two routers, which also say how many producers the circuit stands for.
+"""Delivery-tags between two routers, which also say how many producers' deliveries the circuit carries.
 
-A tag is a number, as short as possible. If the circuit does not stand for just one producer, a 0 byte and the number
-of producers come first: AMQP has no field for them. A delivery for 0 producers is a barrier
+A tag is the delivery's running number in as few bytes as possible. Unless the number of producers is 1, a 0 byte and
+the number of producers come first, since AMQP has no field for this number. A delivery for 0 producers is a barrier
 (`router.forwarding.order`). Decision 0020.
 """
 
@@ -9,7 +9,7 @@ from wire.proton cimport pn, pn_bytes_t
 
 
 cdef int write_tag(unsigned char *room, unsigned long long number, int producers) noexcept:
-    """Write a tag at the end of ``room``, TAG_BYTES long; return the length of the tag."""
+    """Write a tag of ``number`` and ``producers`` to the end of ``room``, TAG_BYTES long; return the tag's length."""
     cdef int size = 0
     while number:
         size += 1

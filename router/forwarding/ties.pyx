@@ -1,8 +1,9 @@
-"""Find the carrier of an engine's delivery such that a stale pointer is found out, not followed.
+"""Ties: how the engine's deliveries name their carriers, the router's state of a delivery, without pointers.
 
-A tie is a slot's number and its generation: the slot names the carrier, and the generation changes when the tie ends.
-The engine keeps the tie as the delivery's context. The engine pools deliveries, so a pointer kept too long points to
-another, live delivery; its tie differs, and the mistake shows.
+A pointer could be stale, and following it would crash. A tie is a slot's number and a generation: the slot points to
+the carrier, and the slot's generation changes when the tie ends, so a tie that has ended leads to no carrier. The
+engine keeps the tie as the delivery's context. The engine uses the memory of deliveries again, so a delivery's pointer
+that was kept too long points to another, live delivery: its tie differs, and an error is raised.
 
     tie:   generation (32 bits) | slot + 1 (32 bits)      0 is no tie
 """
@@ -36,7 +37,7 @@ cdef int _grow() except -1:
 
 
 cdef unsigned long long new_tie(void *carrier) except 0:
-    """Return a tie to ``carrier``, valid until ``end_tie``."""
+    """Return a new tie that leads to ``carrier`` until `end_tie` is called."""
     global _free, _used
     cdef unsigned int index
     if _free == _capacity:
@@ -49,7 +50,7 @@ cdef unsigned long long new_tie(void *carrier) except 0:
 
 
 cdef void *carrier_of(unsigned long long tie) noexcept:
-    """Return the carrier, NULL for a tie that has ended."""
+    """Return the carrier to which the tie leads, NULL for a tie that has ended."""
     cdef unsigned int index = <unsigned int>tie - 1
     if index >= _capacity or _slots[index].generation != <unsigned int>(tie >> 32):
         return NULL
@@ -69,5 +70,5 @@ cdef void end_tie(unsigned long long tie) noexcept:
 
 
 def count():
-    """Ties that have not ended: deliveries under way in this process."""
+    """Return the number of ties that have not ended: one for each carrier of deliveries under way in this process."""
     return _used

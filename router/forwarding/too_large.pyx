@@ -1,9 +1,10 @@
-"""A sharded queue's messages that are too large for the consumers here, and the links of these consumers.
+"""A sharded queue's messages that are too large for all consumers at this router: end the consumers' links, and renew
+the broker's link.
 
-Such a message goes back undeliverable-here: the broker gives it to another router's link, and counts no attempt. A
-consumer that is idle ``path_wait_s`` later has taken every message it can take, so its link is ended with the reason.
-The broker's link is renewed when idle after ``stall_timeout_s``: consumers of larger messages may have come, here or
-at other routers, and a broker never sends a message again over the link that returned it.
+A too large message goes back to its broker undeliverable-here: the broker gives the message to another router's link,
+and counts no attempt. If a consumer is idle ``path_wait_s`` later, all waiting messages are too large for it, and its
+link is ended with the reason. The link from the broker is made anew when idle after ``stall_timeout_s``, since a broker
+never sends a message again over the link that returned it, and consumers of larger messages may have come.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -13,14 +14,17 @@ from wire.errors import LinkError
 
 
 cdef class TooLarge:
-    """The small consumers and returned messages of one group."""
+    """The consumers of one group that a message was too large for, and the broker links that returned messages."""
 
     def __init__(self, AddressGroup group, timers, settings):
         self.group, self.timers, self.settings = group, timers, settings
         self.small, self.renewals = {}, {}
 
     cdef int note(self, Inlet inlet, size_t size) except -1:
-        """A message of at least ``size`` bytes went back over the link of ``inlet``."""
+        """Called when a message of at least ``size`` bytes, too large for the consumers here, went back over ``inlet``.
+
+        Start the timers that end the links of consumers and renew the broker's link.
+        """
         cdef Taker taker
         for taker in self.group.takers:
             if taker.cost == 0 and not taker.edge and taker.max_message_bytes and taker.max_message_bytes < size:
@@ -32,13 +36,16 @@ cdef class TooLarge:
         return 0
 
     cdef int renew_soon(self, Inlet inlet) except -1:
-        """A new consumer may want messages that no other consumer here wanted."""
+        """Renew the broker's link of ``inlet`` after ``path_wait_s``, if idle then.
+
+        Called when a consumer came, which may want messages that went back because no other consumer wanted them.
+        """
         if inlet not in self.renewals:
             self.renewals[inlet] = self.timers.after(self.settings.path_wait_s, lambda: self._renew(inlet))
         return 0
 
     def _look(self):
-        """End the links of small consumers that are idle although they have credit."""
+        """End the links of consumers that a message was too large for, and that are idle although they have credit."""
         cdef Taker taker
         self.timer = None
         small, self.small = self.small, {}

@@ -1,4 +1,4 @@
-"""The order in which held deliveries go on: by the priority in the header, then the longest waiting first."""
+"""The order in which waiting deliveries go on: by the priority in the message's header, then in order of arrival."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -10,14 +10,17 @@ cdef int level_of(bytes message) noexcept:
 
 
 cdef class Turns:
-    """Always: in each level's queue the first ``served`` had their turn; no level above ``highest`` has any left."""
+    """Inlets and returned deliveries that take turns: a list for each message priority (level), highest level first.
+
+    Always: in each level's list, the first ``served`` had their turn; no level above ``highest`` has any left.
+    """
 
     def __cinit__(self):
         self.queues = [None] * LEVELS
         self.highest = -1
 
     cdef int add(self, object who, int level) except -1:
-        """Add ``who`` behind all others of this level."""
+        """Add ``who``, an inlet or returned delivery, behind all others of this level."""
         if self.queues[level] is None:
             self.queues[level] = []
         (<list>self.queues[level]).append(who)
@@ -25,7 +28,7 @@ cdef class Turns:
         return 0
 
     cdef int add_first(self, object who, int level) except -1:
-        """Add ``who`` before all others of this level."""
+        """Add ``who``, an inlet or returned delivery, before all others of this level that had no turn yet."""
         if not self.served[level]:
             self.add(who, level)
             (<list>self.queues[level]).insert(0, (<list>self.queues[level]).pop())
@@ -36,7 +39,7 @@ cdef class Turns:
         return 0
 
     cdef object next(self):
-        """Return the next in turn; None when all had their turn."""
+        """Return the inlet or returned delivery whose turn is next; None when all had their turn."""
         cdef list queue
         while self.highest >= 0:
             queue = self.queues[self.highest]

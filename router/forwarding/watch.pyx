@@ -1,14 +1,17 @@
-"""Timers for a multicast's takers: how much longer others wait for a taker, and whether it has moved meanwhile."""
+"""Timers for a multicast's takers: how long the others still wait for a taker, and whether it got bytes meanwhile."""
 
 from router.forwarding.ends cimport Taker
 from router.forwarding.fan cimport FanCopy
 
 
 cdef class TakerWatch:
-    """A watch runs out once; its callback decides whether to begin another."""
+    """The timer of one multicast taker that other takers, or a barrier, wait for.
+
+    A watch ends once; then its callback leaves the taker out, or begins another watch.
+    """
 
     cdef bint has_moved(self) noexcept:
-        """True if deliveries, or bytes of a delivery, went out since the watch began."""
+        """True if deliveries, or bytes of a delivery, went out to the taker since the watch began."""
         return self.taker.deliveries_out != self.deliveries_out or _bytes_under_way(self.taker) != self.sent_bytes
 
 
@@ -17,7 +20,10 @@ cdef size_t _bytes_under_way(Taker taker) noexcept:
 
 
 cdef TakerWatch watch(TakerWatch now, Taker taker, object timers, double patience_s, object on_end):
-    """Return ``now`` if it ends soon enough, else a new watch that calls ``on_end(taker)`` after ``patience_s``."""
+    """Return ``now`` if this watch ends within ``patience_s``, else cancel it and return a new watch.
+
+    A new watch calls ``on_end(taker)`` after ``patience_s``.
+    """
     cdef TakerWatch begun
     if now is not None:
         if now.timer.deadline <= timers.now + patience_s:

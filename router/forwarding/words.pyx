@@ -1,6 +1,7 @@
-"""Outcomes between routers that clients do not know: annotations of MODIFIED.
+"""Words: outcomes that only routers give to each other, as annotations of MODIFIED.
 
-These outcomes go as far as the ingress, which tells the producer in outcomes that the producer knows.
+A word goes as far back as the ingress of the delivery, which answers the producer with an outcome that AMQP clients
+know.
 """
 
 from wire.annotations import OWN_PREFIX
@@ -12,16 +13,19 @@ _LOST = f"{OWN_PREFIX}lost"
 _TOO_LARGE = f"{OWN_PREFIX}too-large"
 
 UNWRITTEN = Outcome(OutcomeCode.MODIFIED, annotations={_UNWRITTEN: True})
-"""The delivery was written to no consumer. A consumer would say RELEASED."""
+"""The word that a delivery was written to no consumer; a consumer that gives a delivery back says RELEASED."""
 LOST = Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={_LOST: True})
-"""The taker was lost, a consumer or a path. A consumer that failed would say the same without the annotation."""
+"""The word that a consumer, or a router on the path, was lost with the delivery, which is in doubt.
+
+A consumer that failed to process the message says the same without the annotation.
+"""
 
 TOO_LARGE = Outcome(OutcomeCode.MODIFIED, undeliverable_here=True, annotations={_TOO_LARGE: True})
-"""No consumer here takes a message of this size, and none was given it. A consumer elsewhere may."""
+"""The word that no consumer at the egress takes a message of this size; the ingress may try another egress."""
 
 
 cdef Word word_of(pn_delivery_t *outgoing) except *:
-    """Return the word in a MODIFIED delivery."""
+    """Return the word in the annotations of a MODIFIED outgoing delivery, NO_WORD if there is none."""
     annotations = remote_outcome(<size_t>outgoing).annotations
     if annotations is None:
         return NO_WORD

@@ -1,6 +1,6 @@
 """The broker's end of a link route: attach a link at the broker, and answer the client with the broker's terms.
 
-... circuit ~~~~ egress --far-- broker
+... circuit ~~near~~ egress --far-- broker
 """
 
 from __future__ import annotations
@@ -26,20 +26,27 @@ from wire.log import Emit
 from wire.routed_name import USER
 
 OnLink = Callable[[Link | None, AmqpError | None], None]
-"""Called with a link not yet opened, or with None and the reason why a retry would not help (None: a retry may help).
+"""Called with a link to the broker that is not opened yet. Or with None and the reason for a refusal, for which a retry
+would not help; None and None if a retry may help.
 """
 _KIND_CAPABILITIES = {QUEUE_CAPABILITY, TOPIC_CAPABILITY}
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerTerminus:
-    """The broker's end of a route. A client's own capability for queue or topic takes precedence."""
+    """The address of a link route at the broker, and the capabilities that mark the address as a queue or topic.
+
+    If the client's attach has such a capability itself, the client's capabilities are kept.
+    """
 
     address: str
     kind_capabilities: tuple[str, ...]
 
     def name(self, far: Link, near: Link) -> None:
-        """Set the broker's address and capabilities in the attach of ``far``; ``near`` keeps the client's address."""
+        """Set the broker's address and capabilities in the attach of ``far``, the link to the broker.
+
+        ``near`` is the link towards the client, whose capabilities are passed on.
+        """
         is_sender = isinstance(far, OutgoingLink)
         given = (near.remote_target if is_sender else near.remote_source).capabilities
         capabilities = given if _KIND_CAPABILITIES & set(given) else (*given, *self.kind_capabilities)
@@ -52,7 +59,7 @@ class BrokerTerminus:
 
 
 class BrokerSide:
-    """Attaches link routes at the brokers connected to this router."""
+    """Attaches the links of link routes at the brokers connected to this router."""
 
     def __init__(self, brokers: Brokers, patience: RetryDelay, emit: Emit, recorder: Recorder) -> None:
         self.patience = patience
@@ -71,9 +78,9 @@ class BrokerSide:
         terminus: BrokerTerminus | None,
         ready: OnLink,
     ) -> None:
-        """Call ``ready`` with a link at the broker on the terms of ``near``, unless ``claim`` is released.
+        """Call ``ready`` with a new link at the broker with the terms of ``near``, the link towards the client.
 
-        ``user`` is the client's user, "" for an operator.
+        ``ready`` is not called once ``claim`` is released. ``user`` is the client's user, "" for an operator.
         """
         said_user = user if self._brokers.keeps_owners(broker) else ""
 
@@ -84,7 +91,7 @@ class BrokerSide:
             try:
                 far = self._link(connection, near, name, said_user, terminus)
             except ConnectionFault:
-                # The session of a link that has just ended becomes free in a moment.
+                # The broker accepts no more sessions: let the route retry if a session is about to end, else refuse.
                 ready(None, None if connection.endpoint.has_ending_sessions else _too_many_links(connection, broker))
                 return
             except FrameTooSmall as error:
@@ -95,7 +102,7 @@ class BrokerSide:
         self._brokers.claim(claim, broker, client, on_connection)
 
     def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
-        """Return the broker's terminus for a client that asked for ``address``; None if the client named no address."""
+        """Return the terminus at ``broker`` for a client that asked for ``address``; None if it named no address."""
         if address is None:
             return None
         return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
@@ -116,13 +123,16 @@ class BrokerSide:
         return far
 
     def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
-        """A broker refused the link. A lost connection is not a refusal: the ingress looks for another path."""
+        """Log that the link at the broker was refused with ``error``.
+
+        A lost connection is not logged as a refusal: the ingress looks for another path.
+        """
         if error is not None and error.condition != PATH_LOST:
             self._emit(BrokerLinkRefused(broker, client, address, error.condition, error.description))
 
 
 class EgressRoute(UnstitchedOwner):
-    """The end of a link route whose client is at another router: a relay between the circuit and the broker."""
+    """The end of a link route whose client is at another router: ties the arriving circuit to a link at the broker."""
 
     def __init__(self, near: Link, spec: CircuitSpec, address: str | None, side: BrokerSide) -> None:
         self._near = near
@@ -168,13 +178,13 @@ class EgressRoute(UnstitchedOwner):
         try:
             answer_as(self._near, link, self._client_address)
         except AmqpError as error:
-            # The terminus may have existed before this attach: detach, do not close.
+            # Detach, do not close: the terminus may have existed before this attach, and a close would delete it.
             self._on_left(link, False, error)
         else:
             self._is_answered = True
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
-        """The circuit ended before the broker's link existed."""
+        """The circuit ended before the link at the broker existed: give the attempt up."""
         self._claim.release()
         self._near.close()
 
@@ -211,10 +221,10 @@ def _too_many_links(connection: BrokerConnection, broker: str) -> AmqpError:
 
 
 def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
-    """Return why the client cannot have the settle mode it asked for, given the broker's answer; else None. [2.8.2]
+    """Return an error if a consumer asked for unsettled deliveries, but the broker sends all settled; else None.
 
-    A relay bridges the other modes: an unsettled delivery is settled for a client that asked for settled, and the
-    outcome from a broker that settles first still reaches a client that asked for second.
+    [2.8.2] A relay bridges all other settle modes: it settles deliveries for a client that asked for settled ones, and
+    passes the outcome from a broker that settles first on to a client that asked for rcv-settle-mode second.
     """
     is_in_doubt = near.remote_settle_modes[0] == SEND_UNSETTLED and far.remote_settle_modes[0] == SEND_SETTLED
     if isinstance(near, IncomingLink) or not is_in_doubt:
@@ -226,7 +236,11 @@ def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
 
 
 def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
-    """Answer the client with the broker's terms, under the address the client used. Raises FrameTooSmall."""
+    """Answer the client's attach of ``near`` with the terms of the broker's answer on ``far``.
+
+    The answer has the ``address`` that the client used; None: the broker's address. The message size is the smaller of
+    the broker's limit and ``max_message_bytes``, 0 for no limit. Raises FrameTooSmall.
+    """
     near.copy_source(far)
     near.copy_target(far)
     if address is not None:

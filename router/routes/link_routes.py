@@ -1,9 +1,9 @@
-"""Link routes: a client's own link, tied to one link at a broker, whichever router the broker is attached to.
+"""Link routes: a client's own link, tied to one link at a broker, which may be connected to any router.
 
     client --near-- ingress ~~~~ circuit ~~~~ egress --far-- broker
 
 When the path is lost, the ingress keeps the client's link and attaches again, over another path or to a broker that
-came back. The client learns of the loss only after ``REATTACH_S``.
+came back. If that fails for ``REATTACH_S``, the client's link is detached.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 
 OnWay = Callable[[Link | None, Path, AmqpError | None], None]
-"""Called with the link towards the broker, not opened, and the path; or with None and why a retry would not help."""
+"""Called with the link towards the broker, not opened, and the path. Or with None and the error of a refusal, for which
+a retry would not help; without an error a retry may help.
+"""
 REATTACH_S = 10.0
 _RETRY_S = 0.05
 _MOST_RETRY_S = 0.2
@@ -42,7 +44,7 @@ def _anything_goes(address: str) -> AmqpError | None:
 
 @dataclass(frozen=True, slots=True)
 class RouteRequest:
-    """The client's link, and the terms the broker receives."""
+    """The terms of a link route: the address, user and limits of the client's link, and its name at the broker."""
 
     policy: AddressPolicy
     broker: str
@@ -51,19 +53,22 @@ class RouteRequest:
     user: str
     """The client's user; "" for an operator."""
     address: str | None
-    """The address as the client wrote it; None when the client named no address (an unsubscribe)."""
+    """The address as the client wrote it; None for a client that resumes or ends a subscription by link name alone."""
     name_in_mesh: Callable[[str], str] = str
     """Translates the broker's address in the answer to the mesh's address."""
     why_not: Callable[[str], AmqpError | None] = _anything_goes
-    """For a client that named no address: why the client may not have the address the broker found; None if it may."""
+    """Given the address that the broker found for a client that named none: the error if the client may not have it."""
     max_message_bytes: int = 0
     """The largest message the client may send; the broker may allow less. 0: any size."""
     guard: Guard | None = None
-    """Set for a client that sends."""
+    """For a client that sends: checks its credit, message size and pace. None for a consumer."""
 
 
 class IngressRoute(UnstitchedOwner):
-    """A client's link, kept over changes of path. ``done(route)`` is called when the link has ended."""
+    """A link route at the client's router: keeps the client's link ``near`` when the path to the broker changes.
+
+    ``done(route)`` is called when the client's link has ended.
+    """
 
     def __init__(
         self,
@@ -81,12 +86,12 @@ class IngressRoute(UnstitchedOwner):
         self._done = done
         self._far: Link | None = None
         self._claim = RouteClaim()
-        """The claim on the client's connection to the broker, when the broker is attached here."""
+        """The claim on the client's connection to the broker; made only if the broker is connected to this router."""
         self._relay: Relay | None = None
         self._is_answered = False
         self.is_ended = False
         self._retry_s = _RETRY_S
-        """Doubled after each attempt, until a broker answers."""
+        """Wait before the next attempt: doubled after each, up to a limit, and reset when a broker answers."""
         self._give_up: Timer | None = None
         self._retry: Timer | None = None
         self._outlives = near.may_outlive
@@ -99,7 +104,7 @@ class IngressRoute(UnstitchedOwner):
         self.attach()
 
     def attach(self) -> None:
-        """Try the best path available now; again shortly when no path exists."""
+        """Attach over the cheapest path to the broker; without a path, try again shortly."""
         if self.is_ended or self._far is not None:
             return
         self._retry = None
@@ -180,7 +185,10 @@ class IngressRoute(UnstitchedOwner):
             self._is_answered = True
 
     def _give_up_found(self, far: Link, error: AmqpError) -> None:
-        """The client may not have the found terminus, or the answer does not fit: leave the terminus as is."""
+        """End the route with ``error``, but detach from the broker without a close, which would delete the terminus.
+
+        Used if the client may not have the terminus that the broker found, or the answer does not fit a frame.
+        """
         self._far = None
         far.detach()
         self._end_near(True, error)
@@ -193,7 +201,7 @@ class IngressRoute(UnstitchedOwner):
 
     # Leaving
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
-        """The client left before a path to the broker was found."""
+        """The client's link ended before a path to the broker was found: end the route."""
         self._end()
         self.near.close() if closed else self.near.detach()
 
@@ -204,7 +212,7 @@ class IngressRoute(UnstitchedOwner):
             link.close()
             self._far = None
             self._release()
-            if self._give_up is not None:  # the clock runs until the broker answers
+            if self._give_up is not None:  # the broker has not answered the attach: the loss is a refusal
                 self._ways.note_refused(self, error)
             self._on_far_lost(closed, error)
 
@@ -212,7 +220,8 @@ class IngressRoute(UnstitchedOwner):
         is_lost = error is not None and error.condition == PATH_LOST
         far, self._far = self._far, None
         if far is not None and not far.is_gone:
-            # If the connection broke, the terminus stays when the client meant to come back to it. [2.6.4]
+            # After the loss of the client's connection, close the link at the broker, unless the client asked for a
+            # terminus that outlives the link. [2.6.4]
             if closed or (is_lost and not self._outlives):
                 far.close(None if is_lost else error)
             else:
@@ -230,7 +239,9 @@ class IngressRoute(UnstitchedOwner):
             if self._relay is not None:
                 self._relay.inlet.hear_credit()
         elif self._give_up is None and near.is_draining and near.credit > 0:
-            near.drained()  # deliveries may have been on their way; a drain that finds no broker waits for one
+            # Answer the client's drain, though deliveries may have been on their way. While the route looks for a path
+            # a drain is not answered, and waits for the broker.
+            near.drained()
         was_refused = self._give_up is not None
         self._start_clock()
         if was_refused and self._ways.path_to(self.request.broker) == self.path:
@@ -264,7 +275,7 @@ class IngressRoute(UnstitchedOwner):
 
 
 class RoutePaths:
-    """Finds the path to a broker: attached here, or behind the cheapest router that is connected to the broker."""
+    """Attaches link routes over the cheapest path: to a broker connected here, or to a router that has the broker."""
 
     def __init__(self, router_id: str, routing: Plane, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
         self._router_id = router_id
@@ -314,7 +325,7 @@ class RoutePaths:
         ready(far, path, None)
 
     def path_to(self, broker: str) -> Path | None:
-        """Return the cheapest path now, or None; only this router if the broker is connected here."""
+        """Return the cheapest path now to a router connected to ``broker``, which may be this router alone, or None."""
         if self._brokers.is_up(broker):
             return (self._router_id,)
         found = [
@@ -325,7 +336,7 @@ class RoutePaths:
         return self._routing.path(min(found)[1]) if found else None
 
     def note_refused(self, route: IngressRoute, error: AmqpError | None) -> None:
-        """The broker is attached here and refused. For a broker elsewhere the egress reports the refusal."""
+        """Log a refusal by a broker that is connected to this router; for any other broker, the egress logs it."""
         if route.path == (self._router_id,):
             request = route.request
             self.side.note_refused(request.broker, request.client, request.address, error)

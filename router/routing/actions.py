@@ -1,6 +1,6 @@
-"""Actions that the routing core returns: work for the node to carry out, and facts.
+"""Actions that the routing core returns: work for the node to carry out, and changes for the node to act on.
 
-Facts for the log are events of `router.routing.events`: the node writes them as they are.
+Log events (`router.routing.events`) are actions, too: the node writes each to its log, unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class CloseConnection:
 
 @dataclass(frozen=True, slots=True)
 class DropConnection:
-    """Drop ``connection`` without waiting for an answer: the peer is silent. Give its traffic up at once."""
+    """Close and abort ``connection`` without waiting for the peer, which is silent or uses another connection.
+
+    Deliveries and circuits on the connection look for another path at once.
+    """
 
     connection: int
     condition: str
@@ -43,7 +46,10 @@ class DropConnection:
 
 @dataclass(frozen=True, slots=True)
 class TopologyChanged:
-    """An edge or a cost changed, so paths may have changed. Both sets may be empty."""
+    """A connection between routers, or its cost, changed, so paths may have changed.
+
+    The sets name the routers that went out of reach and came in reach; both may be empty.
+    """
 
     unreachable: frozenset[str]
     reachable: frozenset[str]
@@ -58,7 +64,7 @@ class AddressesChanged:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChanged:
-    """An edge router takes or asks for other ``keys`` than before.
+    """An edge router began or ceased to take, or to ask for, each of ``keys``.
 
     ``is_active`` is True when this router became the edge's active uplink, False when this router no longer is, else
     None.
@@ -71,7 +77,7 @@ class EdgeChanged:
 
 @dataclass(frozen=True, slots=True)
 class LinkStateChanged:
-    """This router's own link state changed."""
+    """This router's own link state changed. The node does nothing about it."""
 
     ls_seq: int
     peers: Mapping[str, int]
@@ -79,7 +85,7 @@ class LinkStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class RouterForgotten:
-    """Nothing spread the link state of ``router`` any more, so this router has deleted it."""
+    """``router`` was out of reach for ``remote_ls_max_age_s``: its link state and addresses are deleted here."""
 
     router: str
 

@@ -1,7 +1,8 @@
 """Collect the changes of this router's own addresses until the next MAU may go out.
 
 Sans-IO. The first change goes out at once; changes within ``interval_s`` of the last MAU wait and go out together, so
-that ten thousand attaches in a second become fifty MAUs, not ten thousand.
+that ten thousand attaches in a second become fifty MAUs, not ten thousand. An edge router collects the keys of its
+next ASK in the same way.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Iterable, Set
 
 
 class Advertisements:
-    """Always: ``_added`` holds only keys not yet advertised, ``_removed`` only keys that are advertised."""
+    """The changes of a set of advertised keys that are not sent yet.
+
+    Always: ``_added`` holds only keys not yet advertised, ``_removed`` only keys that are advertised.
+    """
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
@@ -29,7 +33,10 @@ class Advertisements:
                 self._removed.add(key)
 
     def take(self, now: float, *, at_once: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Return the changes to send now, (added, removed), or None: no change, or too soon unless ``at_once``."""
+        """Return the changes to send now, (added, removed), and forget them.
+
+        None if nothing changed, or if the interval since the last changes is not over and not ``at_once``.
+        """
         due = self.next_deadline()
         if due is None or (now < due and not at_once):
             return None

@@ -6,8 +6,9 @@ back.
 How state spreads: a router passes a changed LSU or MAU on to its other neighbors, at once if the change is a loss,
 else together with other changes (`flooding.py`, `advertisements.py`). When a neighbor comes up, or its connection was
 replaced (messages in flight are lost), this router sends an LSR and asks the neighbor for all newer state. Nothing is
-flooded to a neighbor before the neighbor's own LSR, because the answer to the LSR holds everything. The safety net is
-an RA with a checksum every ``ra_interval_s``.
+flooded to a neighbor before the neighbor's own LSR, because the answer to the LSR holds everything. Should a message
+be lost all the same, the RA sent to each neighbor every ``ra_interval_s`` has another checksum, and is answered by an
+LSR.
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSna
 
 
 class Routing:
-    """``instance`` distinguishes the lives of a router: higher after each restart, e.g. the boot time in seconds.
+    """The routing core of an interior router: takes inputs, returns actions, answers queries about paths and takers.
 
+    ``instance`` distinguishes the lives of a router: higher after each restart, e.g. the boot time in seconds.
     Raises ValueError if ``instance`` is below 1 or ``router_id`` is empty.
     """
 
@@ -71,7 +73,7 @@ class Routing:
         self._database = Database(router_id, self._link_state, self._mobile)
         self._advertising = Advertisements(self._settings.mau_interval_s)
         self._flooding = Flooding(self._settings.lsu_interval_s)
-        self._used: Mapping[str, int] = {}  # the connection on which each neighbor was last asked by LSR
+        self._used: Mapping[str, int] = {}  # neighbor -> the connection in use, on which an LSR was sent
         self._told: set[str] = set()  # neighbors whose LSR was answered; floods go to these neighbors only
         self._awaited: dict[str, int] = {}  # router whose addresses were asked for (MAR) -> connection
         self._ignoring: set[int] = set()
@@ -83,7 +85,10 @@ class Routing:
     # Inputs
 
     def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
-        """An inter-router control link is up. The HELLO will say which router is at the other end."""
+        """The control links of a connection between interior routers are up: send HELLO.
+
+        The peer's HELLO will say which router is at the other end.
+        """
         return self._neighbors.on_connected(connection, cost, now)
 
     def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
@@ -93,12 +98,12 @@ class Routing:
         return self._lose(connection, "connection lost", now)
 
     def on_heard(self, connection: int, now: float) -> None:
-        """Some bytes arrived on ``connection``."""
+        """Some bytes arrived on ``connection``: if the connection is up, its ``hello_max_age_s`` begins anew."""
         self._neighbors.on_heard(connection, now)
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # already closed
+            return []  # the connection was closed: ignore messages that were on the way
         self._neighbors.on_heard(connection, now)
         try:
             return self._on_parsed(connection, parse(opcode, body), now)
@@ -112,7 +117,10 @@ class Routing:
     def advertise(
         self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
     ) -> list[Action]:
-        """This router now has takers for ``added`` and none for ``removed``. ``at_once``: send the MAU now."""
+        """This router now has takers for the keys ``added`` and none for ``removed``: send the neighbors a MAU.
+
+        Without ``at_once`` the MAU may wait for further changes (`advertisements.py`).
+        """
         self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
         return self._tell_addresses(now, at_once=at_once)
 
@@ -175,7 +183,7 @@ class Routing:
         return self._neighbors.on_connection_lost(connection, reason) + self._follow_neighbors(now)
 
     def _follow_neighbors(self, now: float) -> list[Action]:
-        """Send an LSR to each neighbor on a new connection, and spread our link state if the costs changed."""
+        """Send an LSR to each neighbor on a new connection, and flood our link state if neighbors or costs changed."""
         used = self._neighbors.connections
         if used is not self._used:
             before, self._used = self._used, used
@@ -198,7 +206,7 @@ class Routing:
             if before.get(router) != connection:
                 actions.append(self._ask(connection))
                 if router in before:
-                    # LSUs and MAUs may be lost with the other connection: let the neighbor compare checksums.
+                    # LSUs and MAUs may be lost with the replaced connection: an RA lets the neighbor compare checksums.
                     actions.append(self._ra(connection))
         return actions
 
@@ -254,7 +262,10 @@ class Routing:
         return actions
 
     def _on_new_instance(self, router: str, instance: int, before: int) -> list[Action]:
-        """A restarted router has none of the addresses of the earlier instance."""
+        """``router`` runs as a new ``instance``: drop the addresses that the earlier instance advertised.
+
+        ``before`` is 0 for a router that is new here, which did not restart.
+        """
         event: list[Action] = [RouterRestarted(router, instance)] if before else []
         if self._mobile.version(router) < (instance, 0):
             return event + self._changed(router, self._mobile.replace(MauAll(router, instance, 0, ())))
@@ -276,7 +287,7 @@ class Routing:
         if isinstance(mau, MauAll):
             self._awaited.pop(mau.id, None)
         stored = self._mobile.version(mau.id)
-        # Keep no addresses of a router without link state: they would never be forgotten.
+        # Ignore the addresses of a router without link state: nothing would ever delete them.
         if (mau.instance, mau.mobile_seq) <= stored or mau.id not in self._link_state.records:
             return []
         if mau.id == self._router_id:
@@ -320,9 +331,9 @@ class Routing:
     def _on_challenge(self, instance: int, now: float) -> list[Action]:
         """A peer spreads newer state under this router's id: left over from an earlier life, or from a second router.
 
-        State of an earlier life is overtaken at once and does not come back. A second router answers: the two routers
-        must not reclaim the id more often than ``ra_interval_s``, and a `DuplicateRouterId` event reports the
-        conflict.
+        This router reclaims the id: it floods its own state under a higher instance. State of an earlier life then
+        does not come back, but a second router reclaims the id, too. So this router reclaims at most once in
+        ``ra_interval_s``, and reports a challenge that comes sooner as `DuplicateRouterId`.
         """
         if instance <= self._challenger:
             return []
@@ -363,16 +374,16 @@ class Routing:
 
     @property
     def epoch(self) -> int:
-        """A counter, raised whenever a path may have changed."""
+        """A counter, raised whenever a path may have changed: a path computed before has to be computed again then."""
         return self._link_state.epoch
 
     @property
     def neighbors(self) -> Mapping[str, int]:
-        """Neighbor -> the connection in use."""
+        """Each neighbor -> the number of the connection in use to the neighbor."""
         return self._neighbors.connections
 
     def path(self, target: str) -> spf.Path | None:
-        """Return the routers from this router to ``target``, both included, or None."""
+        """Return the routers from this router to ``target``, both included; None if ``target`` is out of reach."""
         return self._shortest().paths.get(target)
 
     def cost_along(self, path: spf.Path) -> int | None:
@@ -383,12 +394,12 @@ class Routing:
         return self._shortest().costs.get(target)
 
     def routers_with(self, key: str) -> frozenset[str]:
-        """Return the other reachable routers that have takers for ``key``."""
+        """Return the routers in reach, other than this router, that advertise takers for ``key``."""
         reachable = self._link_state.reachable
         return frozenset(r for r in self._mobile.holders(key) if r in reachable and r != self._router_id)
 
     def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
-        """Return the multicast tree to ``targets``, by neighbor; targets out of reach are left out."""
+        """Return the multicast tree to ``targets``, a branch for each neighbor; targets out of reach are left out."""
         return spf.tree(self._shortest().paths, targets)
 
     def _shortest(self) -> spf.ShortestPaths:
@@ -397,7 +408,7 @@ class Routing:
         return self._paths[1]
 
     def edges(self) -> dict[tuple[str, str], int]:
-        """Return the reachable edges: two router ids in order -> cost."""
+        """Return the connections between routers in reach (the graph's edges): two router ids in order -> cost."""
         edges = self._link_state.graph.edges(self._link_state.reachable, data="cost")
         return {(min(one, other), max(one, other)): cost for one, other, cost in edges}
 

@@ -11,7 +11,10 @@ from router.routing.mobile import MobileAddresses
 
 
 class Database:
-    """Link states and addresses together, as messages to neighbors. Callers change ``link_state`` and ``mobile``."""
+    """Makes messages to neighbors from all link states and addresses.
+
+    Callers change ``link_state`` and ``mobile`` themselves, and call `on_changed` then.
+    """
 
     def __init__(self, router_id: str, link_state: LinkState, mobile: MobileAddresses) -> None:
         self._router_id = router_id
@@ -28,7 +31,10 @@ class Database:
         return Versions(instance, ls_seq, mobile_seq if mobile_instance == instance else 0)
 
     def checksum(self) -> int:
-        """Return the CRC-32 over the reachable routers: the others are forgotten at different moments."""
+        """Return the CRC-32 over the versions of all routers in reach.
+
+        Routers out of reach do not count, because each router deletes their state at another moment.
+        """
         if self._checksum is None:
             state = [(router, *self.versions(router)) for router in sorted(self._link_state.reachable)]
             self._checksum = zlib.crc32(repr(state).encode())
@@ -49,7 +55,10 @@ class Database:
         return MauAll(router, *self._mobile.version(router), tuple(sorted(self._mobile.addresses(router))))
 
     def answer(self, lsr: Lsr, now: float) -> Iterator[Lsu | Lsus | MauAll]:
-        """Yield all state newer than ``lsr``, link states first: without, the neighbor keeps no addresses."""
+        """Yield all state newer than the versions in ``lsr``, link states first.
+
+        The neighbor ignores the addresses of a router whose link state it does not have.
+        """
         nothing = Versions(0, 0, 0)
         worth_telling = [r for r in self._link_state.records if self._link_state.is_worth_telling(r, now)]
         have = {router: lsr.have.get(router, nothing) for router in worth_telling}
@@ -57,6 +66,6 @@ class Database:
             yield self.link_states(lacking)
         for router in worth_telling:
             version = self._mobile.version(router)
-            # At mobile_seq 0 a router has no addresses, and the LSU's new instance already says so.
+            # At mobile_seq 0 a router has no addresses: the neighbor knows so from the instance in the LSU.
             if version[1] > 0 and version > (have[router].instance, have[router].mobile_seq):
                 yield self.all_addresses(router)

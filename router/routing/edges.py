@@ -1,8 +1,8 @@
 """The edge routers that use this interior router as their active uplink, and the keys each edge takes or asks for.
 
 Sans-IO, the interior's half of `router.routing.uplinks`. An edge is **active** here from its first MAU, which lists
-all keys the edge takes, until the edge's connection is lost; other connections of edges are only kept alive. Nothing
-of this is flooded: the node advertises the keys of its edges exactly as the keys of its own clients.
+all keys the edge takes, until the edge's connection is lost; other connections of edges are only kept alive. Link
+state contains no edge routers: the node advertises the keys of its edges exactly as the keys of its own clients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from router.routing.settings import RoutingSettings
 
 @dataclass(slots=True)
 class EdgeRouter:
-    """An active edge router. ``asks``: key -> the level last reported to the edge, None before the first report."""
+    """An active edge router.
+
+    ``takes``: the keys for which the edge has consumers. ``asks``: key that the edge asks for -> the answer last noted
+    (`EdgeRouters.note`), None before the first. ``news``: noted answers that are not sent to the edge yet.
+    """
 
     connection: int
     takes: frozenset[str] = frozenset()
@@ -58,7 +62,7 @@ class EdgeRouters:
         return self._with_losses(self._neighbors.on_time(now))
 
     def _with_losses(self, todo: list[Action]) -> list[Action]:
-        """Forget the active edge on each connection that ``todo`` drops or closes."""
+        """Return ``todo``; after each action that drops or closes a connection, forget the active edge there."""
         actions: list[Action] = []
         for action in todo:
             actions.append(action)
@@ -71,7 +75,7 @@ class EdgeRouters:
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # already closed
+            return []  # the connection was closed: ignore messages that were on the way
         self._neighbors.on_heard(connection, now)
         try:
             return self._on_parsed(connection, opcode, body, now)
@@ -119,7 +123,7 @@ class EdgeRouters:
             return []
         actions: list[Action] = []
         if known is not None:
-            # The edge has lost the other connection, and this router has not noticed yet.
+            # The edge has lost its other connection, and this router has not noticed yet: drop the other connection.
             said = f"edge router {edge} has chosen another connection"
             actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
             actions += self._lose(known.connection, said)
@@ -163,7 +167,10 @@ class EdgeRouters:
         return [EdgeChanged(edge, None, frozenset(removed.union(ask.added)))]
 
     def note(self, edge: str, key: str, level: ReachLevel) -> ReachLevel | None:
-        """The level of ``key``, which ``edge`` asked for, is ``level`` now. Return the level reported before."""
+        """Note ``level`` as the answer about ``key`` to ``edge``; `take_news` sends a changed answer.
+
+        Return the answer noted before.
+        """
         known = self._active[edge]
         before = known.asks.get(key)
         if before is not level:
@@ -171,7 +178,7 @@ class EdgeRouters:
         return before
 
     def take_news(self) -> Iterable[Action]:
-        """Yield a REACH for each edge with levels that `note` changed."""
+        """Yield a REACH message for each edge whose answers `note` has changed since the last call."""
         for known in self._active.values():
             if known.news:
                 news, known.news = known.news, {}
@@ -180,7 +187,7 @@ class EdgeRouters:
     # Queries
     @property
     def neighbors(self) -> dict[str, int]:
-        """Active edge -> its connection."""
+        """Each active edge router -> the number of its connection."""
         return {edge: known.connection for edge, known in self._active.items()}
 
     def connection(self, edge: str) -> int | None:

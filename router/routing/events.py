@@ -1,4 +1,6 @@
-"""Log events about neighbors, uplinks, edges and paths. The names are stable.
+"""Log events about neighbors, uplinks, edge routers and paths.
+
+The names of events and fields do not change, since people and tools search logs for them.
 
 Sans-IO: the routing core returns most of these events among its actions, and the node writes the events to its log.
 """
@@ -13,14 +15,20 @@ from wire.log_event import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class NeighborUp(LogEvent):
-    """Both routers hear each other; the connection to `router` counts in paths from now on."""
+    """This router and `router` hear each other over a connection, which counts in paths from now on.
+
+    An edge router logs this event for each uplink, and an interior router for each edge router, too.
+    """
 
     router: str
 
 
 @dataclass(frozen=True, slots=True)
 class UplinkChosen(LogEvent):
-    """An edge router uses the uplink `router` now (missing if no uplink is up) and used `before` until now."""
+    """This edge router now uses the uplink `router` (missing if no uplink is up).
+
+    `before` is the uplink used until now, missing if there was none.
+    """
 
     router: str | None
     before: str | None
@@ -28,21 +36,21 @@ class UplinkChosen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class EdgeUp(LogEvent):
-    """An edge router uses this router as its active uplink."""
+    """The edge router `router` uses this router as its active uplink from now on."""
 
     router: str
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeDown(LogEvent):
-    """An edge router uses this router no longer as its active uplink."""
+    """The edge router `router` no longer uses this router as its active uplink."""
 
     router: str
 
 
 @dataclass(frozen=True, slots=True)
 class NeighborDown(LogEvent):
-    """The last connection to a neighbor ended; `reason` says why. Traffic takes other paths."""
+    """The last connection to the neighbor `router` ended; `reason` says why. Traffic takes other paths, if any."""
 
     level: ClassVar[Level] = "warning"
     router: str
@@ -51,7 +59,10 @@ class NeighborDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NeighborExpired(LogEvent):
-    """Nothing came from a neighbor for `silent_s` seconds. The router drops that connection."""
+    """Nothing came from a neighbor for `silent_s` seconds, so this router drops the connection.
+
+    `router` is missing if no HELLO has named the neighbor yet.
+    """
 
     level: ClassVar[Level] = "warning"
     router: str | None
@@ -60,7 +71,7 @@ class NeighborExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged(LogEvent):
-    """Paths were computed again; the lists name the routers gained and the routers lost."""
+    """Routers came in reach (`reachable`) or went out of reach (`unreachable`). Changes of costs are not logged."""
 
     reachable: list[str]
     unreachable: list[str]
@@ -68,7 +79,11 @@ class PathsChanged(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DuplicateRouterId(LogEvent):
-    """Another router has the id of this router. Give one of the two another name."""
+    """Two routers use the id `router`: this router and another, or a neighbor and a third router.
+
+    Give one of the two another name. A neighbor that restarts while its old connection still counts as up may cause
+    the event, too, for some seconds.
+    """
 
     level: ClassVar[Level] = "error"
     router: str
@@ -78,7 +93,7 @@ class DuplicateRouterId(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouterRestarted(LogEvent):
-    """A router of the mesh started anew; this router forgets the link state and addresses of its life before."""
+    """The interior router `router` has restarted; this router drops the link state and addresses from before."""
 
     router: str
     instance: int
@@ -86,7 +101,11 @@ class RouterRestarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ControlMessageRefused(LogEvent):
-    """A neighbor sent a control message that this router cannot use; `reason` says what is wrong with it."""
+    """A neighbor sent a control message that this router cannot use; `reason` says what is wrong with the message.
+
+    A malformed message closes the connection. An unknown or unexpected message is ignored, and logged once for each
+    connection.
+    """
 
     level: ClassVar[Level] = "warning"
     reason: str

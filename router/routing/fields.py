@@ -1,4 +1,4 @@
-"""Read the fields of a control message; refuse a bad value with an error that names the field."""
+"""Read the fields of a control message; for a bad value raise `ControlMessageError`, which names the field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.errors import ConnectionFault
 
 
 class ControlMessageError(ConnectionFault):
-    """A neighbor sent a malformed control message."""
+    """A neighbor sent a malformed control message: its connection is closed with this error."""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:invalid-field", description)
@@ -31,12 +31,15 @@ def number(body: Mapping[str, Any], key: str, default: int | None = None, least:
 
 
 def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
-    """Return a list or map as one JSON text: proton holds 65,535 values in a message at most, and slowly."""
+    """Return a list or map as one JSON string, for a field of a control message.
+
+    As an AMQP list or map, proton would encode at most 65,535 values, and slowly.
+    """
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
-    """Return the value of ``key``, decoded from JSON if the value is packed; None if the key is missing."""
+    """Return the value of the field ``key``, decoded if the value is a JSON string (`packed`); None if missing."""
     value = body.get(key)
     if not isinstance(value, str):
         return value
@@ -47,7 +50,7 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return a list of strings, packed or not; a missing key gives an empty list."""
+    """Return the field ``key``, a list of strings, in AMQP or packed as JSON; a missing field gives an empty list."""
     value = unpacked(body, key, "a list of strings")
     if value is None:
         return ()
@@ -59,7 +62,7 @@ def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """Return a map, packed or not."""
+    """Return the field ``key``, a map, in AMQP or packed as JSON; ``default`` if the field is missing."""
     value = unpacked(body, key, "a map")
     if value is None:
         value = default
@@ -69,7 +72,7 @@ def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None 
 
 
 def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    """Return a list of maps, packed or not."""
+    """Return the field ``key``, a list of maps, in AMQP or packed as JSON."""
     values = unpacked(body, key, "a list of maps")
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
         raise _unexpected(key, values, "a list of maps")

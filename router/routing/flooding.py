@@ -1,8 +1,8 @@
 """Collect the changed link states, and the neighbors that already have each, until the next flood may go out.
 
 Sans-IO. The first change goes out at once; changes within ``interval_s`` of the last flood wait and go out together,
-each in its newest version. A loss does not wait, because traffic is still being sent into it. So when a mesh of a
-thousand routers starts, a router gets dozens of messages from each neighbor, not thousands.
+each in its newest version. The loss of a connection does not wait, because other routers still send traffic there. So
+when a mesh of a thousand routers starts, a router gets dozens of messages from each neighbor, not thousands.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ class Flooding:
         return router in self._pending
 
     def on_change(self, router: str, learnt_from: str | None) -> None:
-        """A new version arrived from the neighbor ``learnt_from``; None for our own link state."""
+        """The link state of ``router`` changed, and has to be sent to all neighbors but ``learnt_from``.
+
+        ``learnt_from``: the neighbor that sent the change; None for this router's own link state.
+        """
         self._pending[router] = set() if learnt_from is None else {learnt_from}
 
     def on_same(self, router: str, neighbor: str) -> None:
-        """``neighbor`` sent the same version that this router has."""
+        """``neighbor`` sent the version of ``router`` that this router has: do not send it to ``neighbor`` again."""
         if (knowing := self._pending.get(router)) is not None:
             knowing.add(neighbor)
 
@@ -34,7 +37,10 @@ class Flooding:
             knowing.add(neighbor)
 
     def take(self, neighbors: Iterable[str], now: float, *, at_once: bool = False) -> dict[str, list[str]]:
-        """Return the routers to send now, by neighbor. Unless ``at_once``, return nothing when it is too soon."""
+        """Return, for each of ``neighbors``, the routers whose changed link states have to be sent to it now.
+
+        All changes are then taken as sent. Before the interval is over the result is empty, unless ``at_once``.
+        """
         due = self.next_deadline()
         if due is None or (now < due and not at_once):
             return {}

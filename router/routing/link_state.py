@@ -1,9 +1,9 @@
-"""The routers and edges of the mesh, and the routers in reach.
+"""The graph of the mesh: interior routers, the connections between them as edges, and the routers in reach.
 
 Sans-IO. Holds the newest LSU of every router, including this one. An edge counts only if both ends report it, at the
-larger of the two costs. Routers that stay out of reach are forgotten after ``max_age_s``.
+larger of the two costs. The records of routers that stay out of reach are deleted after ``max_age_s``.
 
-Always: ``reachable`` is the connected component of this router in ``graph``; every other record is in ``_lost_at``.
+Always: ``reachable`` is the connected component of this router in ``graph``; every other router is in ``_lost_at``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LinkStateRecord:
     peers: Mapping[str, int]
 
     def is_worse_than(self, before: LinkStateRecord | None) -> bool:
-        """True if a neighbor is lost or costs more than ``before``."""
+        """True if the router lost a neighbor of ``before``, or if the connection to a neighbor costs more now."""
         if before is None:
             return False
         return any(peer not in self.peers or self.peers[peer] > cost for peer, cost in before.peers.items())
@@ -37,7 +37,7 @@ class LinkState:
     def __init__(self, router_id: str, instance: int, max_age_s: float) -> None:
         self._router_id = router_id
         self._max_age_s = max_age_s
-        self._lost_at: dict[str, float] = {}  # router out of reach longest comes first
+        self._lost_at: dict[str, float] = {}  # router -> since when out of reach, the longest first
         self.records: dict[str, LinkStateRecord] = {router_id: LinkStateRecord(instance, 0, {})}
         self.graph: Graph = networkx.Graph()
         self.graph.add_node(router_id)
@@ -49,7 +49,7 @@ class LinkState:
         return (record.instance, record.ls_seq) if record else (0, 0)
 
     def update(self, records: Mapping[str, LinkStateRecord], now: float) -> TopologyChanged | None:
-        """Replace the records of these routers; return the change of the graph, or None if the graph is the same."""
+        """Replace the records of some routers; return the change of the graph, or None if the graph is the same."""
         touched: dict[tuple[str, str], None] = {}
         for router, record in records.items():
             before = self.records.get(router)
@@ -85,7 +85,8 @@ class LinkState:
         if not changed:
             return None
         self.epoch += 1
-        # A new edge only adds routers: no need to walk the whole graph for each LSU of a database exchange.
+        # Without a lost edge, routers can only come in reach: walk from the new edges, not through the whole graph for
+        # each LSU of a database exchange.
         if any(not self.graph.has_edge(*edge) for edge in changed):
             return self._change_reachable(self._walk({self._router_id}, set()), now)
         known = self.reachable
@@ -115,23 +116,23 @@ class LinkState:
         return TopologyChanged(frozenset(lost), frozenset(gained))
 
     def cost_along(self, path: Sequence[str]) -> int | None:
-        """Return the sum of the costs, or None if an edge of ``path`` is gone."""
+        """Return the sum of the costs along ``path``, a list of routers, or None if an edge of ``path`` is gone."""
         hops = list(pairwise(path))
         if not all(self.graph.has_edge(*hop) for hop in hops):
             return None
         return sum(int(self.graph.edges[hop]["cost"]) for hop in hops)
 
     def is_worth_telling(self, router: str, now: float) -> bool:
-        """True if a neighbor that lacks ``router`` should learn about the router.
+        """True if a neighbor without the record of ``router`` should get the record.
 
-        False once the router has been out of reach for half of ``max_age_s``: neighbors that forget at different
-        moments would revive the router for ever.
+        False once ``router`` has been out of reach for half of ``max_age_s``: neighbors delete the record at different
+        moments, and would for ever get it back from each other.
         """
         lost_at = self._lost_at.get(router)
         return lost_at is None or now < lost_at + self._max_age_s / 2
 
     def forget(self, now: float) -> list[str]:
-        """Drop the routers that were out of reach for ``max_age_s``; return their ids."""
+        """Delete the records of routers that were out of reach for ``max_age_s``; return the ids of these routers."""
         forgotten: list[str] = []
         while (oldest := next(iter(self._lost_at), None)) and now >= self._lost_at[oldest] + self._max_age_s:
             del self._lost_at[oldest], self.records[oldest]

@@ -1,21 +1,27 @@
 """The control messages between routers as AMQP maps: HELLO, RA, LSR, LSU, MAU, MAR.
 
-The words are Qpid Dispatch's, the conversation is our own: every message goes one hop, over the control link of one
-neighbor. LSU and MAU name their origin in ``id`` and are passed on; the neighbor itself answers all others.
+The opcodes are named as in Qpid Dispatch, the protocol is our own: every message goes one hop, over the control link
+of one neighbor. LSU and MAU name the router they are about in ``id``, and a router passes changes on to its other
+neighbors; no other message is passed on.
 
-HELLO  I am here; ``seen`` is the router I hear on this connection, ``cost`` my end's cost of the connection.
-RA     My own versions, and a checksum over the versions of all routers I reach: ask me (LSR) if yours differs.
-LSR    Send me all state newer than ``have`` {router: [instance, ls_seq, mobile_seq]}.
+HELLO  The sender is alive; ``seen`` is the router that the sender hears on this connection, ``cost`` the cost of the
+       connection at the sender's end.
+RA     The sender's own versions, and a checksum over the versions of all routers that the sender reaches: a receiver
+       with another checksum answers with LSR.
+LSR    Asks for all state newer than ``have`` {router: [instance, ls_seq, mobile_seq]}; answered with LSU and MAU.
 LSU    The link state of router ``id``: its neighbors with costs. Or ``several``: a list of link states sent by ``id``.
-MAU    The addresses of router ``id``: ``add`` and ``del`` since version ``since``, or ``exist``: all addresses.
-MAR    Send me all addresses of ``router`` if you have more than ``have_seq`` of ``instance``.
+MAU    The addresses for which router ``id`` has takers, as routing keys: ``add`` and ``del`` since version ``since``,
+       or ``exist``: all addresses.
+MAR    Asks for all addresses of ``router`` if the neighbor has a newer version than ``instance`` and ``have_seq``.
 
 An edge router and its active uplink (`router.routing.uplinks`) exchange HELLO, the MAU of the edge, and
 
-ASK    Tell me whether ``add`` are taken elsewhere, and no more about ``del``; or tell me about ``exist`` alone.
-REACH  Asked keys: ``taken`` have takers, ``announced`` only unreachable takers, ``none`` no takers at all.
+ASK    Asks the uplink whether the keys ``add`` have takers elsewhere, now and at every change; ends the question for
+       the keys ``del``. Or asks for the keys ``exist`` and no others.
+REACH  The uplink's answer for asked keys: ``taken`` keys have takers in reach, ``announced`` keys only takers out of
+       reach, ``none`` keys have no takers.
 
-Reading is liberal: unknown keys, any kind of sequence and missing optional keys are accepted. A malformed message
+A reader ignores unknown fields, and accepts any kind of sequence and missing optional fields. A malformed message
 raises ControlMessageError.
 """
 
@@ -35,7 +41,9 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class Versions(NamedTuple):
-    """Versions of one router's state: a higher instance replaces a lower instance, whatever the numbers after it."""
+    """Versions of one router's state: ``instance`` numbers the lives of the router, ``ls_seq`` its link states and
+    ``mobile_seq`` its lists of addresses. State of a higher instance is newer, whatever the sequence numbers.
+    """
 
     instance: int
     ls_seq: int
@@ -132,7 +140,7 @@ class Lsus:
 
 @dataclass(frozen=True, slots=True)
 class MauChanges:
-    """Changes that apply only to the addresses as of version ``since``."""
+    """Changes of a router's addresses since version ``since``; a receiver with another version asks for all (MAR)."""
 
     opcode: ClassVar[str] = "MAU"
     id: str
@@ -193,7 +201,7 @@ class Mar:
 
 
 class ReachLevel(StrEnum):
-    """An interior router's answer about an address that an edge router asks for."""
+    """An interior router's answer about a key that an edge router asks for, as explained for REACH above."""
 
     TAKEN = "taken"
     ANNOUNCED = "announced"
@@ -202,7 +210,11 @@ class ReachLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A list of keys an edge asks for. With ``is_all`` the edge asks for the keys in ``added`` and for no others."""
+    """The keys for which an edge router asks its uplink whether other routers have takers.
+
+    ``added`` and ``removed`` change the keys asked for before. With ``is_all`` the edge asks for the keys in ``added``
+    and for no others.
+    """
 
     opcode: ClassVar[str] = "ASK"
     id: str
@@ -241,7 +253,7 @@ Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar |
 
 
 class UnknownMessage(Exception):
-    """The message seems well-formed but belongs to a later version of the protocol."""
+    """A control message has an unknown opcode or a later protocol version: the router ignores the message."""
 
 
 def parse(opcode: str, body: Body) -> Message:

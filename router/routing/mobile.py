@@ -1,7 +1,8 @@
-"""The addresses of every router, including this one, and the routers that have takers for an address.
+"""The addresses that each router advertises, including this router, and the routers that have takers for an address.
 
-Sans-IO. Addresses are held as of a version (instance, mobile_seq). Changes apply only on top of the version they
-start from; the caller fills a gap by asking for all addresses.
+Sans-IO. An address is a routing key here, a string that is only compared. The addresses of a router have a version
+(instance, mobile_seq). Changes apply only to the version from which they start; a caller that lacks this version asks
+the neighbor for all addresses.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Changes:
 class MobileAddresses:
     def __init__(self) -> None:
         self._records: dict[str, AddressRecord] = {}
-        # A tuple, not a set: nearly every address has one router, and a set is 168 bytes more.
+        # Key -> routers with takers. A tuple, not a set: nearly every key has one router, and a set is 168 bytes more.
         self._holders: dict[str, tuple[str, ...]] = {}
 
     def version(self, router: str) -> Version:
@@ -46,7 +47,7 @@ class MobileAddresses:
         return record.version if record else (0, 0)
 
     def addresses(self, router: str) -> Set[str]:
-        """Return a view, not a copy."""
+        """Return the keys that ``router`` advertises: the set itself, which changes later, and not a copy."""
         record = self._records.get(router)
         return record.addresses if record else frozenset()
 
@@ -54,7 +55,7 @@ class MobileAddresses:
         return self._holders.get(key, ())
 
     def follows(self, mau: MauChanges) -> bool:
-        """True if the changes start from the stored version."""
+        """True if ``mau`` starts from the stored version of its router's addresses, so that `apply` is right."""
         return self.version(mau.id) == (mau.instance, mau.since)
 
     def apply(self, mau: MauChanges) -> Changes:

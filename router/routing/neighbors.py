@@ -5,8 +5,8 @@ then every ``hello_interval_s``. A connection is up when the peer lists this rou
 counts as hearing. A connection silent for ``hello_max_age_s`` is dropped, and later input from it is ignored; a
 connection not yet up has ``meeting_max_age_s`` if that is longer.
 
-Always: all up connections to one router are to one instance of the router; a second instance is refused while the
-first is up.
+Always: all connections to one router that are up are to one instance of the router, since a router restarts as a new
+instance; the connection of a second instance is closed while the first is up.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Neighbors:
         self._meeting_s = max(settings.hello_max_age_s, settings.meeting_max_age_s)
         self._connections: dict[int, Adjacency] = {}  # oldest first
         self._next_hello: float | None = None
-        # No connection can expire earlier. Connections heard meanwhile expire later: `_expire` then computes the next
-        # time.
+        # No connection expires before this time. A connection heard meanwhile expires later: `_expire`, called in vain,
+        # then computes the next time.
         self._next_expiry: float | None = None
         self.connections: Mapping[str, int] = {}
         self.costs: Mapping[str, int] = {}
 
     def router_on(self, connection: int) -> str | None:
-        """Return the neighbor at the other end, or None until the connection is up."""
+        """Return the neighbor at the other end of ``connection``; None until HELLO was heard in both directions."""
         known = self._connections.get(connection)
         return known.router if known is not None and known.is_up else None
 
@@ -178,7 +178,7 @@ class Neighbors:
         return SendControl(connection, Hello.opcode, hello.to_map())
 
     def _choose(self) -> None:
-        """Use the cheapest of several connections to one neighbor, and among equal costs the oldest."""
+        """Choose the connection to use for each neighbor: the cheapest that is up, and of equal costs the oldest."""
         best: dict[str, int] = {}
         for connection, known in self._connections.items():
             if known.is_up and known.router is not None:

@@ -1,4 +1,4 @@
-"""How long routing waits before it speaks, gives up or forgets. All times are in seconds."""
+"""The times of the routing core, in seconds: how often it sends, when it drops a silent connection or old state."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class RoutingSettings:
-    """Raises ValueError unless every time is positive and a neighbor may miss at least one HELLO."""
+    """The times of the routing core. Raises ValueError unless every time is positive, and ``hello_max_age_s``, after
+    which a silent connection is dropped, is longer than ``hello_interval_s``.
+    """
 
     hello_interval_s: float = 1.0
     hello_max_age_s: float = 3.0
-    # Replaces hello_max_age_s, if longer, on a connection that is not up yet: both routers may be busy starting.
+    # On a connection without HELLO in both directions yet, this time replaces hello_max_age_s if it is longer: both
+    # routers may be busy starting.
     meeting_max_age_s: float = 3.0
     ra_interval_s: float = 30.0
     # How long the link state and addresses of an unreachable router are kept.
     remote_ls_max_age_s: float = 60.0
     # How long a starting edge router waits for its preferred uplink while another uplink is up.
     start_wait_s: float = 1.0
-    # Changes of local addresses within this time of the last MAU go out in one MAU.
+    # Changes of this router's addresses within this time of its last MAU wait, and go out in one MAU.
     mau_interval_s: float = 0.02
-    # The same for link states, except losses.
+    # Changed link states within this time of the last LSU wait, and go out together; a lost connection does not wait.
     lsu_interval_s: float = 0.01
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Routing state, frozen for people and tests."""
+"""Frozen views of a router's routing state, for people and tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ class NeighborSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RouterSnapshot:
-    """``path`` and ``cost`` are None while the router cannot be reached."""
+    """A router of the mesh as this router knows it.
+
+    ``path`` and ``cost`` lead from this router to the other; both are None while the other is out of reach.
+    """
 
     instance: int
     ls_seq: int

@@ -1,8 +1,8 @@
 """Compute shortest paths by rules that give the same answer at every router.
 
-Cheapest first, then fewest hops, then the router ids in order from the source. Every beginning and every end of a
-shortest path is a shortest path too: the paths of one source form a tree, and hop-by-hop choices add up to the
-source's choice.
+The cheapest path is best; of equals the path with the fewest hops, then the path with the smallest router ids,
+compared in order from the source. Every beginning and every end of a best path is a best path, too: the paths of one
+source form a tree, and routers that each choose the next hop choose together what the source would choose.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class ShortestPaths:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The part of one router in a multicast tree: deliver to the router's own takers, pass on to ``children``."""
+    """One router in a multicast tree. ``deliver``: the router has takers of its own; ``children``: the routers to which
+    the router passes deliveries on.
+    """
 
     deliver: bool
     children: Mapping[str, Branch]
@@ -53,7 +55,9 @@ def path(graph: Graph, source: str, target: str) -> Path | None:
 
 
 def tree(paths: Mapping[str, Path], targets: Iterable[str]) -> dict[str, Branch]:
-    """Return the union of the paths to ``targets``, by neighbor of the source; a target without a path is left out."""
+    """Return the multicast tree to ``targets``: the union of their ``paths``, as one branch for each neighbor of the
+    source. A target without a path is left out.
+    """
     wanted = {target for target in targets if target in paths}
     return _branches([paths[target] for target in sorted(wanted)], 1, wanted)
 

@@ -1,4 +1,4 @@
-"""An edge router's choice of the active uplink, its way into the mesh, and the conversation with that uplink.
+"""An edge router's choice of the active uplink, its only path into the mesh, and the messages to and from that uplink.
 
 Sans-IO. Feed inputs and carry out the returned actions in order. ``now`` is monotonic seconds and never goes back.
 
@@ -9,7 +9,7 @@ the preferred uplink.
 
 The edge tells the active uplink which keys its consumers take (MAU, at first all keys) and which keys its producers
 send to (ASK). The uplink answers for each asked key whether another router takes the key (REACH), and reports every
-change. An edge hears no link state.
+change. An edge router gets no link state.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSna
 
 
 class Uplinks:
-    """``costs``: of the connections to the uplinks, in order of preference. Queries are the same as in `Routing`."""
+    """The routing core of an edge router, with the same queries as `Routing`: its connections to uplinks.
+
+    ``costs``: uplink -> cost of the connection to the uplink, in order of preference.
+    """
 
     def __init__(self, router_id: str, instance: int, settings: RoutingSettings, costs: Mapping[str, int]) -> None:
         self._router_id = router_id
@@ -68,7 +71,7 @@ class Uplinks:
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # already closed
+            return []  # the connection was closed: ignore messages that were on the way
         self._neighbors.on_heard(connection, now)
         try:
             message = parse(opcode, body)
@@ -87,18 +90,18 @@ class Uplinks:
                 return self._ignore(connection, f"unexpected {opcode} to an edge router")
 
     def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
-        """Ignore the cost: the topology file orders the uplinks."""
+        """Ignore the cost: an edge router uses its uplinks in the order of the topology file."""
         return []
 
     def advertise(
         self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
     ) -> list[Action]:
-        """This router now has consumers for ``added`` and none for ``removed``."""
+        """This router now has consumers for the keys ``added`` and none for ``removed``: tell the active uplink."""
         self._taking.change(added, removed, self._takes)
         return self._tell_takes(now, at_once=at_once)
 
     def ask(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
-        """This router now needs to know whether ``added`` are taken elsewhere, and no longer for ``removed``."""
+        """Ask the active uplink whether the keys ``added`` have takers elsewhere, and no longer about ``removed``."""
         self._asking.change(added, removed, self._asked)
         return self._tell_asked(now)
 
@@ -117,7 +120,7 @@ class Uplinks:
 
     # Choosing
     def _follow(self, now: float) -> list[Action]:
-        """Choose another uplink if the active uplink is gone."""
+        """If no uplink is active, or the active uplink is gone, choose an uplink that is up."""
         up = self._neighbors.connections
         if self._active is not None and up.get(self._active[0]) == self._active[1]:
             return []
@@ -146,7 +149,10 @@ class Uplinks:
         return False
 
     def _introduce(self, now: float) -> list[Action]:
-        """Send the new active uplink all keys. Levels from the previous uplink count until the new uplink answers."""
+        """Send the new active uplink all keys that this edge router takes and all keys that it asks for.
+
+        The answers of the previous uplink count until the new uplink answers.
+        """
         self._tell_takes(now, at_once=True)
         self._tell_asked(now, at_once=True)
         if self._active is None:
@@ -171,7 +177,8 @@ class Uplinks:
         if told is None:
             return []
         self._asked = self._asked.union(told[0]).difference(told[1])
-        # Drop the levels only when the ASK goes out: a key asked for again before then would get no other answer.
+        # Drop the uplink's answers only now that the ASK goes out. If a key were removed and asked for again before the
+        # ASK, the uplink would not hear of the change, and would not answer again.
         for key in told[1]:
             self._levels.pop(key, None)
         return [self._say(Ask(self._router_id, *told))] if self._active is not None else []
@@ -201,11 +208,11 @@ class Uplinks:
 
     @property
     def neighbors(self) -> Mapping[str, int]:
-        """Active uplink -> its connection. Links are made over the active uplink only."""
+        """The active uplink -> the number of its connection. Links are made over the active uplink only."""
         return dict([self._active]) if self._active is not None else {}
 
     def level(self, key: str) -> ReachLevel | None:
-        """Return the level the uplink reported for ``key``; None until a REACH names the key."""
+        """Return the uplink's answer whether ``key`` has takers elsewhere; None until the uplink has answered."""
         return self._levels.get(key)
 
     def path(self, target: str) -> spf.Path | None:
@@ -218,9 +225,9 @@ class Uplinks:
         return self.cost_to(path[-1])
 
     def routers_with(self, key: str) -> frozenset[str]:
-        """Return the active uplink if it takes ``key``.
+        """Return the active uplink if it has takers for ``key``, or if ``key`` stands for a broker.
 
-        The uplink counts as knowing every broker: each link towards a broker asks the uplink anew.
+        An edge router does not know which brokers are connected: it attaches at the uplink, which may refuse.
         """
         if self._active is None or not (self._levels.get(key) is ReachLevel.TAKEN or names_broker(key)):
             return frozenset()

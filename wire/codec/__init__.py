@@ -1,4 +1,4 @@
-"""AMQP 1.0's encodings, both directions: types, composite types with their fields, frames. Knows no engine and no node.
+"""Decoding and encoding of AMQP 1.0: types, composite types with their fields, frames. Independent of proton's engine.
 
     scan        checks that a value is well formed [1.6]
     table       has the fields of each performative, terminus, error and delivery state [2.7], [2.8], [3.4], [3.5]

@@ -2,12 +2,13 @@ from wire.codec.scan cimport Scan
 
 cdef enum:
     MOST_FIELDS = 14
-    # A transfer, its transactional state, the outcome in the state, the error in the outcome.
+    # Deepest nesting of composite types: a transfer, its transactional state, the outcome there, the error in that.
     MOST_LEVELS = 4
 
 
 cdef struct Fault:
-    # Composite type and field per level, from the performative inwards, as indexes of the table. Field -1: the list.
+    # Place of a fault: composite type and field for each level, from the performative inwards, as indexes of the table.
+    # Field -1: the list itself, and none of its fields.
     int depth
     int composite[MOST_LEVELS]
     int field[MOST_LEVELS]

@@ -1,7 +1,7 @@
-"""Scan a performative: find its fields, and hold each field against the rules of `wire.codec.table`. [1.4]
+"""Scans an encoded performative: finds its fields, and checks each field against `wire.codec.table`. [1.4]
 
 Nested composite types (termini, errors, delivery states) are scanned in the same way. A scan neither allocates nor
-raises. Composite types must be named by number: peers do so, and the engine knows no other name.
+raises. A composite type whose descriptor is a symbol and not a number is a fault: the engine knows numbers only.
 """
 
 from libc.string cimport memset
@@ -76,9 +76,9 @@ cdef struct CompositeRule:
     FieldRule fields[MOST_FIELDS]
 
 
-# In the order of the table.
+# Rules of the composite types, in the order of table.COMPOSITES.
 cdef CompositeRule rules[MOST_COMPOSITES]
-# By code, since all codes are less than 256.
+# Index in ``rules`` by the code of a composite type, all of which are less than 256; NONE for an unknown code.
 cdef unsigned char rule_of_code[256]
 cdef unsigned char nested[MOST_TYPES][MOST_NESTED]
 cdef bint accepts[MOST_TYPES][256]
@@ -142,7 +142,7 @@ _fill()
 
 # Values of fields that passed a scan
 cdef unsigned long long number_at(const unsigned char *at) noexcept:
-    """Return an unsigned integer of any width."""
+    """Return the unsigned integer, of any width, that is encoded at ``at``."""
     cdef unsigned char code = at[0]
     if code == AS_UINT0 or code == AS_ULONG0:
         return 0
@@ -167,7 +167,10 @@ cdef const unsigned char *bytes_at(const unsigned char *at, size_t *size) noexce
 cdef const unsigned char *scan_performative(
     Scan *scan, const unsigned char *at, unsigned long long *code, Fields *fields, Fault *fault
 ) noexcept:
-    """Scan the described list at ``at``; return its end, or NULL. ``code`` gets the number of the composite type."""
+    """Scan the performative at ``at``; return its end, or NULL with the finding in ``scan`` and its place in ``fault``.
+
+    ``code`` gets the descriptor of the composite type, ``fields`` the places of its fields.
+    """
     cdef bint is_symbol
     fault.depth = -1
     code[0] = 0
@@ -224,7 +227,7 @@ cdef const unsigned char *_scan_head(
 cdef const unsigned char *_scan_fields(
     Scan *scan, const unsigned char *at, int index, Fields *fields, Fault *fault, unsigned int depth
 ) noexcept:
-    """Scan the list at ``at``, whose values are fields and must fill the list exactly."""
+    """Scan the list at ``at`` as the fields of composite type ``index``; the values must fill the list exactly."""
     cdef CompositeRule *rule = &rules[index]
     cdef const unsigned char *outer_end = scan.end
     cdef const unsigned char *goal
@@ -371,7 +374,7 @@ cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) n
         if not index & 1 and not _is_name(code) and not (may_be_numbers and accepts[ULONGS][code]):
             blame(scan, WRONG_TYPE, code, 0)
             return False
-        scan.left += 1  # the first scan counted this value
+        scan.left += 1  # this value was counted against MAX_VALUES by an earlier scan: do not count it twice
         item = scan_value(scan, item, 1)
         if item is NULL:
             return False
@@ -379,7 +382,7 @@ cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) n
 
 
 cdef object fault_in(const Scan *scan, const Fault *fault):
-    """Make the error of a scan, with the names of performative and field, and the fault."""
+    """Return the CodecFault for a failed scan, with the names of performative and field, and the finding as text."""
     cdef int level
     names = []
     for level in range(fault.depth + 1):
@@ -392,7 +395,7 @@ cdef object fault_in(const Scan *scan, const Fault *fault):
 
 
 def check(const unsigned char[:] body not None):
-    """Return the code of the performative in a frame's body, and the offset of its end. Raises CodecFault."""
+    """Check the performative in a frame's body; return (its code, the offset of its end). Raises CodecFault."""
     cdef Scan scan
     cdef Fields fields
     cdef Fault fault

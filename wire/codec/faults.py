@@ -1,4 +1,4 @@
-"""Faults in bytes that were meant to be AMQP."""
+"""The exception for malformed AMQP bytes."""
 
 from __future__ import annotations
 

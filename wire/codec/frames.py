@@ -1,4 +1,4 @@
-"""Frames of AMQP, decoded and encoded. [2.3]
+"""Decodes and encodes whole AMQP frames. [2.3]
 
 +--------+------+------+-----------+--------------+---------+
 | size 4 | doff | type | channel 2 | performative | payload |
@@ -32,7 +32,7 @@ _INTEGERS: dict[FieldType, type[int]] = {
 
 @dataclass(frozen=True, slots=True)
 class CompositeValue:
-    """A value of a composite type: the values of its fields by name, without null fields."""
+    """A value of a composite type, such as a performative: the values of its fields by name, without null fields."""
 
     type: Composite
     fields: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class CompositeValue:
 
 @dataclass(frozen=True, slots=True)
 class AmqpFrame:
-    """A frame. Without a ``performative`` the frame is a heartbeat. [2.4.5]"""
+    """An AMQP frame, decoded. Without a ``performative`` the frame is a heartbeat. [2.4.5]"""
 
     channel: int
     performative: CompositeValue | None = None
@@ -119,7 +119,7 @@ def error(condition: str, description: str) -> CompositeValue:
 
 
 def symbols_of(value: Any) -> tuple[str, ...]:
-    """Return the symbols of a field that may hold one symbol or several. [1.4]"""
+    """Return the symbols in the value of a field that may hold none, one symbol or several. [1.4]"""
     if value is None:
         return ()
     if isinstance(value, Array):

@@ -76,11 +76,12 @@ cdef enum:
 
 
 cdef struct Scan:
-    # ``end``: no byte is read at or behind this place. ``left``: values that may still come, all levels together.
+    # State of a scan. ``end``: no byte is read at or behind this place. ``left``: how many values may still come, of
+    # all levels together.
     const unsigned char *end
     unsigned int left
     Finding finding
-    # Numbers for the sentence about the fault.
+    # Numbers that `sentence_of` puts into the text about the finding.
     unsigned long long culprit
     unsigned long long limit
 

@@ -1,15 +1,15 @@
 """Scan of an encoded AMQP value: every size and count has to fit, every constructor has to exist. [1.2], [1.6]
 
 The bytes come from a stranger. Always: ``at <= scan.end``, and no byte is read before `_room` has confirmed the byte.
-A scan neither allocates nor raises; the result is the end of the value, or NULL with a finding. Limits beyond the spec:
-nesting to MAX_DEPTH, values to MAX_VALUES (an array of four billion nulls is five bytes), descriptors to ulongs and
-symbols, keys of maps to values that are not compound.
+A scan neither allocates nor raises; it returns the end of the value, or NULL with a finding. Limits stricter than the
+spec: at most MAX_DEPTH levels, at most MAX_VALUES values (an array of four billion nulls has few bytes), only ulongs
+and symbols as descriptors, no compound values as keys of maps.
 """
 
 from libc.string cimport memcpy
 from libc.stdint cimport uint64_t
 
-# Bytes behind each constructor: 0 to 16 for a fixed width; else the kind of value.
+# Values of ``widths``: the bytes behind a constructor, 0 to 16, for a fixed width; else one of these kinds of value.
 cdef enum:
     VARIABLE8 = 32
     VARIABLE32
@@ -83,7 +83,7 @@ cdef unsigned long long big_endian(const unsigned char *raw, size_t size) noexce
 
 
 cdef const unsigned char *scan_value(Scan *scan, const unsigned char *at, unsigned int depth) noexcept:
-    """Scan the value at ``at``, described or not."""
+    """Scan the value at ``at``, described or not; return its end, or NULL with a finding."""
     cdef unsigned char code
     cdef unsigned long long descriptor
     cdef bint is_symbol
@@ -122,7 +122,7 @@ cdef const unsigned char *scan_descriptor(Scan *scan, const unsigned char *at, u
 
 
 cdef const unsigned char *scan_body(Scan *scan, unsigned char code, const unsigned char *at, unsigned int depth) noexcept:
-    """Scan the bytes behind the constructor ``code``."""
+    """Scan the bytes of a value behind its constructor ``code``; return its end, or NULL with a finding."""
     cdef unsigned char width = widths[code]
     cdef unsigned long long size
     if scan.left == 0:
@@ -177,7 +177,7 @@ cdef const unsigned char *_scan_text(Scan *scan, unsigned char code, const unsig
 
 
 cdef size_t _ascii(const unsigned char *text, size_t size) noexcept:
-    """Return how many bytes from the first on are ASCII."""
+    """Return the number of bytes at the beginning of ``text`` that are ASCII: ``size`` if all are."""
     cdef size_t at = 0
     cdef uint64_t word
     while at + 8 <= size:
@@ -191,7 +191,10 @@ cdef size_t _ascii(const unsigned char *text, size_t size) noexcept:
 
 
 cdef size_t _valid_utf8(const unsigned char *text, size_t size) noexcept:
-    """Return how many bytes from the first on are UTF-8: no overlong forms, no surrogates, nothing beyond Unicode."""
+    """Return the number of bytes at the beginning of ``text`` that are valid UTF-8: ``size`` if all are.
+
+    Overlong forms, surrogates and characters beyond Unicode are not valid.
+    """
     cdef size_t at = _ascii(text, size), more, index
     cdef unsigned char first, low, high
     while at < size:
@@ -237,7 +240,7 @@ cdef const unsigned char *_scan_compound(
     count = big_endian(at, width)
     scan.end = at + size
     at += width
-    # Each value takes a byte at least.
+    # More values than bytes are a fault, since each value takes a byte at least.
     if count > <size_t>(scan.end - at):
         return blame(scan, WRONG_COUNT, count, scan.end - at)
     if is_map and count & 1:
@@ -282,7 +285,7 @@ cdef const unsigned char *_scan_array(
             return blame(scan, TWICE_DESCRIBED, 0, 0)
     if widths[code] == INVALID:
         return blame(scan, UNKNOWN_CONSTRUCTOR, code, 0)
-    # Elements without bytes count, too: such elements make a few bytes billions of values.
+    # Elements without bytes, such as nulls, count against MAX_VALUES, too: a few bytes may announce billions of these.
     for _index in range(count):
         at = scan_body(scan, code, at, depth)
         if at is NULL:
@@ -321,12 +324,12 @@ _SENTENCES = {
 
 
 cdef object sentence_of(const Scan *scan):
-    """Return the fault as a sentence, with the numbers."""
+    """Return the finding of a scan as a text, with its numbers."""
     return _SENTENCES[scan.finding].format(scan.culprit, scan.limit)
 
 
 cdef bint is_invalid_field(Finding finding) noexcept:
-    """Say whether the value could be decoded, but is not allowed in the field."""
+    """Say whether a finding means amqp:invalid-field: the value is well formed, but not allowed in its field."""
     return finding == MISSING_FIELD or finding == TOO_LARGE or finding == TOO_LONG
 
 

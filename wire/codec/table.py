@@ -1,4 +1,4 @@
-"""Table of the composite types: fields, types of fields, and mandatory fields.
+"""Table of AMQP's composite types (performatives, termini, ...): their fields, types of fields, mandatory fields.
 
 Spec: AMQP 1.0 [2.7] performatives, [2.8.14] error, [3.4] delivery states, [3.5] termini, [4.5], [5.3.3] SASL.
 Lenient where peers are known to be: keys of fields may be strings, and a list may stand for an array of symbols.
@@ -11,21 +11,21 @@ from enum import IntEnum, auto
 
 
 class FieldType(IntEnum):
-    """Type of a field's value."""
+    """AMQP type of a field of a composite type."""
 
     ANY = 0
     BOOLEAN = auto()
     UBYTE = auto()
     USHORT = auto()
     LOOSE_USHORT = auto()
-    """Peers write this type as other unsigned integers, too, and then the engine reads no value."""
+    """A ushort that some peers write as another unsigned integer, which is accepted; the engine then reads no value."""
     UINT = auto()
     ULONG = auto()
     BINARY = auto()
     STRING = auto()
     SYMBOL = auto()
     SYMBOLS = auto()
-    """Multiple: one symbol, or an array of symbols. [1.4]"""
+    """A field with multiple="true": one symbol, or an array of symbols. [1.4]"""
     FIELDS = auto()
     """A map whose keys are symbols. [2.8.13]"""
     MAP = auto()
@@ -40,7 +40,7 @@ class FieldType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field. ``most``: the largest value of an unsigned integer, or the most bytes of a binary; None: no limit."""
+    """A field of a composite type. ``most``: largest value of an integer, or most bytes of a binary; None: no limit."""
 
     name: str
     type: FieldType
@@ -50,7 +50,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A described list. [1.4]"""
+    """A composite type: a described list, with its descriptor as ``code`` and ``symbol``, and its fields. [1.4]"""
 
     name: str
     code: int

@@ -27,7 +27,7 @@ class Symbol(str):
 
 
 class Char(str):
-    """One character."""
+    """An AMQP char: one character of Unicode."""
 
     __slots__ = ()
 
@@ -61,13 +61,13 @@ class Int(int):
 
 
 class Timestamp(int):
-    """Milliseconds since 1970."""
+    """An AMQP timestamp: milliseconds since 1970."""
 
     __slots__ = ()
 
 
 class Float(float):
-    """A number of 32 bits."""
+    """An AMQP float, of 32 bits; a Python float is an AMQP double."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array. ``constructor``, and ``descriptor`` of described elements, hold for all elements."""
+    """An AMQP array. All elements have the same ``constructor``, and the same ``descriptor`` if they are described."""
 
     constructor: int
     elements: tuple[Any, ...]
@@ -101,7 +101,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A map with keys that are equal in Python: numbers of two types, a string and a symbol, or one key twice."""
+    """An AMQP map that a dict would cut, as keys are equal in Python: a string and a symbol, numbers of two types."""
 
     items: tuple[tuple[Any, Any], ...]
 
@@ -201,7 +201,7 @@ def _take_sized(code: int, encoded: bytes, at: int) -> tuple[Any, int]:
 
 
 def _map_of(values: list[Any]) -> dict[Any, Any] | Pairs:
-    """Make a map of keys and values that come in turns."""
+    """Return the map of ``values``, keys and values in turns: as a dict, or as Pairs if a dict would lose keys."""
     as_dict = dict(zip(values[::2], values[1::2], strict=True))
     if 2 * len(as_dict) == len(values):
         return as_dict
@@ -222,12 +222,15 @@ def _take_array(encoded: bytes, at: int, count: int) -> Array:
 
 
 # Encoding
-# A union would be made anew for each value.
+# Tuples for isinstance, since a union such as `list | dict` would be made anew for each value.
 _COMPOUND, _TEXT = (list, dict, Pairs, Array), (str, bytes)
 
 
 def encode(value: Any) -> bytes:
-    """Encode in the shortest form. Raises CodecFault for a value without an AMQP type, or out of the type's range."""
+    """Return ``value`` encoded in its shortest form.
+
+    Raises CodecFault for a value without AMQP type or out of range.
+    """
     if isinstance(value, Described):
         return b"\x00" + encode(value.descriptor) + encode(value.value)
     if isinstance(value, _COMPOUND):
@@ -354,6 +357,6 @@ def _number(value: int, width: int) -> bytes:
 
 
 def symbols(names: list[str] | tuple[str, ...]) -> Array:
-    """Return an array of symbols."""
+    """Return an AMQP array of the symbols ``names``."""
     longest = max((len(name) for name in names), default=0)
     return Array(SYMBOL8 if longest < 256 else SYMBOL32, tuple(Symbol(name) for name in names))

@@ -1,7 +1,7 @@
-"""Secrets of users for authentication, in a way that does not reveal which users exist.
+"""Secrets of users for authentication, looked up so that a client cannot find out which users exist.
 
-An unknown user gets a decoy secret: same shape, same cost, always the same salt, never a right password. So neither
-SCRAM's first answer nor PLAIN's time tells a known user from an unknown one.
+An unknown user gets a decoy secret: same form, same cost, always the same salt, and no password that fits. So neither
+the server's first message in SCRAM nor the time of a PLAIN login tells a known user from an unknown user.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from addressing.topology.credentials import DEFAULT_ITERATIONS, Secret, verify_p
 
 
 class Authenticator:
-    """The users of a mesh. An Authenticator without users offers no mechanism that takes a password."""
+    """The SCRAM secrets of a mesh's users. Without users, a server offers no SASL mechanism that takes a password."""
 
     def __init__(self, secrets: Mapping[str, Secret]) -> None:
         self._secrets = dict(secrets)
-        # Made from the secrets, so that every router and every restart shows an unknown user the same salt.
+        # The key of decoys is made from all secrets, so that every router, also after a restart, gives an unknown user
+        # the same salt.
         keys = b"".join(secrets[user].server_key for user in sorted(secrets))
         self._decoy_key = hashlib.sha256(b"decoy" + keys).digest()
         self._iterations = sorted({secret.iterations for secret in secrets.values()}) or [DEFAULT_ITERATIONS]
@@ -45,7 +46,7 @@ class Authenticator:
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """A password to verify. ``is_right`` takes milliseconds, without the GIL: run the check beside the event loop."""
+    """A password to verify. ``is_right`` takes milliseconds without the GIL, so callers run it in a thread."""
 
     user: str
     is_known: bool

@@ -1,7 +1,7 @@
-"""The client's half of a connection's first bytes: authentication by the strongest mechanism of both sides.
+"""The client's side of the SASL handshake: authentication by the strongest mechanism that both sides support.
 
-Sans-IO. Send the bytes of ``output``, which has some from the start; feed ``receive``. When ``verdict`` is set the
-handshake is over, and ``leftover`` is the first input of the AMQP layer.
+Sans-IO. Callers send the bytes of ``output``, which has some from the start, and feed ``receive``. When ``verdict`` is
+set the handshake is over, and ``leftover`` is the first input of the AMQP layer.
 
 Spec: AMQP 1.0 [5.3.2].
 """
@@ -37,7 +37,7 @@ _OUTCOME_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SaslClientSettings:
-    """Our identity. ``mechanisms`` limits the choice, in any order; None: all mechanisms that the credentials allow.
+    """The client's credentials. ``mechanisms`` limits the choice of mechanisms; None: all that the credentials allow.
 
     ``hostname`` goes into sasl-init, where some servers read the virtual host.
     """
@@ -54,12 +54,14 @@ class SaslClientSettings:
         usable = ["EXTERNAL"] if self.has_certificate else []
         if self.user is not None and self.password is not None:
             usable += [scram.NAME, "PLAIN"]
-        # A server that asks for no name offers nothing else, even to a client that has a name.
+        # ANONYMOUS comes last, also for a client with a name: a server without authentication offers nothing else.
         usable.append("ANONYMOUS")
         return tuple(name for name in usable if self.mechanisms is None or name in self.mechanisms)
 
 
 class SaslClient:
+    """Runs the client's side of one SASL handshake, from the protocol header to the verdict."""
+
     def __init__(self, settings: SaslClientSettings) -> None:
         self._settings = settings
         self._input = bytearray()
@@ -93,7 +95,7 @@ class SaslClient:
                 self.verdict = SaslRefused(str(fault))
 
     def describe_state(self) -> str:
-        """Return the name of the awaited input, for a log line about a peer that went silent or away."""
+        """Return the name of the input that the client waits for, to log when the server is silent or goes away."""
         if not self._is_header_read:
             return "protocol header"
         return "sasl-mechanisms" if self._mechanism is None else "sasl-outcome"

@@ -15,11 +15,11 @@ class ClientMechanism(ABC):
     def initial_response(self) -> bytes: ...
 
     def on_challenge(self, challenge: bytes) -> bytes:
-        """Repeat the initial response, which a server may ask for with an empty challenge."""
+        """Return the response to a challenge: by default the initial response again, as for an empty challenge."""
         return self.initial_response()
 
     def on_success(self, additional_data: bytes | None) -> None:  # noqa: B027 (most mechanisms need no proof)
-        """Raise ScramFault if the server owed a proof and gave none."""
+        """Check the server's proof in a successful outcome; raise ScramFault for a proof that is missing or wrong."""
 
 
 class AnonymousClient(ClientMechanism):
@@ -30,7 +30,7 @@ class AnonymousClient(ClientMechanism):
 
 
 class ExternalClient(ClientMechanism):
-    """The response is empty, since the certificate names the user."""
+    """The mechanism EXTERNAL: the client's certificate names the user, so the response is empty."""
 
     name = "EXTERNAL"
 
@@ -49,7 +49,7 @@ class PlainClient(ClientMechanism):
 
 
 class ScramClient(ClientMechanism):
-    """The server's proof comes as additional data of the outcome, or as one more challenge: both are in use."""
+    """The mechanism SCRAM-SHA-256. Takes the server's proof from the outcome's additional data, or from a challenge."""
 
     name = scram.NAME
 

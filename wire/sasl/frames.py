@@ -1,4 +1,4 @@
-"""The five SASL frames in bytes. Strict in form, lenient in size.
+"""Encodes and decodes the five SASL frames. Strict in form, lenient in size.
 
     +--------+------+------+---------+---------------------------+
     | size 4 | doff | type | unused 2| described list            |
@@ -60,7 +60,7 @@ Frame = SaslMechanisms | SaslInit | SaslChallenge | SaslResponse | SaslOutcome
 
 
 def frame_name(frame: Frame) -> str:
-    """The name of a frame in error texts, such as `challenge`."""
+    """Return the name of a SASL frame for error texts, such as `challenge`."""
     return type(frame).__name__.removeprefix("Sasl").lower()
 
 
@@ -90,7 +90,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def take_frame(buffer: bytearray) -> Frame | None:
-    """Remove one frame from the front of ``buffer``; return None while the frame is incomplete."""
+    """Remove one frame from the front of ``buffer`` and return it decoded; None while incomplete. Raises FrameFault."""
     if len(buffer) < _MIN_FRAME_BYTES:
         return None
     size, doff, kind = struct.unpack_from(">IBB", buffer)

@@ -1,4 +1,4 @@
-"""Protocol headers, and the protocol of a peer by the first bytes of a connection.
+"""AMQP's protocol headers, and a guess at the protocol of a peer from the first bytes of a connection, for the log.
 
 Spec: AMQP 1.0 [2.2] version negotiation, [5.2.1] TLS, [5.3.2] SASL.
 """
@@ -14,7 +14,7 @@ _SHOWN_BYTES = 16
 
 
 def is_prefix_of_header(data: bytes) -> bool:
-    """Say whether ``data`` may still become `AMQP` and four bytes: then wait for the rest before any verdict."""
+    """Say whether ``data`` may be the beginning of an AMQP header of 8 bytes: callers then wait for the rest of it."""
     return len(data) < HEADER_BYTES and (data[:4] == b"AMQP"[: len(data[:4])])
 
 

@@ -1,4 +1,4 @@
-"""Normal form of names and passwords, for comparison. [RFC 4013]"""
+"""Normal form (SASLprep) of user names in PLAIN, for comparison with the names of known users. [RFC 4013]"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scramp.utils import ScramException, saslprep  # type: ignore[import-untyped
 
 
 def prepare(text: str) -> str:
-    """Normalize as SASLprep says; a forbidden text stays as it is, and so matches only itself."""
+    """Return ``text`` in SASLprep's normal form; unchanged if SASLprep forbids the text."""
     try:
         return str(saslprep(text))
     except ScramException:

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 over the scramp library, its errors turned into ours. [RFC 5802, RFC 7677]"""
+"""SCRAM-SHA-256, both sides, by the scramp library, whose errors become ScramFault. [RFC 5802, RFC 7677]"""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from scramp import ScramClient, ScramException, ScramMechanism  # type: ignore[i
 from wire.sasl.authenticator import Authenticator
 
 NAME = "SCRAM-SHA-256"
-# A hostile server could otherwise keep our event loop busy for any length of time.
+# Most iterations that a server may ask of a client: more would let a hostile server keep our event loop busy.
 _MAX_CLIENT_ITERATIONS = 1_000_000
 
 
 class ScramFault(Exception):
-    """The other side broke the exchange, or does not know the password."""
+    """The other side of a SCRAM exchange sent a wrong message, or does not know the password: the login fails."""
 
 
 class ServerExchange:
-    """client-first -> server-first -> client-final -> server-final."""
+    """The server's side of SCRAM's messages: client-first -> server-first -> client-final -> server-final."""
 
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
@@ -48,7 +48,7 @@ class ServerExchange:
 
 
 class ClientExchange:
-    """The exchange from the side of the client, which knows the password; also proves that the server has its half."""
+    """The client's side of SCRAM's messages, with the password; checks the server's proof that it has the secret."""
 
     def __init__(self, user: str, password: str) -> None:
         try:

@@ -1,14 +1,14 @@
-"""The server's half of a connection's first bytes: protocol header, then SASL.
+"""The server's side of a connection's first bytes: protocol header, then the SASL handshake.
 
-Sans-IO. Feed bytes to ``receive``; send the bytes of ``output``; run ``password_check`` when there is one, and pass the
-result to ``on_password_checked``. When ``verdict`` is set the handshake is over, and ``leftover`` is the first
+Sans-IO. Callers feed bytes to ``receive``, send the bytes of ``output``, run ``password_check`` when there is one, and
+pass the result to ``on_password_checked``. When ``verdict`` is set the handshake is over, and ``leftover`` is the first
 input of the AMQP layer.
 
     HEADER --SASL--> INIT --sasl-init--> EXCHANGE <--> CHECK ---> DONE
        \\--AMQP without SASL, where that is allowed---------------> DONE
 
 Spec: AMQP 1.0 [2.2] version negotiation, [5.3] SASL.
-Stricter: one attempt for each connection; a second sasl-init is a fault.
+Stricter than the spec: one login attempt for each connection; a second sasl-init ends the connection.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ class _State(Enum):
 
 
 class SaslServer:
-    """Always: ``verdict`` is set exactly when the state is DONE; ``password_check`` exactly when it is CHECK."""
+    """Runs the server's side of one SASL handshake, from the protocol header to the verdict.
+
+    Always: ``verdict`` is set exactly in state DONE, ``password_check`` exactly in state CHECK.
+    """
 
     def __init__(self, settings: SaslServerSettings, certificate_user: str | None = None) -> None:
         self._settings = settings
@@ -127,7 +130,7 @@ class SaslServer:
         self._proceed()
 
     def describe_state(self) -> str:
-        """Return the name of the awaited input, for a log line about a peer that went silent or away."""
+        """Return the name of the input that the server waits for, to log when the client is silent or goes away."""
         match self._state:
             case _State.HEADER:
                 return f"protocol header, after {headers.name_of(bytes(self._input))}"
@@ -163,7 +166,7 @@ class SaslServer:
             self._output += headers.SASL + encode_frame(SaslMechanisms(self.mechanisms))
             self._state = _State.INIT
         elif header == headers.AMQP and self.can_skip_sasl:
-            # The header stays, as the first input of the AMQP layer.
+            # Leave the header in the input, which is handed to the AMQP layer as its first bytes.
             self._end(SaslAccepted(self._certificate_user, None))
         else:
             self._output += headers.AMQP if self.can_skip_sasl else headers.SASL
@@ -235,7 +238,7 @@ class SaslServer:
         self._end(refused)
 
     def _refuse(self, reason: str) -> None:
-        """End without an outcome, which a peer that does not speak SASL would not understand."""
+        """End the handshake without a sasl-outcome, which a peer that breaks SASL's rules may not understand."""
         self._end(SaslRefused(reason))
 
     def _end(self, verdict: Verdict) -> None:

@@ -1,6 +1,7 @@
 """The server's side of each SASL mechanism, one step at a time.
 
-A mechanism is fed the client's responses and answers each with the next step: a question, a password check, a verdict.
+A mechanism is fed the client's responses and returns for each the next step: a challenge to send, a password check to
+run, or a verdict.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class NextChallenge:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWithProof:
-    """Accepted, with the server's own proof as ``additional_data`` of the outcome."""
+    """The client is accepted; the outcome carries the server's own proof (of SCRAM) as ``additional_data``."""
 
     accepted: SaslAccepted
     additional_data: bytes = field(repr=False)
@@ -32,19 +33,19 @@ Step = NextChallenge | PasswordCheck | AcceptedWithProof | SaslAccepted | SaslRe
 
 class ServerMechanism(Protocol):
     def on_response(self, response: bytes | None) -> Step:
-        """``response`` is None when the client's init carried none."""
+        """Return the next step after a response of the client; None stands for a sasl-init without initial response."""
         ...
 
 
 class AnonymousServer:
-    """Accepts every client: a trace left by the client is not an identity. [RFC 4505]"""
+    """The mechanism ANONYMOUS: accepts every client, without a user; its trace information is ignored. [RFC 4505]"""
 
     def on_response(self, response: bytes | None) -> Step:
         return SaslAccepted(None, "ANONYMOUS")
 
 
 class ExternalServer:
-    """Accepts no identity but the user of the client's certificate. [RFC 4422 appendix A]"""
+    """The mechanism EXTERNAL: accepts the client as the user of its certificate only. [RFC 4422 appendix A]"""
 
     def __init__(self, user: str) -> None:
         self._user = user
@@ -57,7 +58,7 @@ class ExternalServer:
 
 
 class PlainServer:
-    """[RFC 4616]"""
+    """The mechanism PLAIN: asks for a check of the user's password. [RFC 4616]"""
 
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator

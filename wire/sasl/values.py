@@ -1,4 +1,4 @@
-"""AMQP values of SASL frames: reading and writing.
+"""Reads and writes the AMQP values that SASL frames consist of, and no others.
 
 A symbol, and an array of symbols, is read as a tuple of names: a single value may stand for an array of length 1. [1.4]
 Spec: AMQP 1.0 [1.6] primitive types and their constructors.
@@ -15,11 +15,14 @@ _MAX_ITEMS = 256
 
 
 class ValueFault(Exception):
-    """The bytes are not a value of SASL frames."""
+    """The bytes are not a value that a SASL frame may have."""
 
 
 class SaslReader:
-    """Always: ``0 <= at <= len(data)``; nothing is read past the end."""
+    """Reads the values of one SASL frame's body, one after the other; raises ValueFault for malformed bytes.
+
+    Always: ``0 <= _at <= len(_data)``, and no byte past the end is read.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -117,7 +120,7 @@ class SaslReader:
 
 
 def encode_list(descriptor: int, values: list[Value]) -> bytes:
-    """Encode a described list; trailing nulls are left out. [1.4]"""
+    """Encode a described list with ``descriptor`` and ``values``, without the nulls at its end. [1.4]"""
     while values and values[-1] is None:
         values = values[:-1]
     items = b"".join(_encode(value) for value in values)

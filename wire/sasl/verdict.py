@@ -1,4 +1,4 @@
-"""Verdicts of the SASL handshake."""
+"""Results of the SASL handshake: the peer is accepted or refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class SaslAccepted:
 
 @dataclass(frozen=True, slots=True)
 class SaslRefused:
-    """The peer is refused. Send the rest of ``output``, then close. ``reason`` is for our log, never for the peer.
+    """The peer is refused: callers send the rest of ``output``, then close. ``reason`` is for our log only.
 
-    ``is_credentials``: an identity was tried and not believed (as opposed to: the peer does not speak our protocol).
+    ``is_credentials``: the peer's password or certificate was wrong; False if the peer broke the protocol.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""How each kind of fault is injected, healed, and shown to have bitten."""
+"""How each kind of a drill's faults is injected, healed, and shown to have taken effect."""
 
 from __future__ import annotations
 
