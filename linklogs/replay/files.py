@@ -116,7 +116,7 @@ class ReplayFile:
             yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[frozenset[str]]:
-        """For each row group the first and the last kind by name, from its statistics; an empty set without statistics."""
+        """For each row group the first and the last kind by name, from its statistics; an empty set without these."""
         metadata = self.parquet.metadata
         for group in range(metadata.num_row_groups):
             kind = metadata.row_group(group).column(column)

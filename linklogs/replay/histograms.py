@@ -20,7 +20,10 @@ _EXACT_OCTAVE: Final = 4
 
 
 def bucket_of_each(took_us: Numbers) -> Numbers:
-    """The bucket of each latency, as `bucket_of` in recording/columns.py for one. Latencies must be below 2^53 us, which are centuries."""
+    """The bucket of each latency, as `bucket_of` in recording/columns.py for one.
+
+    Latencies must be below 2^53 us, which are centuries.
+    """
     octave = numpy.maximum(numpy.frexp(took_us.astype(numpy.float64))[1] - 1, _EXACT_OCTAVE) - _EXACT_OCTAVE
     buckets: Numbers = 16 * octave.astype(numpy.int64) + (took_us >> octave)
     return buckets

@@ -29,7 +29,7 @@ from linklogs.replay.sums import Sums, unpacked
 WHOLE: Final = "whole"
 """Level of rows with packed sums without windows, which `TotalLevels` adds up."""
 FLOWS: Final = "flows"
-"""Level of rows with single sums by outcome or event: by window for queues and failed messages, in all for all but these."""
+"""Level of rows with single sums by outcome or event: by window for queues and failed messages, else in all."""
 LATENCY: Final = "latency"
 TIME: Final = "time"
 """Level of rows with the time of traffic: the first window in ``window``, the last in ``other``."""

@@ -67,7 +67,7 @@ class GroupMeasures:
         return {name: pyarrow.array(values) for name, values in columns.items()}
 
     def added(self) -> Sums:
-        """The groups as sums without windows; all rows of a group must agree in run, side, link, other link and outcome."""
+        """The groups as sums without windows. All rows of a group must agree in run, side, both links and outcome."""
         first = self.groups.order[self.groups.begins]
         return Sums(
             run=self.sums.run[first],

@@ -1,4 +1,4 @@
-"""Tables of neighbors (routers one connection away): costs over time; and outages, with deliveries that failed meanwhile."""
+"""Tables of neighbors (routers one connection away): costs over time, and outages with the deliveries that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks the entities (connections, links, queues) that existed in the time of the report; tables leave out all others."""
+"""Marks the entities (connections, links, queues) that existed in the time of the report; tables leave out others."""
 
 from __future__ import annotations
 
