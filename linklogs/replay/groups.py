@@ -1,4 +1,4 @@
-"""Groups rows with equal keys and sums their values, by sorting keys that are whole numbers: the fastest way in numpy."""
+"""Groups rows with equal keys and sums their values by sorting whole-number keys, the fastest way in numpy."""
 
 from __future__ import annotations
 
