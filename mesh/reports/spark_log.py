@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+_NOWHERE = logging.NullHandler()
+
 
 @contextmanager
 def stderr_to(path: Path) -> Iterator[None]:
@@ -42,6 +44,8 @@ def logging_to(path: Path, spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
+        # Spark's threads may log the loss of Java a little later: without any handler, logging would write to stderr.
+        logging.getLogger().addHandler(_NOWHERE)
         logging.getLogger().removeHandler(handler)
         handler.close()
 
