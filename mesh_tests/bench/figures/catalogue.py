@@ -323,7 +323,7 @@ CATALOGUE: tuple[Measurement, ...] = (
             "mesh_tests.bench.link_log_writer",
         ),
         (
-            Figure("writer.cpu", "writer, for each record at level full", "us", at("us_per_record"), "0.25 us"),
+            Figure("writer.cpu", "writer, for each record at level full", "us", at("cpu_us_per_record"), "0.25 us"),
             Figure("writer.bytes", "a record in files", "B", at("bytes_per_record"), "12 B"),
             Figure("writer.idle", "writer with 20 idle rings, of a core", "%", at("idle_percent")),
         ),
