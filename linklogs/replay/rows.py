@@ -28,7 +28,7 @@ _KEYS: Final = {
     "largest_us": "long",
     "sums": "binary",
 }
-"""``sums`` is in Arrow's file format, for another pass."""
+"""``sums`` is in Arrow's stream format, for another pass."""
 
 _FIELDS: Final = {**_KEYS, **MEASURES}
 ROWS: Final = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())

@@ -13,7 +13,7 @@ import pyarrow.ipc
 from linklogs.replay.codes import Numbers
 
 PACKED: Final = "part int, sums binary, notice string"
-"""Sums of one part, in Arrow's file format: for Spark a single opaque value.
+"""Sums of one part, in Arrow's stream format: for Spark a single opaque value.
 
 Or else ``notice``: why part of a file was unreadable.
 """

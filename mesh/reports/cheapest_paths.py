@@ -10,7 +10,7 @@ from mesh.sample_logs.epochs import Epochs
 COLUMNS = pa.schema(
     [("node", pa.string()), ("egress", pa.string()), ("cheapest", pa.string()), ("cheapest_cost", pa.int64())]
 )
-"""The columns of told_paths in linklogs.replay.paths"""
+"""The columns of the argument ``cheapest`` of `linklogs.replay.paths.circuits`"""
 
 
 def cheapest_paths(topology: Topology) -> pa.Table:
