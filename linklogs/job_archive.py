@@ -1,4 +1,4 @@
-"""Packs the Spark job of reports for spark-submit: its modules as one zip, and the script that spark-submit starts.
+"""Packs the Spark job of reports for spark-submit: the modules in a zip, and a script for spark-submit to start.
 
 The same modules make the same zip, byte by byte.
 """

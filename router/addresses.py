@@ -293,7 +293,7 @@ class RouterAddresses:
                 self._changed.add(self._entry(policy, key.phase))
 
     def _deny(self, key: str) -> None:
-        """Answer edge routers that ask for ``key`` that it has no taker: it is malformed or not of this topology."""
+        """Answer "no taker" to edge routers that ask for a malformed key, or a key of no address of the topology."""
         for edge in self._edges.asking(key):
             self._edges.note(edge, key, ReachLevel.NONE)
             self._has_news = True

@@ -95,9 +95,15 @@ def _comments(file: str, source: str) -> Iterator[Text]:
 def _of_cython(file: str, source: str) -> Iterator[Text]:
     for found in PYX_DOCSTRING.finditer(source):
         yield Text("docstring", found[1], file, source[: found.start()].count("\n") + 1)
-    for number, line in enumerate(PYX_DOCSTRING.sub("", source).splitlines(), 1):
+    lines: list[str] = []
+    # A docstring keeps its number of lines, so that the lines of comments stay those of the file.
+    code = PYX_DOCSTRING.sub(lambda found: "\n" * found[0].count("\n"), source)
+    for number, line in enumerate([*code.splitlines(), ""], 1):
         if found := PYX_COMMENT.match(line):
-            yield Text("comment", found[1], file, number)
+            lines.append(found[1])
+        elif lines:
+            yield Text("comment", " ".join(lines), file, number - len(lines))
+            lines = []
 
 
 def drawn(seed: int) -> list[Text]:

@@ -763,7 +763,7 @@ cdef class OutgoingCore(LinkCore):
             PyBuffer_Release(&view)
 
     def finish(self):
-        """Complete the current delivery: its last transfer is sent, and it takes one credit."""
+        """Complete the current delivery: the last transfer is sent, and the link's credit falls by one."""
         self.finish_now()
 
     def abort(self, size_t delivery):

@@ -111,7 +111,7 @@ def _at_once(endpoint: Endpoint) -> bool:
 
 
 class Endpoint(EndpointCore):
-    """One AMQP connection with its sessions and links, owned by one node. Not thread-safe."""
+    """The local end of an AMQP connection: sessions and links included, owned by one node. Not thread-safe."""
 
     def __init__(
         self, settings: EndpointSettings, peer: Peer | None = None, dirty: DirtyEndpoints | None = None
@@ -332,7 +332,7 @@ class Endpoint(EndpointCore):
 
     @property
     def has_ending_sessions(self) -> bool:
-        """Whether a session will soon be free: it, or the link that it ends with, waits for the peer's answer."""
+        """Whether a session will soon end: the session, or the session's last link, waits for the peer's answer."""
         own = (link for link in self._links.values() if link.session.ends_with_its_links)
         return any(link.has_left for link in own) or any(session.has_left for session in self._sessions.values())
 

@@ -23,7 +23,7 @@ RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 
 
 class Session(SessionCore):
-    """A session of a connection. Its incoming window bounds the bytes that its links leave unread here. [2.5.6]"""
+    """A session of a connection. The incoming window bounds the unread bytes of all links of the session. [2.5.6]"""
 
     __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count")
 

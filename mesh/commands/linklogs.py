@@ -28,7 +28,7 @@ def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None
     """Write the records of a mesh's nodes on this host to files, until SIGTERM or Ctrl-C.
 
     This is what `up` starts beside the nodes, unless the topology says `link_logs: "off"`. On a host
-    whose nodes are started one by one, start one writer, too. The log of the writer is on stderr, one JSON
+    that runs `amqpmesh node` for each node, run a writer as well. The log of the writer is on stderr, one JSON
     object a line.
 
     \b

@@ -13,7 +13,7 @@ DELAYS_S = (0.02, 0.05, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class FaultEvent:
-    """A fault, or the mending of a fault: ``act`` carries it out, ``what`` names it for people."""
+    """A fault, or the end of a fault: ``act`` changes the simulated mesh, ``what`` is the text of the report."""
 
     what: str
     act: Callable[[], None]
