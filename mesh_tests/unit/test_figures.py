@@ -135,6 +135,11 @@ def test_the_options_of_each_command_exist(measurement: Measurement) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_word_that_no_key_has_is_refused() -> None:
+    done = CliRunner().invoke(command.main, ["--only", "forwrad"])
+    assert (done.exit_code, "no figure's key has 'forwrad'" in done.output) == (2, True)
+
+
 def test_a_command_that_fails_is_named_and_keeps_the_other_results(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,8 @@ def main(only: Sequence[str], is_list: bool, is_page: bool) -> None:
     """Measure the figures of docs/reference/figures.md again, one command after the other, and write the page."""
     histories = from_json(json.loads(RESULTS.read_text())) if RESULTS.exists() else {}
     chosen = [each for each in CATALOGUE if is_chosen(each, only)]
+    if not chosen:
+        raise click.UsageError(f"no figure's key has {' or '.join(map(repr, only))}; --list prints the keys")
     if is_list:
         for measurement in chosen:
             click.echo(f"{command_of(measurement)}: {', '.join(figure.key for figure in measurement.figures)}")
