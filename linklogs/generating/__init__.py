@@ -1,4 +1,5 @@
-"""Link logs without a mesh: records of invented traffic, as nodes would have made them, and the truth about them.
+"""Generate link logs without a running mesh: records of invented traffic in the nodes' file format, and the true
+totals.
 
-Knows no topology: a plan has the links, the routes of messages over the links, and the rates.
+This package knows no topology: a `LogPlan` lists the links, the routes of messages over the links, and the rates.
 """

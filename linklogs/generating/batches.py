@@ -1,4 +1,6 @@
-"""Deliveries, traffic, messages and depths as batches for a file."""
+"""Turns arrays of generated records (deliveries, queue events, missed copies, queue depths) into Arrow record
+batches.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ class RecordOwner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Records of one node, in order. For MOVES ``incoming`` is the queue and ``outgoing`` the event."""
+    """Delivery records or queue events (``kind``) of one node, in order of time, each with the number of events it
+    counts.
+
+    For the kind MOVES, ``records.incoming`` is the place of the queue and ``records.outgoing`` the place of the event.
+    """
 
     kind: str
     records: Records
@@ -53,7 +59,9 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """Depths of queues, ``queue`` by its place."""
+    """Samples of queue depth: place of the queue in the plan, time in us, messages, bytes, arrival of the oldest
+    message.
+    """
 
     queue: Array
     at_us: Array
@@ -63,7 +71,7 @@ class Depths:
 
     @classmethod
     def joined(cls, parts: Sequence[Depths]) -> Depths:
-        """In the order of time."""
+        """Merge several sets of depth samples into one, sorted by time."""
         columns = [numpy.concatenate([getattr(each, name) for each in parts]) for name in cls.__slots__]
         order = numpy.argsort(columns[1], kind="stable")
         return cls(*(column[order] for column in columns))
@@ -71,7 +79,10 @@ class Depths:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """``is_summary``: the records are seconds of traffic, not deliveries."""
+    """Makes Arrow batches of generated records, with the link and queue numbers of the plan.
+
+    With ``is_summary``, each record sums up a second of traffic; otherwise each record is one delivery.
+    """
 
     plan: LogPlan
     is_summary: bool
@@ -134,7 +145,7 @@ class Batches:
 
 
 def _names(queue: Array, names: Sequence[str]) -> pyarrow.DictionaryArray:
-    """Null for a queue without a name."""
+    """Encode the name of each row's queue as an Arrow dictionary; the value is null for a queue without a name."""
     unnamed = numpy.array([not name for name in names], bool)[queue]
     return pyarrow.DictionaryArray.from_arrays(
         pyarrow.array(queue, pyarrow.int32(), mask=unnamed), pyarrow.array(names, pyarrow.string())

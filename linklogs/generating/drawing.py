@@ -1,4 +1,4 @@
-"""Draws the messages of a slice of time: route, size, latency and outcome."""
+"""Draws the random messages of a slice of time: route, start, size in bytes, latency and outcome of each message."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ ACCEPTED, REJECTED, RELEASED, MODIFIED, NONE = (
     )
 )
 LARGEST = 2**32 - 1
-"""Limit of bytes and of us: a slot of the ring takes no more."""
+"""The greatest number of bytes and of us in a record: a slot of the flight recorder's ring has 32 bits for each."""
 _TAIL = 1.6
 """Exponent of the Pareto tail of slow messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """``served_us``: from the last router to the consumer and back.
+    """Drawn messages, as arrays with one element for each message.
 
-    ``tempo``: a factor of the ways between routers, about 1.
+    ``served_us``: time in us from the last router to the consumer and back.
 
-    ``cut_us``: when the message came in doubt, 0 for all others.
+    ``tempo``: factor, about 1, by which the transit times between routers are multiplied.
+
+    ``cut_us``: time at which the delivery came in doubt because its route broke; 0 for all other messages.
     """
 
     route: Array
@@ -49,7 +51,10 @@ class Messages:
 
 
 def draw(plan: LogPlan, random: Generator, from_us: int, to_us: int) -> Messages:
-    """The messages that producers send between two times."""
+    """Draw the messages that producers send from ``from_us`` to ``to_us``, a Poisson number on each route in use.
+
+    Messages that leave queues are drawn elsewhere (`SimulatedQueues.fetch`).
+    """
     pieces, routes = plan.pieces, plan.routes
     active = numpy.flatnonzero((pieces.from_us < to_us) & (pieces.to_us > from_us))
     active = active[routes.source[pieces.route[active]] == NO_QUEUE]
@@ -64,7 +69,10 @@ def draw(plan: LogPlan, random: Generator, from_us: int, to_us: int) -> Messages
 def on_routes(
     plan: LogPlan, random: Generator, route: Array, start_us: Array, size_bytes: Array | None = None
 ) -> Messages:
-    """Messages with drawn properties; ``size_bytes`` are given for messages from a queue."""
+    """Draw size, latency and outcome for messages with a given route and start time.
+
+    The sizes of messages from a queue are given in ``size_bytes``, because each message keeps its size.
+    """
     count, address = len(route), plan.routes.address[route]
     tempo = numpy.exp(0.25 * random.standard_normal(count, numpy.float32))
     served_us = _served_us(plan, random, address)
@@ -75,13 +83,17 @@ def on_routes(
 
 
 def ways_us(plan: LogPlan, messages: Messages) -> Array:
-    """From the first router to the last and back."""
+    """Return the transit time of each message in us, from its first router to the last and back."""
     ahead_us = plan.routes.steps.ahead_us[plan.routes.first[messages.route]]
     return (2 * ahead_us * messages.tempo).astype(numpy.int64)
 
 
 def _ended(plan: LogPlan, random: Generator, drawn: Messages) -> Messages:
-    """End each message with its route: a late message is in doubt if the route was cut, or else served faster."""
+    """Fit each message into the lifetime of its route.
+
+    If the route breaks before the message is settled, the message comes in doubt (outcome modified, unless
+    pre-settled); if the route ends in order, the consumer's time is shortened so that the message is settled before.
+    """
     ends_us, is_cut = plan.routes.ends_us[drawn.route], plan.routes.is_cut[drawn.route]
     room_us = ends_us - drawn.start_us - ways_us(plan, drawn)
     in_doubt = is_cut & (drawn.served_us > room_us)
@@ -112,7 +124,9 @@ def _log_normal(random: Generator, log: Array, spread: Array) -> Array:
 
 
 def _outcome(plan: LogPlan, random: Generator, address: Array) -> Array:
-    """Drawn share by share, since few messages are not accepted."""
+    """Draw the outcome of each message by the address's shares of rejected, released and modified; accepted
+    otherwise.
+    """
     traffic, drawn = plan.traffic, random.random(len(address))
     outcome = numpy.full(len(address), ACCEPTED, numpy.int8)
     bound = numpy.zeros(len(address))

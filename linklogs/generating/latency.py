@@ -1,7 +1,7 @@
-"""Exact percentiles of more latencies than fit into memory.
+"""Computes exact percentiles of more latencies than fit into memory.
 
-Latencies go to a file, and are counted by bucket. The counts tell which bucket has the percentile; a second pass reads
-only this bucket's latencies.
+All latencies are written to a temporary file and counted by bucket. The counts tell the bucket in which a percentile
+lies; a second pass over the file reads only the latencies in this bucket.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from linklogs.generating.seconds import buckets_of
 from recording.columns import bucket_of
 
 SHARES = {"p50_us": 50, "p95_us": 95, "p99_us": 99}
-"""In percent."""
+"""The percentiles computed, each with its percentage."""
 _BUCKETS = bucket_of(2**32 - 1) + 1
 _LATENCY = numpy.dtype([("series", "<u4"), ("took_us", "<u4")])
 _READ_AT_ONCE = 1 << 20
 
 Group: TypeAlias = tuple[int, ...]
-"""Series that are evaluated together."""
+"""Numbers of the series whose latencies are merged before the percentiles are computed."""
 
 
 class Latencies:
-    """``series``: the number of series. Takes 8 bytes of ``directory`` for each latency."""
+    """Collects latencies of a number of series (``series``), and computes their percentiles.
+
+    The temporary file in ``directory`` takes 8 bytes for each latency, until closed.
+    """
 
     def __init__(self, series: int, directory: Path) -> None:
         self._counts = numpy.zeros((series, _BUCKETS), numpy.int64)
@@ -50,7 +53,9 @@ class Latencies:
         self._file.write(rows.tobytes())
 
     def of(self, groups: Sequence[Group]) -> list[dict[str, int]]:
-        """Percentiles of each group, by nearest rank; an empty dict for a group without latencies."""
+        """Compute p50, p95, p99 (nearest rank) and the maximum of each group, in us; an empty dict for a group without
+        latencies.
+        """
         sought = [{name: self._find(group, share) for name, share in SHARES.items()} for group in groups]
         wanted = {(series, place[0]) for group, found in zip(groups, sought, strict=True) for place in found.values()
                   for series in group}  # fmt: skip
@@ -58,7 +63,9 @@ class Latencies:
         return [self._exact(group, found, values) for group, found in zip(groups, sought, strict=True)]
 
     def _find(self, group: Group, share: int) -> tuple[int, int]:
-        """The bucket, and the place within the bucket."""
+        """Find the bucket that holds the percentile ``share`` of a group, and the percentile's rank within this
+        bucket.
+        """
         running = numpy.cumsum(self._counts[list(group)].sum(axis=0))
         place = max(0, -(-int(running[-1]) * share // 100) - 1)
         bucket = min(int(numpy.searchsorted(running, place, side="right")), _BUCKETS - 1)

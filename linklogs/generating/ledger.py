@@ -1,4 +1,6 @@
-"""Totals of the generated traffic: counts by route and outcome, with sums by link, node, address and user derived."""
+"""Counts the generated traffic by route and outcome, from which the totals by link, node, address and user are
+derived.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,17 @@ from linklogs.generating.records import GeneratedRecords
 
 
 class Ledger:
-    """Counts messages, whether or not a record was kept. Takes room in ``directory`` until closed.
+    """Counts the generated messages, including messages whose records were lost.
 
-    ``messages``, ``size_bytes``: of each route by outcome.
-    ``prevented``: the same for each step, of records prevented by a cut or by want of credit.
-    ``missed``: of each link, copies missed for want of credit.
-    ``moved``, ``moved_bytes``: of each queue by event.
+    A file of latencies lies in ``directory`` until the ledger is closed.
+
+    ``messages``, ``size_bytes``: totals of each route by outcome.
+
+    ``moved``, ``moved_bytes``: messages and bytes of each queue by event (enqueued, dequeued, expired, dead-lettered).
+
+    ``missed``: for each link, the copies not sent because the consumer had no credit.
+
+    ``most_in_queue``: the greatest depth of each queue in messages, among the samples.
     """
 
     def __init__(self, plan: LogPlan, directory: Path) -> None:
@@ -51,7 +58,7 @@ class Ledger:
         self._count_latencies(messages, made)
 
     def _count_latencies(self, messages: Messages, made: GeneratedRecords) -> None:
-        """Count the latency of each message where it enters: the message's first record."""
+        """Add each message's latency as recorded at the router where the message entered, which is its first record."""
         routes = self._plan.routes
         entered = numpy.flatnonzero(made.step == routes.first[messages.route[made.message]])
         route = messages.route[made.message[entered]]
@@ -67,12 +74,16 @@ class Ledger:
         numpy.add.at(self.moved_bytes, (moves.queue, moves.event), moves.size_bytes)
 
     def count_depths(self, depths: Array) -> None:
-        """Messages in each queue, at several times."""
+        """Raise the greatest known depth of each queue to the greatest of ``depths`` (a row per queue, a column per
+        time).
+        """
         if depths.size:
             self.most_in_queue = numpy.maximum(self.most_in_queue, depths.max(axis=1))
 
     def latencies(self) -> list[dict[str, dict[str, int]]]:
-        """For each address: latencies of messages sent by producers, of messages from queues, and of both."""
+        """Return the percentiles of each address, for messages sent by producers, messages fetched from queues, and
+        both.
+        """
         groups: list[Group] = [
             group
             for i in range(len(self._plan.traffic.address))
@@ -82,7 +93,9 @@ class Ledger:
         return [dict(zip(("sent", "fetched", "all"), found[i : i + 3], strict=True)) for i in range(0, len(found), 3)]
 
     def by_step(self) -> tuple[Array, Array]:
-        """Records and bytes of each step, by outcome."""
+        """Return the records and the bytes of each step of each route, by outcome, without the records prevented by a
+        cut.
+        """
         routes = self._plan.routes
         route = numpy.repeat(numpy.arange(len(routes.address)), numpy.diff(routes.first))
         count, size_bytes = self.messages[route], self.size_bytes[route]

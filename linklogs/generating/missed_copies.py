@@ -1,4 +1,4 @@
-"""Copies of pre-settled messages that a consumer misses while without credit."""
+"""Finds copies of pre-settled messages that a router does not send because the consumer has no credit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from linklogs.generating.plan import Array, LogPlan
 STALLED = "stalled"
 _SECOND_US = 1_000_000
 _TIME_BITS = 45
-"""Bits for us since the beginning: enough for a year."""
+"""Bits of a key for the time in us since the plan's beginning: enough for a year."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissedCopies:
-    """Missed copies: the life of the missing record, the link by place, and the time."""
+    """Copies of pre-settled messages that were not sent: the node's run that records each, the link's place, and the
+    time.
+    """
 
     life: Array
     link: Array
@@ -27,7 +29,7 @@ class MissedCopies:
 
 
 def is_missed(plan: LogPlan, link: Array, at_us: Array) -> Array:
-    """Whether a copy that would go out by ``link`` at this time finds no credit."""
+    """Tell for each copy whether its outgoing link is without credit (a stall of the plan) at the time of sending."""
     stalls = plan.stalls
     if not len(stalls.link):
         return numpy.zeros(len(link), bool)
@@ -40,7 +42,10 @@ def is_missed(plan: LogPlan, link: Array, at_us: Array) -> Array:
 
 
 def by_second(missed: MissedCopies, ends_us: int) -> tuple[Array, Array, Array]:
-    """Link, time of the record, and count; ``ends_us``: no record is later."""
+    """Count missed copies by link and second: links, times of the records, and counts.
+
+    A record's time is the end of its second, but before ``ends_us``, the end of the node's run.
+    """
     second = missed.at_us // _SECOND_US
     pairs, counts = numpy.unique(numpy.stack([missed.link, second]), axis=1, return_counts=True)
     return pairs[0], numpy.minimum((pairs[1] + 1) * _SECOND_US, ends_us - 1), counts

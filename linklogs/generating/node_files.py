@@ -1,4 +1,4 @@
-"""The files of one run of a node, each begun with a snapshot, as the writer of link logs makes them."""
+"""Writes the Parquet files of one run of a node; each file begins with a snapshot, as from the writer of link logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linklogs.parquet import SCHEMA, TEXT, batch_of_rows, metadata, open_writer,
 from recording.columns import RecordEvent, RecordKind
 
 MOST_RECORDS = 16 * 1024 * 1024 // 32
-"""Records in a file: as many slots of 32 bytes as make 16 MiB."""
+"""The greatest number of records in a file: the number of 32-byte slots in 16 MiB."""
 
 _WITH_TEXT: Final = pyarrow.schema(
     [(field.name, pyarrow.string() if field.type == TEXT else field.type) for field in SCHEMA]
@@ -26,9 +26,10 @@ _WITH_TEXT: Final = pyarrow.schema(
 
 
 class NodeFileWriter:
-    """Takes a node's records slice by slice, with at most ``group`` records in memory before they are written.
+    """Writes the link-log files of one run of a node, from records added slice by slice in time.
 
-    Times are of a correct clock until the records are written.
+    At most ``group`` movements wait in memory before they are written as a row group. Times are passed in by a correct
+    clock; the errors of the node's clock are added when records are written.
     """
 
     def __init__(self, plan: LogPlan, place: int, out: Path, batches: Batches, group: int) -> None:
@@ -67,7 +68,11 @@ class NodeFileWriter:
         return self._writer is not None
 
     def begin(self, at_us: int, depths: Array) -> None:
-        """Begin a slice, perhaps with another file. ``depths``: columns of all queues, one time."""
+        """Begin a slice of time at ``at_us``; close the present file and open another one if the file is old.
+
+        ``depths``: messages, bytes and age of the oldest message of every queue at this time, for the snapshot of a new
+        file.
+        """
         at_us = max(at_us, self._life.begins_us, self._begun_us)
         if self._writer is not None and self._is_old(at_us):
             self.close(at_us)
@@ -75,7 +80,7 @@ class NodeFileWriter:
             self._open(at_us, depths)
 
     def is_idle(self, from_us: int, to_us: int) -> bool:
-        """Whether the node has no state records in this time."""
+        """Tell whether the plan has no state records of this run from ``from_us`` to ``to_us``."""
         first, last = numpy.searchsorted(self._rows_us, [from_us, to_us])
         return bool(first == last)
 
@@ -93,7 +98,11 @@ class NodeFileWriter:
                 self._open(at_us, depths)
 
     def add_depths(self, at_us: Array, depths: Array) -> None:
-        """``depths``: messages, bytes, us: of all queues at all of the times."""
+        """Add samples of depth for the run's own queues, each time that a queue's count of messages has changed.
+
+        ``depths`` has three planes (messages, bytes, age of the oldest in us), each with a row per queue and a column
+        per time.
+        """
         is_there = (at_us >= self._life.begins_us) & (at_us < self._life.ends_us)
         at_us, depths = at_us[is_there], depths[:, :, is_there]
         for queue in self._queues:
@@ -104,11 +113,13 @@ class NodeFileWriter:
             self._depths.append(Depths(places, at_us[is_new], *columns[:, is_new]))
 
     def add_missed(self, link: Array, at_us: Array, count: Array) -> None:
-        """Add copies that a link did not send, with the time of their record."""
+        """Add counts of copies that links did not send for want of credit, with the times of their records."""
         self._missed.append((link, at_us, count))
 
     def close(self, at_us: int) -> None:
-        """Close the file, with the node's state records until then."""
+        """Close the file, if one is open, after writing the waiting records and the run's state records before
+        ``at_us``.
+        """
         if self._writer is None:
             return
         self._write()
@@ -133,7 +144,7 @@ class NodeFileWriter:
         folder = directory_of(self._out, self._life.node, self._clock_us(at_us))
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / file_name(self.run_us, self.records)
-        # Readers leave out names that begin with _.
+        # A name that begins with an underscore is ignored by Spark until the finished file is renamed.
         sink = self._path.with_name(UNREAD + self._path.name)
         self._writer = open_writer(sink, metadata(self._life.node, self.run_us, self._mesh))
         self._begun_us, self._in_file = at_us, 0
@@ -174,7 +185,7 @@ class NodeFileWriter:
         self._told.append(rows.set_column(2, "at_us", at_us).set_column(3, "run", run))
 
     def _write(self) -> None:
-        """Write all waiting movements, in row groups of one kind."""
+        """Write all waiting movements: one row group of deliveries and one of queue events, without an empty one."""
         assert self._writer is not None or not self._waiting
         for kind in (DELIVERIES, MOVES):
             parts = [each for each in self._waiting if each.kind == kind]
@@ -186,14 +197,16 @@ class NodeFileWriter:
         self._waiting.clear()
 
     def _write_told(self) -> None:
-        """Write the state records as one row group, if there are any."""
+        """Write the collected state records as one row group, or nothing if there are none."""
         told = _as_one(self._told)
         if len(told) and self._writer is not None:
             self._writer.write_table(told)
         self._told.clear()
 
     def _kept(self, made: Columns) -> Columns:
-        """Drop records for which the node had no room."""
+        """Remove the records of times in which the plan says that the node had no room in its ring, and count them as
+        lost.
+        """
         for from_us, to_us in self._life.lost:
             is_lost = (made.records.at_us >= from_us) & (made.records.at_us < to_us)
             if is_lost.any():
@@ -209,12 +222,14 @@ class NodeFileWriter:
 
 
 def _as_one(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
-    """Only with the words of these records: otherwise each file would have the words of the node's whole life."""
+    """Join batches into one table whose dictionaries hold only the words in use, not all words of the node's run."""
     return pyarrow.Table.from_batches(batches, SCHEMA).cast(_WITH_TEXT).combine_chunks().cast(SCHEMA)
 
 
 def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int) -> pyarrow.RecordBatch:
-    """Snapshot rows; sums between two records are in no snapshot."""
+    """Turn state records into snapshot rows with this event and time, without ``starved_us``, which no snapshot
+    holds.
+    """
     count, names = len(rows), SCHEMA.names
     rows = rows.set_column(names.index("event"), SCHEMA.field("event"), same(event, count))
     rows = rows.set_column(names.index("at_us"), "at_us", pyarrow.array(numpy.full(count, at_us)))

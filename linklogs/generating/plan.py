@@ -1,7 +1,7 @@
-"""The plan of generated logs: the nodes that record, the links, the messages over the links, and all other events.
+"""The plan of generated link logs: runs of nodes, links, routes of messages, rates, queues, and outages.
 
-Tables are columns of numpy arrays, all of one length; a place in one table stands for the same row in others. Times are
-us of UTC, by a correct clock.
+Each table is a dataclass of numpy arrays of equal length; an index into one table ("place") stands in others for that
+row. All times are in us since 1970 (UTC), by a correct clock.
 """
 
 from __future__ import annotations
@@ -20,20 +20,25 @@ Array: TypeAlias = numpy.ndarray[Any, Any]
 OUTCOMES: Final = tuple(RecordOutcome)
 PARTS: Final = tuple(DeliveryPart)
 NO_LINK: Final = 0
-"""Place of the missing link: no consumer had the delivery, or no link brought it."""
+"""Place of the row in `Links` that stands for no link: nobody received the delivery, or no link brought the
+delivery.
+"""
 NO_LIFE: Final = -1
-"""The life of a queue at a broker that records nothing."""
+"""Stands for the run of a broker that records nothing, in the column ``life`` of `PlannedQueues`."""
 NO_QUEUE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One run of a node: from its start to its end, or to the end of the plan.
+    """One run of a node, from its start to its end or to the end of the plan.
 
-    ``rows`` are records of kinds other than deliveries, traffic and messages, in order of time; the state in a row
-    lasts until ``until_us`` at the same place, and is in all snapshots until then.
-    ``skew_us``: how far the clock is ahead at the start; ``steps``: when the clock is set later, and by how much.
-    ``lost``: times without room for records, from and until.
+    ``rows``: the state records (every kind except deliveries, traffic and messages), in order of time. The state in a
+    row lasts until the time in ``until_us`` at the same index, and is in all snapshots until then.
+
+    ``skew_us``: how far the node's clock is ahead at the start. ``steps``: each later setting of the clock, as time and
+    change in us.
+
+    ``lost``: spans of time (from, until) in which the ring had no room, so that records were lost.
     """
 
     node: str
@@ -50,7 +55,7 @@ class PlannedRun:
     steps: tuple[tuple[int, int], ...] = ()
 
     def ahead_us(self, at_us: Array) -> Array:
-        """How far the clock is ahead at these times."""
+        """Return how far the node's clock is ahead of a correct clock at each time, in us."""
         if not self.steps:
             return numpy.broadcast_to(numpy.int64(self.skew_us), at_us.shape)
         when, by_us = (numpy.array([each[i] for each in self.steps], numpy.int64) for i in (0, 1))
@@ -61,7 +66,10 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The first is NO_LINK. ``number`` is the number in records; the other columns are for the truth."""
+    """The links over which messages pass; the first row is NO_LINK.
+
+    ``number`` is the link's number in records; the other columns serve only to compute the true totals.
+    """
 
     life: Array
     number: Array
@@ -72,7 +80,10 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTraffic:
-    """Traffic by address. Logarithms are natural, of bytes and us; shares are of 1."""
+    """The traffic of each address: size, latency and shares of outcomes.
+
+    The logarithms (``..._log``, ``..._spread``) are natural ones, of bytes and us; shares are between 0 and 1.
+    """
 
     address: tuple[str, ...]
     treatment: tuple[str, ...]
@@ -89,10 +100,12 @@ class PlannedTraffic:
 
 @dataclass(frozen=True, slots=True)
 class MessageSteps:
-    """Records of one message: the node that writes each, with its links.
+    """The records that a message on a route leaves: for each record, the node's run that writes it and the two links.
 
-    ``gone_us`` from the first router to this one; ``ahead_us`` from this router to the last, one way. ``pace``: the
-    share of the message's time at consumers that goes into this record.
+    ``gone_us``: transit time from the first router to this one. ``ahead_us``: transit time from this router to the
+    last, one way.
+
+    ``pace``: factor by which the message's time at the consumer is multiplied in this record.
     """
 
     life: Array
@@ -106,11 +119,11 @@ class MessageSteps:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Successive links for messages, as long as all of the links exist.
+    """Paths of messages over successive links; a route exists as long as all of its links.
 
-    Steps of route ``i``: from ``first[i]`` to ``first[i + 1]``. ``is_cut``: at ``ends_us`` the route breaks, and
-    messages under way come in doubt; otherwise all are settled before. ``source``: the queue that messages leave; the
-    queues that messages enter are ``into[into_first[i]:into_first[i + 1]]``.
+    Route ``i`` has the steps ``first[i]`` to before ``first[i + 1]``. If ``is_cut``, the route breaks at ``ends_us``
+    and unsettled messages come in doubt; otherwise all messages are settled by then. ``source``: the queue from which
+    messages come, or NO_QUEUE. Messages enter the queues ``into[into_first[i]:into_first[i + 1]]``.
     """
 
     address: Array
@@ -126,7 +139,11 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRates:
-    """Rates of messages on a route, from one time until another. ``rate_per_s``: out of a queue, the share."""
+    """The rate of messages on a route for a span of time.
+
+    ``rate_per_s``: messages per second; on a route out of a queue, the weight by which consumers of this queue are
+    chosen.
+    """
 
     route: Array
     from_us: Array
@@ -136,11 +153,15 @@ class PlannedRates:
 
 @dataclass(frozen=True, slots=True)
 class PlannedQueues:
-    """``wait_log``: logarithm of us between entering and leaving the queue, when there is a consumer.
+    """The queues at brokers.
 
-    ``life`` is the first life of the queue's broker; ``later``: later lives, each (first, later, begins_us), in order;
-    ``away``: times without a life, (first, from_us, to_us).
-    ``expired``, ``dead_lettered``: shares. ``grave``: the queue for dead letters, NO_QUEUE if there is none here.
+    ``wait_log``: natural logarithm of the median time in the queue, in us, while there is a consumer.
+
+    ``life``: the first run of the queue's broker. ``later``: later runs as (first run, later run, begins_us), in order.
+    ``away``: spans in which the broker is down, as (first run, from_us, to_us).
+
+    ``expired``, ``dead_lettered``: shares of messages, between 0 and 1. ``grave``: place of the queue that receives the
+    dead letters, or NO_QUEUE.
     """
 
     life: Array
@@ -163,12 +184,12 @@ class PlannedQueues:
         return found
 
     def of_life(self, life: int) -> Array:
-        """The queues of a broker in one of its lives."""
+        """Return the places of all queues of the broker whose run is ``life``."""
         first = next((of_broker for of_broker, later, _ in self.later if later == life), life)
         return numpy.flatnonzero(self.life == first)
 
     def when_there(self, queue: Array, at_us: Array) -> Array:
-        """The same times, or else when the broker is back."""
+        """Return each time unchanged, or the end of the outage if the queue's broker is down at that time."""
         first = self.life[queue]
         for of_broker, from_us, to_us in self.away:
             is_away = (first == of_broker) & (at_us >= from_us) & (at_us < to_us)
@@ -178,7 +199,7 @@ class PlannedQueues:
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """A link without credit, from one time until another."""
+    """Spans of time in which a link has no credit, each with a cause."""
 
     link: Array
     from_us: Array
@@ -188,9 +209,10 @@ class Starvation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutage:
-    """``what`` are names: of a router or broker, or of the two ends of a link.
+    """A planned outage of a node or a connection.
 
-    ``is_orderly``: a node is stopped in order.
+    ``what``: the name of the router or broker, or the names of the two ends of a connection. ``is_orderly``: the node
+    is stopped in order.
     """
 
     kind: str
@@ -203,7 +225,9 @@ class PlannedOutage:
 
 @dataclass(frozen=True, slots=True)
 class DailyCycle:
-    """Traffic by the time of day: ``1 + depth * cos`` of it, most at ``peak_us`` after midnight."""
+    """The daily cycle of traffic: rates are multiplied by ``1 + depth * cos(...)``, greatest ``peak_us`` after midnight
+    UTC.
+    """
 
     depth: float
     peak_us: int
@@ -211,7 +235,10 @@ class DailyCycle:
 
 @dataclass(frozen=True)
 class LogPlan:
-    """``rate_factor`` is for all rates. ``file_us``: the longest time of a file."""
+    """A whole plan from which link logs are generated.
+
+    All rates are multiplied by ``rate_factor``. ``file_us``: the longest span of time in one file.
+    """
 
     mesh: str
     begins_us: int
@@ -224,7 +251,7 @@ class LogPlan:
     queues: PlannedQueues
     starvation: Starvation
     stalls: Starvation
-    """Times of consumers without credit, in which pre-settled messages are missed."""
+    """Spans in which a consumer has no credit, so that its copies of pre-settled messages are not sent."""
     outages: tuple[PlannedOutage, ...]
     day: DailyCycle
     rate_factor: float

@@ -1,4 +1,4 @@
-"""The messages in each queue, their time of arrival, and the consumer that fetches each."""
+"""Simulates queues at brokers: messages that wait, their arrival, and the consumer that fetches each message."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from recording.columns import RecordEvent
 EVENTS = (RecordEvent.ENQUEUED, RecordEvent.DEQUEUED, RecordEvent.EXPIRED, RecordEvent.DEAD_LETTERED)
 ENQUEUED, DEQUEUED, EXPIRED, DEAD_LETTERED = range(4)
 _TRIES = 4
-"""Tries to find a consumer at the time a message would leave; otherwise the message waits for the next slice."""
+"""Attempts to draw a consumer that exists when a message is due; after the last, the message waits for the next
+slice.
+"""
 _AGAIN_US = 50_000
-"""The delay before a returned message goes to the next consumer."""
+"""Delay in us until a message returned by one consumer goes to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessages:
-    """Messages in queues. ``due_us``: the time of the message's next event, if there is a consumer then.
+    """Messages in queues.
 
-    ``fate``: the event by which the message leaves without a consumer; DEQUEUED for all others.
+    ``due_us``: the time at which the message leaves, provided that there is a consumer then.
+
+    ``fate``: EXPIRED or DEAD_LETTERED for a message that leaves without a consumer, DEQUEUED for all others.
     """
 
     queue: Array
@@ -46,7 +50,9 @@ class WaitingMessages:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Messages that entered or left a queue. ``event``: place in EVENTS. ``took_us``: time in the queue."""
+    """Messages that entered or left a queue: place of the queue, index in ``EVENTS``, time, time in the queue, and
+    size.
+    """
 
     queue: Array
     event: Array
@@ -65,10 +71,10 @@ def nobody() -> WaitingMessages:
 
 
 class SimulatedQueues:
-    """All queues of a plan, slice by slice.
+    """All queues of a plan, simulated slice by slice in time.
 
-    Always: each message that entered and is not in ``waiting`` has left; ``left`` keeps messages whose leaving lies in
-    a slice to come, since depths still count these messages
+    Invariant: a message that has entered a queue is in ``waiting`` or has left. ``left`` keeps the messages whose time
+    of leaving is not past yet, because depths until then still count them.
     """
 
     def __init__(self, plan: LogPlan) -> None:
@@ -77,7 +83,7 @@ class SimulatedQueues:
         self.left = nobody()
 
     def put(self, random: Generator, sent: Messages) -> Moves:
-        """Take in messages that producers sent along routes that end in a queue."""
+        """Enqueue the accepted and pre-settled messages of ``sent`` whose route ends in a queue; return the events."""
         routes = self._plan.routes
         kept = ((sent.outcome == ACCEPTED) | (sent.outcome == NONE)) & (sent.cut_us == 0)
         counts = (routes.into_first[sent.route + 1] - routes.into_first[sent.route]) * kept
@@ -89,7 +95,9 @@ class SimulatedQueues:
         return self._come(random, queue, there_us[message], sent.size_bytes[message])
 
     def end(self, random: Generator, to_us: int) -> Moves:
-        """Let expired and dead-lettered messages leave; dead letters enter the queue for them, if there is one."""
+        """Remove messages that expire or are dead-lettered before ``to_us``; put dead letters in their own queue, if
+        any.
+        """
         waiting, grave = self.waiting, self._plan.queues.grave
         is_over = (waiting.fate != DEQUEUED) & (waiting.due_us < to_us)
         gone = waiting.take(is_over)
@@ -110,7 +118,12 @@ class SimulatedQueues:
         return Moves(queue, _event(ENQUEUED, count), at_us, numpy.zeros(count, numpy.int64), size_bytes)
 
     def fetch(self, random: Generator, from_us: int, to_us: int) -> tuple[Messages, Moves]:
-        """Deliveries to consumers before ``to_us``, and the messages that left for good by them."""
+        """Deliver messages due before ``to_us`` to consumers; return the deliveries, and the events of messages that
+        left.
+
+        A released or modified message stays for another consumer; a message without a consumer waits for the next
+        slice.
+        """
         is_due = (self.waiting.due_us < to_us) & (self.waiting.fate == DEQUEUED)
         due, rest = self.waiting.take(is_due), self.waiting.take(~is_due)
         route, at_us = self._consumers(random, due, from_us, to_us)
@@ -133,7 +146,9 @@ class SimulatedQueues:
         return sent, _moves(gone, gone.fate, gone_us)
 
     def depths(self, at_us: Array) -> tuple[Array, Array, Array]:
-        """Messages, bytes, age of the oldest in us: of each queue, at each of the times, which rise."""
+        """Return messages, bytes and age of the oldest message (us) for each queue (row) at each time (column),
+        ascending.
+        """
         here = self.waiting.with_more(self.left)
         is_left = numpy.arange(len(here)) >= len(self.waiting)
         gone_us = numpy.where(is_left, here.due_us, numpy.iinfo(numpy.int64).max)
@@ -143,7 +158,7 @@ class SimulatedQueues:
         return count, size, oldest
 
     def forget(self, before_us: int) -> None:
-        """Forget messages that left before this time: no later depth counts them."""
+        """Forget the messages that left before ``before_us``, because no later sample of depth counts them."""
         self.left = self.left.take(self.left.due_us >= before_us)
 
     def _places(self, here: WaitingMessages) -> list[Array]:
@@ -157,7 +172,7 @@ class SimulatedQueues:
         )
 
     def _consumers(self, random: Generator, due: WaitingMessages, from_us: int, to_us: int) -> tuple[Array, Array]:
-        """For each message a route, or -1, and the time of leaving."""
+        """Choose a route to a consumer for each due message, or -1 if there is none, and its time of leaving."""
         route = numpy.full(len(due), -1, numpy.int64)
         at_us = numpy.maximum(due.due_us, from_us)
         pieces, source = self._plan.pieces, self._plan.routes.source
@@ -186,7 +201,7 @@ class SimulatedQueues:
 def _depths(here: WaitingMessages, gone_us: Array, at_us: Array) -> tuple[Array, Array, Array]:
     order = numpy.argsort(here.enqueued_us, kind="stable")
     came_us, size, gone_us = here.enqueued_us[order], here.size_bytes[order], gone_us[order]
-    # A message is there at the samples from `first` to before `last`.
+    # A message counts in the samples from index `first` up to, but not including, index `last`.
     first, last = numpy.searchsorted(at_us, came_us), numpy.searchsorted(at_us, gone_us)
     count = _running(first, None, len(at_us)) - _running(last, None, len(at_us))
     total = _running(first, size, len(at_us)) - _running(last, size, len(at_us))

@@ -1,4 +1,4 @@
-"""The records of a message at each router on its way."""
+"""Makes the delivery records that a message leaves at each router of its route."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ COPY = PARTS.index(DeliveryPart.COPY)
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Deliveries, before clock errors and losses. ``incoming``, ``outgoing`` are places of links."""
+    """Delivery records before clock errors and losses; ``incoming`` and ``outgoing`` are places of links in the
+    plan.
+    """
 
     incoming: Array
     outgoing: Array
@@ -35,9 +37,10 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRecords:
-    """``step`` and ``message`` of each record; then of records prevented by a cut or by want of credit.
+    """The records of a set of messages; ``step`` and ``message`` say for each record its route's step and its message.
 
-    ``missed``: copies prevented by want of credit.
+    ``prevented_step``, ``prevented_message``: the same for records that do not exist because the node was gone, the
+    route was cut, or the consumer had no credit. ``missed``: the copies not sent for want of credit.
     """
 
     records: Records
@@ -75,7 +78,7 @@ def records(plan: LogPlan, messages: Messages) -> GeneratedRecords:
 
 
 def _is_missed(plan: LogPlan, messages: Messages, step: Array, message: Array, start_us: Array) -> Array:
-    """Pre-settled copies to consumers without credit; no copy of a router that was gone."""
+    """Tell which records are copies of pre-settled messages that a running router could not send for want of credit."""
     found = numpy.zeros(len(step), bool)
     if len(plan.stalls.link):
         steps = plan.routes.steps
@@ -86,7 +89,9 @@ def _is_missed(plan: LogPlan, messages: Messages, step: Array, message: Array, s
 
 
 def by_life(life: Array, made: Records, lives: int) -> list[tuple[int, Records]]:
-    """The records of each life that has any, in the order of their times."""
+    """Group records by the node's run that writes them; each group is in order of time, and empty groups are left
+    out.
+    """
     order = numpy.argsort(life.astype(numpy.uint16), kind="stable")
     bounds = numpy.searchsorted(life[order], numpy.arange(lives + 1))
     found = [(i, order[bounds[i] : bounds[i + 1]]) for i in range(lives) if bounds[i] < bounds[i + 1]]
@@ -94,7 +99,7 @@ def by_life(life: Array, made: Records, lives: int) -> list[tuple[int, Records]]
 
 
 def _in_time(at_us: Array) -> Array:
-    # Distinct numbers sort twice as fast as their places, and give the same order on every machine.
+    # Sorting distinct keys (time and index) is twice as fast as `argsort`, and gives the same order on every machine.
     bits = len(at_us).bit_length()
     keys: Array = ((at_us - at_us.min()) << bits) | numpy.arange(len(at_us))
     keys.sort()
@@ -102,7 +107,7 @@ def _in_time(at_us: Array) -> Array:
 
 
 def _spread(plan: LogPlan, route: Array) -> tuple[Array, Array]:
-    """For all records the place of the step, and the place of the message."""
+    """Return, for each record of each message, the place of the step and the place of the message."""
     first = plan.routes.first[route]
     counts = plan.routes.first[route + 1] - first
     message = numpy.repeat(numpy.arange(len(route)), counts)

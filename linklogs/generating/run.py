@@ -1,4 +1,7 @@
-"""Generates files and their truth from a plan, slice by slice in bounded memory. Same seed and plan: the same bytes."""
+"""Generates the link logs of a plan and their true totals, slice by slice in bounded memory.
+
+The same plan and seed give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from linklogs.generating.seconds import SECOND_US, summed
 from linklogs.generating.truth import truth
 
 TRUTH_NAME = "_truth.json"
-"""Spark leaves out names that begin with _."""
+"""File with the true totals; Spark ignores names that begin with an underscore."""
 RECORDS_IN_SLICE = 500_000
 RECORDS_IN_MEMORY = 4_000_000
 RECORDS_IN_GROUP = 131_072
@@ -36,7 +39,9 @@ DEPTH_EVERY_US = 10 * SECOND_US
 
 @dataclass(frozen=True, slots=True)
 class GenerationProgress:
-    """``at_us``: the time up to which everything is written."""
+    """Progress of a generation: ``at_us`` is the time of the plan up to which records are written, ``records`` their
+    count.
+    """
 
     at_us: int
     records: int
@@ -45,7 +50,7 @@ class GenerationProgress:
 def generate(
     plan: LogPlan, out: Path, seed: int, level: Level, on_progress: Callable[[GenerationProgress], None]
 ) -> dict[str, Any]:
-    """Write the files and the truth below ``out``; return the truth."""
+    """Write the files of all nodes and the file of true totals below ``out``, and return the totals."""
     out.mkdir(parents=True, exist_ok=True)
     with Ledger(plan, out) as ledger:
         making = LogGeneration(plan, out, seed, level, ledger)
@@ -61,7 +66,7 @@ def generate(
 
 
 def expected_records(plan: LogPlan) -> float:
-    """The expected count of records of deliveries and messages, if every message in a queue is fetched."""
+    """Estimate the number of delivery and message records, as if every message in a queue were fetched."""
     pieces, routes = plan.pieces, plan.routes
     often = pieces.rate_per_s * plan.rate_factor * seconds(plan.day, pieces.from_us, pieces.to_us)
     steps, into = numpy.diff(routes.first)[pieces.route], numpy.diff(routes.into_first)[pieces.route]
@@ -71,7 +76,10 @@ def expected_records(plan: LogPlan) -> float:
 
 
 class LogGeneration:
-    """``records``: deliveries, traffic and messages written, or about to be."""
+    """One generation of link logs, slice by slice.
+
+    ``records`` counts records of deliveries, traffic and messages, written or waiting.
+    """
 
     def __init__(self, plan: LogPlan, out: Path, seed: int, level: Level, ledger: Ledger) -> None:
         self._plan = plan
@@ -92,7 +100,9 @@ class LogGeneration:
         return [each.lost for each in self._files]
 
     def slices(self) -> Iterator[tuple[int, int]]:
-        """Slices of about RECORDS_IN_SLICE records each; no slice crosses the end of an hour, by any clock."""
+        """Return slices of time with about RECORDS_IN_SLICE records each; none crosses the end of an hour by any node's
+        clock.
+        """
         plan = self._plan
         length_us = plan.ends_us - plan.begins_us
         share = RECORDS_IN_SLICE / max(1.0, expected_records(plan))
@@ -141,7 +151,7 @@ class LogGeneration:
         return self._by_life(DELIVERIES, life, joined)
 
     def _miss(self, missed: MissedCopies) -> None:
-        """Copies missed by stalled consumers are recorded once a second."""
+        """Count copies missed by stalled consumers, and add one record for each link and second to the node's files."""
         self._ledger.count_missed(missed)
         for life in numpy.unique(missed.life):
             self._files[life].add_missed(*by_second(missed.take(missed.life == life), self._plan.lives[life].ends_us))
@@ -186,12 +196,15 @@ class LogGeneration:
 
 
 def _ahead_us(life: PlannedRun) -> list[int]:
-    """How far the clock is ahead at one time or another."""
+    """Return how far the clock of a run is ahead, in us, at its start and after each setting of the clock."""
     at_us = numpy.array([life.begins_us, *(at_us for at_us, _ in life.steps)], numpy.int64)
     found: list[int] = life.ahead_us(at_us).tolist()
     return found
 
 
 def _whole(step_us: int) -> int:
-    """Whole seconds if longer than one: a second split between slices would give two records for the same traffic."""
+    """Round a slice longer than a second down to whole seconds.
+
+    A second split between two slices would give two records of the same traffic.
+    """
     return step_us // SECOND_US * SECOND_US or max(1000, step_us)

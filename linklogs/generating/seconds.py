@@ -1,4 +1,4 @@
-"""Level summary: similar deliveries within a second become one record."""
+"""Sums similar deliveries within a second into one record, as nodes do at record level summary."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ _SUBDIVISIONS = 1 << _SHIFT
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """``records.at_us`` is the end of the second, ``took_us`` the longest, ``size_bytes`` of all ``count``."""
+    """Summed records, each of ``count`` deliveries.
+
+    ``records.at_us`` is the end of the second, ``took_us`` the longest time and ``size_bytes`` the sum of the
+    deliveries.
+    """
 
     records: Records
     count: Array
 
 
 def buckets_of(took_us: Array) -> Array:
-    """As `bucket_of` in recording/columns.py, for an array."""
+    """Return the histogram bucket of each time in us, like `bucket_of` in recording/columns.py for one time."""
     octave = numpy.frexp(took_us.astype(numpy.float64))[1].astype(numpy.int64) - 1
     shift = numpy.maximum(octave - _SHIFT, 0)
     return numpy.where(
@@ -34,7 +38,9 @@ def buckets_of(took_us: Array) -> Array:
 
 
 def summed(made: Records) -> Seconds:
-    """In the order of time, link by link."""
+    """Sum records that agree in second, links, part, outcome and latency bucket; sort the sums by second, then by
+    link.
+    """
     alike = (
         buckets_of(made.took_us),
         made.outcome,

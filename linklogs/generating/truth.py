@@ -1,4 +1,4 @@
-"""The truth: the totals that the files must add up to, counted during generation, not taken from the plan."""
+"""Computes the true totals to which generated files must add up; the counts come from generation, not from the plan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def truth(
 
 
 class LinkTotals:
-    """Messages and bytes by outcome, for each link as incoming and as outgoing link."""
+    """Messages and bytes by outcome for each link, separately as the incoming and as the outgoing link of records."""
 
     def __init__(self, plan: LogPlan, ledger: Ledger) -> None:
         self._plan = plan
@@ -64,7 +64,10 @@ class LinkTotals:
         return added
 
     def told(self) -> list[Totals]:
-        """Each link with traffic, or without credit for a time; ``missed``: copies that the link did not get."""
+        """List the totals of each link that had traffic, missed copies or time without credit.
+
+        ``missed``: copies not sent by the link for want of credit.
+        """
         links, lives = self._plan.links, self._plan.lives
         busy = self.came[0].any(axis=1) | self.went[0].any(axis=1) | (self._starved_us > 0) | (self._missed > 0)
         busy[NO_LINK] = False
@@ -118,7 +121,7 @@ def _addresses(plan: LogPlan, ledger: Ledger, links: LinkTotals) -> dict[str, To
 
 
 def _nodes(plan: LogPlan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Totals]:
-    """``runs``: the times of the node's starts, the first before the log begins."""
+    """Return the totals of each node over all of its runs; ``runs`` holds the start times by the node's own clock."""
     found: dict[str, Totals] = {}
     for i, life in enumerate(plan.lives):
         own = numpy.array([j for j, each in enumerate(plan.lives) if each.node == life.node])

@@ -1,1 +1,1 @@
-"""`amqpmesh bench`: measure the cost of messages, links and connections at a router or broker."""
+"""Runs `amqpmesh bench`: measures the cost of messages, links and connections at a router or broker."""

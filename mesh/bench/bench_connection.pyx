@@ -1,8 +1,8 @@
-"""Frames in and out of many sockets at once, without asyncio and without needless copies.
+"""The load generator's loop: moves frames in and out of many sockets at once, without asyncio and needless copies.
 
-    Carrier   one connection: bytes read and not yet parsed, and bytes to be sent
-    Link      a session with one link; `producer` and `consumer` subclass it
-    run       the loop: let links produce, send, wait, read
+    BenchConnection   a connection: bytes read and not parsed yet, and bytes to be sent
+    BenchLink         a session with its only link; producers and consumers subclass this class
+    run               the loop: let links produce frames, send, wait, read
 
 Spec: AMQP 1.0 [2.5.6] session flow control, [2.6.7] link flow control.
 """
@@ -64,7 +64,7 @@ cdef enum:
 
 FRAME_BYTES = MAX_FRAME
 
-# The longest wait of the loop between two looks at the clock.
+# The longest wait of the loop for sockets, in s, after which the clock is read again.
 cdef double TICK_S = 0.2
 
 
@@ -87,9 +87,11 @@ cdef class BenchConnection:
         free(self.outbox)
 
     def __init__(self, int socket, u32 peer_frame_bytes, double beat_s, u32 unsent_bound_bytes=0):
-        """``beat_s``: after this time without sending, an empty frame keeps the connection alive.
+        """Make the connection on a non-blocking socket whose handshake is done.
 
-        ``unsent_bound_bytes``: links stop producing while the kernel holds this number of unsent bytes; 0 is no bound.
+        ``beat_s``: after this time in s without sending, an empty frame keeps the connection alive.
+        ``unsent_bound_bytes``: while the kernel holds at least this number of unsent bytes, only the first link
+        produces; 0 is no bound.
         """
         self.socket = socket
         self.peer_frame_bytes = min(peer_frame_bytes, <u32>MAX_FRAME)
@@ -100,7 +102,7 @@ cdef class BenchConnection:
         self.said_at = self.moved_at = clock()
 
     def add(self, BenchLink link not None, u32 peer_channel):
-        """Add a link. The first link goes first in every round."""
+        """Add a link; in every round of the loop, the link added first produces first."""
         if peer_channel >= MAX_CHANNELS:
             raise ValueError(f"expected a channel of at most {MAX_CHANNELS - 1}, got {peer_channel}")
         self.links.append(link)
@@ -108,7 +110,7 @@ cdef class BenchConnection:
         link.carrier = self
 
     def feed(self, bytes leftover):
-        """Take in bytes that were read behind the answers to the attaches."""
+        """Parse the bytes that were read together with the answers to the attaches."""
         if len(leftover) > MAX_FRAME:
             raise ValueError(f"{len(leftover)} bytes")
         memcpy(self.inbox + self.inbox_to, <const u8 *>leftover, len(leftover))
@@ -116,7 +118,7 @@ cdef class BenchConnection:
         self.parse()
 
     cdef u8 *room(self, size_t size) except NULL:
-        """Return the place for the next ``size`` bytes to be sent."""
+        """Return the place in the output buffer for the next ``size`` bytes, after growing the buffer if needed."""
         cdef u8 *bigger
         if self.outbox_to + size > self.outbox_room:
             bigger = <u8 *>realloc(self.outbox, self.outbox_to + size + OUT_BOUND_BYTES)
@@ -130,7 +132,7 @@ cdef class BenchConnection:
         self.outbox_to += size
 
     cdef bint fill(self, double now) except -1:
-        """Let links produce until there is enough to send; return True if links could go on."""
+        """Let links produce frames until the output buffer is full; return True if links could produce more."""
         cdef size_t count = len(self.links)
         cdef size_t index
         cdef bint has_more = False
@@ -139,7 +141,7 @@ cdef class BenchConnection:
             return False
         self.is_kernel_full = self._has_kernel_enough()
         if self.is_kernel_full:
-            # Small messages, on the first link, do not wait for the bulk on the other links.
+            # The first link, with small messages, does not wait for the bulk data of the other links.
             (<BenchLink>self.links[0]).produce(now)
             return False
         self.turn += 1
@@ -187,7 +189,9 @@ cdef class BenchConnection:
         return 0
 
     cdef int read_some(self) except -1:
-        """Read once; return True if there were bytes."""
+        """Read from the socket once; return 1 if bytes were read, 0 if there were none. Raise PeerGone for a lost
+        connection.
+        """
         cdef ssize_t got
         if self.inbox_from:
             self.inbox_to -= self.inbox_from
@@ -233,7 +237,8 @@ cdef class BenchConnection:
             link.on_disposition(&disposition, now)
         else:
             read_flow(frame, &flow)
-            # Without next-incoming-id, the peer has seen no frame of the session yet: count from 0. [2.5.6]
+            # Without next-incoming-id, the peer has not seen the session's begin yet, so its count of frames is 0.
+            # [2.5.6]
             link.remote_window = <long long>flow.incoming_window + <int>(flow.next_incoming_id - link.next_outgoing_id)
             if flow.has_handle:
                 link.on_flow(&flow, now)
@@ -255,10 +260,12 @@ cdef class BenchConnection:
 
 
 cdef class BenchLink:
-    """Counts of one session and its only link, handle 0. A window or credit below zero counts as zero."""
+    """The counters of one session and its only link, with handle 0; a negative window or credit counts as zero."""
 
     def __init__(self, u32 channel, str what, u32 remote_window, u32 next_incoming_id, u32 delivery_count=0):
-        """``what`` begins error texts, such as `cannot send to a`; ``delivery_count`` is the sender's first count."""
+        """``what`` begins the error texts, such as `cannot send to a`. ``delivery_count`` is the sender's initial
+        count.
+        """
         self.channel = channel
         self.what = what
         self.remote_window = remote_window
@@ -266,7 +273,7 @@ cdef class BenchLink:
         self.delivery_count = delivery_count
 
     cdef bint produce(self, double now) except -1:
-        """Write frames to the carrier; return True if more frames could be written at once."""
+        """Write frames to the connection's output; return True if more frames could be written at once."""
         return False
 
     cdef int on_transfer(self, Transfer *transfer, double now) except -1:
@@ -282,7 +289,9 @@ cdef class BenchLink:
         return 0
 
     cdef double due_at(self, double now) noexcept:
-        """When the link wants to produce although no frame came in."""
+        """Return the monotonic time at which the link wants to produce frames, even if no frame has come in; infinity
+        for never.
+        """
         return INFINITY
 
     cdef int say_flow(self, u32 credit, bint is_drained) except -1:
@@ -302,9 +311,11 @@ cdef class BenchLink:
 
 
 def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
-    """Run until every link is done, or nothing moved for ``stall_s``. Return True if every link is done.
+    """Run the connections until every link is done (return True), or nothing has moved for ``stall_s`` s (return
+    False).
 
-    Once ``control`` is readable, ``quiet_s`` takes the place of ``stall_s``. Raise PeerGone, Malformed, Refused.
+    Once the descriptor ``control`` is readable, ``quiet_s`` replaces ``stall_s``. Raise PeerGone, Malformed or
+    BenchRefused.
     """
     cdef pollfd polled[MAX_POLLED]
     cdef Py_ssize_t index, count = len(carriers)

@@ -1,8 +1,8 @@
-"""`bench broker`: cost of a stored message at a broker, throughput, and the wait for an accept.
+"""Runs `bench broker`: measures the cost of a stored message at a broker, the throughput, and the wait for outcomes.
 
-pair    one producer, one consumer, both at once       backlog   fill a queue, then drain it
-pairs   four pairs, on four queues                     topic     one producer, and every consumer gets all
-await   a producer that waits for each accept
+pair    one producer and one consumer at the same time  backlog   fill a queue, then drain it
+pairs   four pairs, on four queues                      topic     one producer; each consumer gets all messages
+await   a producer that waits for each outcome
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DURABLE, NON_DURABLE = "durable", "non-durable"
 PAIRS = 4
 WARM_UP_MESSAGES = 5_000
 AWAITED_SHARE = 50
-"""A producer that waits for each accept sends one message where others send this number."""
+"""Divisor of the number of messages, for a producer that waits for the outcome of each message."""
 SUMMED = ("lost",)
 SPREAD = {"cpu_us_per_message": "cpu_us_spread", "messages_per_s": "messages_per_s_spread"}
 
@@ -35,9 +35,10 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """One kind of load. ``consumers`` 0: each message goes to one consumer, else to all of them.
+    """One kind of load on a broker.
 
-    ``in_flight`` None: the order's limit of deliveries in flight.
+    ``consumers``: the number of consumers that each receive every message; 0 for one consumer that gets all.
+    ``in_flight``: the limit of messages without an outcome; None for the limit in the request, 0 for credit alone.
     """
 
     kind: str
@@ -47,11 +48,11 @@ class BrokerLoad:
     in_flight: int | None = None
     is_durable: bool = True
     is_apart: bool = False
-    """Whether all messages are sent before any message is received."""
+    """Whether all messages are sent before the first is received."""
     is_lasting: bool = False
     """Whether the consumers are durable subscriptions."""
     is_ordered: bool = True
-    """Whether the order of messages is checked; False where nothing promises order."""
+    """Whether the order of arrival is checked; False if the broker does not promise order."""
 
     @property
     def mode(self) -> str:
@@ -78,7 +79,10 @@ SPREAD_QUEUE = BrokerLoad("pair", "1 to 1", is_ordered=False)
 
 @dataclass(frozen=True, slots=True)
 class BrokerBenchRequest:
-    """How each row is measured. ``messages`` counts the messages of all pairs, or copies where there are several."""
+    """The request for a measurement of brokers.
+
+    ``messages``: the messages of all pairs together, or, with several consumers, the copies.
+    """
 
     messages: int
     body_bytes: int
@@ -90,7 +94,7 @@ class BrokerBenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BrokerBenchRun:
-    """One measurement, or one half of a measurement. ``part``: `fill`, `drain`, or empty."""
+    """One measurement, or the part of one that filled (`fill`) or drained (`drain`) a queue."""
 
     part: str
     figures: Figures
@@ -98,7 +102,9 @@ class BrokerBenchRun:
 
 
 def measure_ours(kinds: Sequence[str], order: BrokerBenchRequest, out: Output) -> Iterator[BenchRow]:
-    """Measure brokers of our own: one broker alone, then behind a router, then a queue shared by two brokers."""
+    """Measure our own brokers: one broker directly, then behind a router, then a queue on two brokers behind a
+    router.
+    """
     with running_broker(out) as (direct, routed, spread):
         yield from measure(direct, "1 broker", works_of(kinds), order, out)
         through = [work for work in ROUTED if work.kind in kinds]
@@ -140,7 +146,7 @@ def run(target: BenchTarget, work: BrokerLoad, order: BrokerBenchRequest) -> lis
 
 
 def count_of(work: BrokerLoad, order: BrokerBenchRequest) -> int:
-    """Messages of each producer."""
+    """Return the number of messages that each producer sends."""
     share = AWAITED_SHARE if work.in_flight == 1 else 1
     return max(order.messages // (work.pairs * work.copies * share), 1)
 
@@ -173,9 +179,9 @@ def at_once(target: BenchTarget, work: BrokerLoad, plan: dict[str, Any], arrival
 
 
 def apart(target: BenchTarget, plan: dict[str, Any], arrivals: int) -> list[BrokerBenchRun]:
-    """Fill a queue, then drain the queue.
+    """Fill a queue, then drain it, and return the measurements of both.
 
-    The producer waits for credit alone, so `in_flight` shows the broker's credit.
+    While filling, only the broker's credit limits the producer, so that the figure `in_flight` shows this credit.
     """
     bounded = {**plan, "in_flight": plan["in_flight"] or plan["count"]}
     with BenchProcesses() as sides:
@@ -192,7 +198,7 @@ def apart(target: BenchTarget, plan: dict[str, Any], arrivals: int) -> list[Brok
         consumer.step()
         used = BrokerResources(target)
         began_at = time.monotonic()
-        # Twice: the first lets the consumer begin, the second tells the consumer that no more messages will come.
+        # The first line lets the consumer begin; the second tells the consumer that no more messages will come.
         consumer.go_on()
         consumer.go_on()
         received = consumer.step()
@@ -209,7 +215,7 @@ def apart(target: BenchTarget, plan: dict[str, Any], arrivals: int) -> list[Brok
 
 
 class BrokerResources:
-    """Resources used by the broker's processes since the constructor."""
+    """CPU time and bytes written by the broker's processes since this object was made."""
 
     def __init__(self, target: BenchTarget) -> None:
         self._meter = target.meter
@@ -226,7 +232,10 @@ class BrokerResources:
 
 
 def told_by_sender(sent: Mapping[str, Any], arrivals: int) -> Figures:
-    """Figures of the sender. ``in_flight``: average number of messages without an outcome, by Little's law."""
+    """Return the figures that the sender measured.
+
+    ``in_flight``: the average number of messages without an outcome, by Little's law.
+    """
     waits, seconds = sent["waits_us"], sent["ended_at"] - sent["started_at"]
     return {
         "accept_p50_us": waits.get("p50_us"),

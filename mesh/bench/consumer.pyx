@@ -1,6 +1,6 @@
-"""Consumers of a load generator: receive messages, and check that each arrives once, whole and in order.
+"""The consumers of the load generator: receive messages, and check that each arrives once, whole and in order.
 
-Consumer          accepts messages, in ranges or one by one
+BenchConsumer     accepts messages, in ranges or one by one
 HoldingConsumer   settles no message
 TimedConsumer     keeps the latency of each message that a PacedProducer in this process sends
 """
@@ -22,10 +22,10 @@ cdef enum:
 
 
 cdef class BenchConsumer(BenchLink):
-    """A consumer that counts faults of delivery.
+    """Receives and accepts messages, and counts faults of delivery.
 
-    Always: ``received`` counts different messages; ``doubled`` repeated messages, ``reordered`` messages that came
-    after a later message, ``damaged`` messages of the wrong length, ``foreign`` messages of another run.
+    ``received`` counts different messages, ``doubled`` repeated ones, ``reordered`` messages that came after a later
+    message, ``damaged`` messages of the wrong length or number, ``foreign`` messages of another run.
     """
 
     def __init__(self, channel, what, next_incoming_id, delivery_count, *, u32 run, u32 count, size_t body_bytes,
@@ -41,7 +41,7 @@ cdef class BenchConsumer(BenchLink):
         free(self.seen)
 
     cdef bint produce(self, double now) except -1:
-        # Grant the first credit. Later grants follow the incoming deliveries.
+        # Only the first credit is granted here; `end_batch` grants more when half of the credit is used.
         if not self.is_granted:
             self.is_granted = True
             self._grant()
@@ -133,7 +133,7 @@ cdef class BenchConsumer(BenchLink):
 
 
 cdef class HoldingConsumer(BenchConsumer):
-    """Grants ``window`` credit once, and keeps all deliveries unsettled."""
+    """A consumer that grants ``window`` credit once, and keeps all deliveries unsettled."""
 
     cdef int _settle(self, u32 number) except -1:
         return 0
@@ -143,7 +143,11 @@ cdef class HoldingConsumer(BenchConsumer):
 
 
 cdef class TimedConsumer(BenchConsumer):
-    """Done when all messages of ``source`` have arrived; ``source`` knows their number only at the end."""
+    """A consumer that notes the latency of each message.
+
+    The consumer is done when all messages of the producer ``source`` have arrived; their number is known only when the
+    producer has ended.
+    """
 
     def __init__(self, channel, what, next_incoming_id, delivery_count, *, PacedProducer source not None, **options):
         super().__init__(channel, what, next_incoming_id, delivery_count, count=source.count, **options)
@@ -159,7 +163,7 @@ cdef class TimedConsumer(BenchConsumer):
 
     @property
     def samples(self):
-        """Send time and latency of each message, as two arrays of nanoseconds."""
+        """Return two arrays of nanoseconds: the send time and the latency of each message, in order of arrival."""
         size = self.sample_count * sizeof(u64)
         return array("Q", (<u8 *>self.sent_ns)[:size]), array("Q", (<u8 *>self.took_ns)[:size])
 

@@ -1,4 +1,4 @@
-"""Dial a peer and attach links, or raise an error that names the reason."""
+"""Connects the load generator to a server and attaches links, or raises an error with the reason."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ from wire.sasl import SaslClientSettings
 HANDSHAKE_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 2.0
 READ_BYTES = 65536
-# The peer hears from us at least twice within its idle timeout.
+# Share of the peer's idle timeout after which a connection without traffic sends an empty frame.
 BEAT_SHARE = 0.4
 LONGEST_BEAT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class BenchServer:
-    """The server to connect to, and the user. TLS only for connections that are held: carriers write to the socket."""
+    """The server to connect to, and the user.
+
+    TLS works only for idle connections, because `BenchConnection` reads and writes the socket itself.
+    """
 
     host: str
     port: int
@@ -46,7 +49,7 @@ class BenchServer:
 
 @dataclass(frozen=True, slots=True)
 class Dialed:
-    """A connection with its handshake done and a non-blocking socket."""
+    """A connection whose handshake is done, with its non-blocking socket and its attached links."""
 
     socket: socket.socket
     peer: PeerOpen
@@ -59,7 +62,10 @@ class Dialed:
         return BenchConnection(self.socket.fileno(), self.peer.frame_bytes, beat_s(self.peer), unsent_bound_bytes)
 
     def close(self) -> None:
-        """Close the connection, and wait a moment for the answer, so that the last settlements reach the peer."""
+        """Close the connection, after ending durable subscriptions, and wait up to 2 s for the peer to close it.
+
+        So the last settlements reach the peer.
+        """
         with self.socket:
             try:
                 self.socket.settimeout(CLOSE_TIMEOUT_S)
@@ -82,9 +88,10 @@ def container_id() -> str:
 
 
 def dial(place: BenchServer, links: Sequence[LinkPlan], receive_buffer_bytes: int = 0) -> Dialed:
-    """Connect and attach ``links``. Raise Unreachable, TimedOut, Refused, each naming the place or the address.
+    """Connect to the server ``place`` and attach ``links``.
 
-    ``receive_buffer_bytes`` 0: the kernel chooses the size.
+    ``receive_buffer_bytes``: size of the socket's receive buffer; 0 leaves the choice to the kernel. Raise Unreachable,
+    TimedOut or BenchRefused, each with the server or the address.
     """
     sasl = SaslClientSettings(place.user, place.password, hostname=place.host)
     try:
@@ -128,7 +135,7 @@ def connect(place: BenchServer) -> socket.socket:
 
 
 def encrypt(connection: socket.socket, place: BenchServer) -> socket.socket:
-    """Wrap a connection to a server of our own on loopback; the server's identity does not matter."""
+    """Start TLS with a server of our own on loopback, without checking the server's certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -156,7 +163,7 @@ def _converse(connection: socket.socket, handshake: Handshake) -> None:
 
 
 def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
-    """Wait for the generator at the other end, and accept the links that the generator attaches."""
+    """Wait for the load generator to connect to ``listening``, and accept the links that the generator attaches."""
     listening.settimeout(HANDSHAKE_TIMEOUT_S)
     while True:
         try:
@@ -171,12 +178,12 @@ def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
         if hello.is_done:
             connection.setblocking(False)
             return Dialed(connection, hello.peer, hello.attached, hello.leftover)
-        # The generator dials again, without the SASL layer that is missing here.
+        # The generator asked for SASL, which this server lacks, and connects again without SASL.
         connection.close()
 
 
 def listen() -> socket.socket:
-    """Listen at a port of the kernel's choice on loopback. A child process may inherit the socket."""
+    """Listen on loopback, on a port of the kernel's choice, with a socket that a child process may inherit."""
     listening = socket.create_server(("127.0.0.1", 0))
     os.set_inheritable(listening.fileno(), True)
     return listening

@@ -1,4 +1,4 @@
-"""One measurement of a sender and a receiver: the plan for both sides, and the reports of both."""
+"""Runs one measurement with a sending and a receiving process: makes the plan for both, and reads both reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from mesh.bench.processes import BenchProcess
 def plan_of(
     count: int, body_bytes: int, mode: str, *, window: int, is_durable: bool, stall_s: float, in_flight: int = 0
 ) -> dict[str, Any]:
-    """Plan ``count`` messages from each producer. ``in_flight`` 0: limited by credit alone."""
+    """Make the plan of a measurement in which each producer sends ``count`` messages.
+
+    ``in_flight``: limit of messages without an outcome; 0 if only credit limits the producer.
+    """
     return {
         "run": secrets.randbits(32),
         "count": count,
@@ -26,7 +29,7 @@ def plan_of(
 
 
 def exchange(producer: BenchProcess, consumer: BenchProcess) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Let both sides run, and return the report of each; both are still connected afterwards."""
+    """Let both processes run, and return the report of each; their connections stay open."""
     producer.go_on()
     sent = producer.step()
     consumer.go_on()
@@ -43,7 +46,10 @@ def dismiss(*sides: BenchProcess) -> None:
 
 
 def wrongs_of(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, int]:
-    """Violations that a correct server never commits -> number of messages; lost messages are counted elsewhere."""
+    """Return the number of messages for each violation that a correct server never commits.
+
+    Lost messages are not among these, because they are a figure of their own.
+    """
     others = {f"{name} to the sender": n for name, n in sent["outcomes"].items() if name != "accepted"}
     found = {key: received[key] for key in ("doubled", "reordered", "damaged")}
     found |= {"unsettled": sent["unsettled"], "settled twice": sent["settled_twice"], **others}

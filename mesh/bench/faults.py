@@ -1,4 +1,4 @@
-"""Errors between a load generator and the peer under load."""
+"""The errors of the load generator when the server under load misbehaves or is gone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mesh.client.errors import MeshError, Unreachable
 
 
 class Malformed(Unreachable):
-    """The peer's bytes are not AMQP 1.0 as this generator reads AMQP."""
+    """The peer's bytes are not AMQP 1.0, as far as this load generator knows AMQP."""
 
 
 class PeerGone(Unreachable):
@@ -14,7 +14,7 @@ class PeerGone(Unreachable):
 
 
 class BenchRefused(MeshError):
-    """The peer detached a link or ended a session; ``condition`` is the AMQP condition."""
+    """The peer detached a link or ended a session; ``condition`` is the condition of the AMQP error."""
 
     def __init__(self, what: str, condition: str, description: str | None) -> None:
         super().__init__(f"{what}: {description or condition}", code=condition)

@@ -1,4 +1,4 @@
-"""`bench forward`: cost of a message at a router, and throughput."""
+"""Runs `bench forward`: measures the cost of a message at a router, and the throughput."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ ALONE = "generator alone"
 
 @dataclass(frozen=True, slots=True)
 class ForwardLoad:
-    """One kind of load. ``consumers`` 0: a single consumer, without multicast; else every consumer gets each message.
+    """One kind of load on routers.
 
-    ``routers``: the length of the line; 0 for a server that is not ours.
+    ``consumers``: the number of consumers that each receive every message, by multicast; 0 for one consumer of an
+    anycast address. ``routers``: the number of routers in line.
     """
 
     mode: str = UNSETTLED
@@ -62,7 +63,7 @@ STANDARD = (
 
 @dataclass(frozen=True, slots=True)
 class ForwardBenchRequest:
-    """How each row is measured. ``messages`` counts copies where there are several."""
+    """The request for a measurement of forwarding; with several consumers, ``messages`` counts copies."""
 
     messages: int
     window: int
@@ -75,7 +76,7 @@ class ForwardBenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForwardBenchRun:
-    """One measurement. The sender's, receiver's and router's times are per copy."""
+    """The result of one measurement; the CPU times of sender, receiver and router are in us per copy of a message."""
 
     cpu_us: float | None
     messages_per_s: float
@@ -86,7 +87,7 @@ class ForwardBenchRun:
 
 
 def measure_ours(works: Sequence[ForwardLoad], order: ForwardBenchRequest, out: Output) -> Iterator[BenchRow]:
-    """Measure routers of our own, started anew for each length of line; then the generator without any router."""
+    """Measure our own routers, started anew for each length of line, and then the load generator without a router."""
     for routers, some in groupby(sorted(works, key=lambda work: work.routers), key=lambda work: work.routers):
         plan = LoopbackPlan(routers, order.is_tls, has_records=order.has_records)
         with running_line(plan, out) as target:
@@ -125,7 +126,10 @@ def measure_once(target: BenchTarget, work: ForwardLoad, order: ForwardBenchRequ
 
 
 def measure_alone(order: ForwardBenchRequest, out: Output) -> BenchRow:
-    """Connect sender and receiver to each other: the generator's own cost, and an upper limit for any measurement."""
+    """Measure the load generator alone, with its sender connected to its receiver.
+
+    This is the generator's own cost, and the upper limit of any measurement.
+    """
     out.say(ALONE)
     work = ForwardLoad()
     return row_of(
@@ -185,7 +189,7 @@ def row_of(work: str, mode: str, runs: Sequence[ForwardBenchRun]) -> BenchRow:
 
 
 def sentences(work: str, mode: str, runs: Sequence[ForwardBenchRun]) -> Iterator[str]:
-    """Describe the faults of runs. Lost messages are a figure, and a fault only if they were not pre-settled."""
+    """Yield a sentence for each fault in the runs; lost messages are a fault only if they were not pre-settled."""
     lost = sum(run.lost for run in runs)
     if lost and mode != PRESETTLED:
         hint = "; is the address a multicast or topic?" if "multicast" in work else ""

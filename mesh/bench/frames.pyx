@@ -1,7 +1,6 @@
-"""The frames of the hot path in bytes: transfer, disposition, flow.
+"""Reads and writes the frames that are sent for each message: transfer, disposition, flow.
 
-No byte past the end of a frame is read. Frames that are not sent per message (open, attach, ...) are in
-`mesh.bench.performatives`.
+No byte behind the end of a frame is read. All other frames (open, attach, ...) are in `mesh.bench.performatives`.
 Spec: AMQP 1.0 [1.6] constructors, [2.3.1] frame layout, [2.7.4] flow, [2.7.5] transfer, [2.7.6] disposition.
 """
 
@@ -37,9 +36,9 @@ cdef int malformed(str what) except -1:
     raise Malformed(f"not AMQP 1.0: {what}")
 
 
-# Values. [1.6]
+# Reading values. [1.6]
 cdef int read_uint(const u8 **at, const u8 *end, u32 *value) except -1:
-    """Return 1 if there was a value, 0 for null."""
+    """Read a uint into ``value`` and move ``at`` behind it; return 1, or 0 (and a value of 0) for null."""
     cdef const u8 *here = at[0]
     cdef int size
     if here >= end:
@@ -62,7 +61,9 @@ cdef int read_uint(const u8 **at, const u8 *end, u32 *value) except -1:
 
 
 cdef int read_bool(const u8 **at, const u8 *end) except -1:
-    """Read a boolean. Null is false, the default of every boolean that is read here."""
+    """Read a boolean, and move ``at`` behind it; null counts as false, which is the default of every field read
+    here.
+    """
     cdef const u8 *here = at[0]
     if here >= end:
         return malformed("a frame ends in the middle of a field")
@@ -114,7 +115,7 @@ cdef int skip_value(const u8 **at, const u8 *end, int depth) except -1:
 
 
 cdef int read_code(const u8 **at, const u8 *end) except -1:
-    """Return the numeric descriptor of the next value."""
+    """Read the numeric descriptor of the next value, and move ``at`` behind it."""
     cdef const u8 *here = at[0]
     if end - here >= 3 and here[0] == 0 and here[1] == 0x53:
         at[0] = here + 3
@@ -147,9 +148,12 @@ cdef int open_list(const u8 **at, const u8 *end, u32 *count, const u8 **list_end
     return 0
 
 
-# Frames
+# Reading frames.
 cdef int take_frame(const u8 *start, const u8 *end, u32 max_bytes, Frame *frame) except -1:
-    """Return 1 if a whole frame begins at ``start``, 0 if more bytes are needed; an empty frame has code 0. [2.3.1]"""
+    """Return 1 and fill ``frame`` if a whole frame begins at ``start``; return 0 if more bytes are needed.
+
+    An empty frame has code 0. Raise Malformed for a frame that is not AMQP 1.0. [2.3.1]
+    """
     cdef size_t room = end - start
     cdef u32 size
     if room < 8:
@@ -175,7 +179,10 @@ cdef int take_frame(const u8 *start, const u8 *end, u32 max_bytes, Frame *frame)
 
 
 cdef int read_transfer(Frame *frame, Transfer *transfer) except -1:
-    """Read a transfer. The handle is skipped: this generator has one link in each session. [2.7.5]"""
+    """Read the fields of a transfer, and find its payload.
+
+    The handle is skipped, because the load generator has one link in each session. [2.7.5]
+    """
     cdef const u8 *at = frame.at
     cdef const u8 *end = frame.fields_end
     cdef u32 index
@@ -197,7 +204,9 @@ cdef int read_transfer(Frame *frame, Transfer *transfer) except -1:
 
 
 cdef int read_disposition(Frame *frame, Disposition *disposition) except -1:
-    """Read a disposition. ``state`` is the descriptor code of the delivery state, 0 without a state. [2.7.6]"""
+    """Read the fields of a disposition; ``state`` is the descriptor of the delivery state, or 0 without a state.
+    [2.7.6]
+    """
     cdef const u8 *at = frame.at
     cdef const u8 *end = frame.fields_end
     cdef const u8 *inside
@@ -254,9 +263,9 @@ cdef int read_flow(Frame *frame, Flow *flow) except -1:
 
 
 def codes(const u8[::1] buffer not None):
-    """Return the complete performatives at the front of ``buffer``, and the number of bytes they take.
+    """Return the complete performatives at the front of ``buffer``, and the number of bytes of their frames.
 
-    The performatives are a list of (code, channel, offset of the frame). Raise Malformed.
+    Each performative is given as (code, channel, offset of its frame). Raise Malformed for bytes that are not AMQP 1.0.
     """
     cdef Frame frame
     cdef const u8 *start = &buffer[0] if buffer.shape[0] else NULL
@@ -270,9 +279,12 @@ def codes(const u8[::1] buffer not None):
     return found, at - start
 
 
-# The body
+# Reading the body of a message.
 cdef int read_stamp(const u8 *payload, size_t size, Stamp *stamp) except -1:
-    """Find the body behind any sections that a broker put first. Return 1 if the body is ours, 0 if not. [3.2]"""
+    """Find the message's body behind the sections before it, and read the generator's stamp into ``stamp``.
+
+    Return 1 if the body has a stamp, 0 if the message is not the generator's. [3.2]
+    """
     cdef const u8 *at = payload
     cdef const u8 *end = payload + size
     cdef int section
@@ -301,9 +313,11 @@ cdef int read_body(const u8 *at, const u8 *end, Stamp *stamp) except -1:
     return 1
 
 
-# Writing. Every number takes the same room in every frame, so that a frame is a few stores.
+# Writing frames. Each number has a fixed width, so that a frame takes few instructions.
 cdef u8 *write_head(u8 *at, u32 channel, int code, int fields) noexcept nogil:
-    """Write the head of a frame except both sizes, which `write_sizes` fills in."""
+    """Write the head of a frame, except the sizes of frame and list, which `write_sizes` fills in; return the next
+    place.
+    """
     at[4], at[5], at[6], at[7] = 2, 0, (channel >> 8) & 255, channel & 255
     at[8], at[9], at[10] = 0, 0x53, code
     at[11], at[13] = LIST8, fields
@@ -330,7 +344,10 @@ cdef u8 *put_bool(u8 *at, bint value) noexcept nogil:
 cdef size_t write_transfer_head(
     u8 *at, u32 channel, u32 number, bint is_first, bint is_settled, bint has_more, size_t payload_bytes
 ) noexcept nogil:
-    """Write everything before the payload; the delivery's number is both delivery-id and delivery-tag. Handle 0."""
+    """Write a transfer up to its payload, and return the number of bytes.
+
+    ``number`` is delivery-id and delivery-tag of the delivery; the handle is 0.
+    """
     cdef u8 *here = write_head(at, channel, TRANSFER, 6)
     here[0] = 0x43
     here += 1
@@ -348,7 +365,9 @@ cdef size_t write_transfer_head(
 
 
 cdef size_t write_disposition(u8 *at, u32 channel, bint is_receiver, u32 first, u32 last, int state) noexcept nogil:
-    """Write a settled disposition with ``state``; 0 is no state."""
+    """Write a disposition that settles deliveries with the outcome ``state`` (0 for none); return the number of
+    bytes.
+    """
     cdef u8 *here = write_head(at, channel, DISPOSITION, 5)
     here = put_bool(here, is_receiver)
     here = put_bool(put_uint(put_uint(here, first), last), True)

@@ -1,9 +1,10 @@
-"""The handshake of a load generator, from the first byte of a connection to attached links. Sans-IO.
+"""The handshake of the load generator, from a connection's first byte to attached links, without I/O of its own.
 
-    Handshake   the client: SASL, open, and each link in a session of its own, all in one go
-    Welcome     the other side, for a generator that is measured alone: accepts every link
+    Handshake   the client: sends SASL, open, and each link's begin and attach without waiting for answers
+    Welcome     the server, for a generator that is measured alone: accepts every link
 
-Feed ``receive``, send ``output``. Once ``is_done``, ``leftover`` holds the first input after the handshake.
+The caller passes input to ``receive`` and sends ``output``. Once ``is_done``, ``leftover`` holds the input that came
+after the handshake.
 Spec: AMQP 1.0 [2.4] connections, [2.5.1] sessions, [2.6.3] attaching.
 """
 
@@ -27,7 +28,7 @@ class LinkPlan:
     is_receiver: bool
     settle_mode: int = performatives.SEND_MIXED
     is_lasting: bool = False
-    """Whether the link is a durable subscription, which ends when the connection is closed in order."""
+    """Whether the link is a durable subscription, which is deleted when the connection is closed in order."""
 
     @property
     def what(self) -> str:
@@ -36,7 +37,7 @@ class LinkPlan:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A link that the peer has answered, and its session."""
+    """A link whose attach the peer has answered, and the state of its session."""
 
     plan: LinkPlan
     channel: int
@@ -54,7 +55,7 @@ class PeerOpen:
 
 
 class NoSaslLayer(Exception):
-    """The peer speaks AMQP at once, and we have no user to log in."""
+    """The peer began with AMQP in place of SASL, and no user has to log in: a connection without SASL may work."""
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Frames:
-    """Parses bytes into performatives. Frames outside the handshake are kept unchanged."""
+    """Parses bytes into performatives; frames that are not part of the handshake are kept unchanged."""
 
     buffer: bytearray = field(default_factory=bytearray)
     kept: bytearray = field(default_factory=bytearray)
@@ -97,7 +98,7 @@ class Handshake:
     def __init__(
         self, container_id: str, hostname: str, links: Sequence[LinkPlan], sasl: SaslClientSettings | None
     ) -> None:
-        """Begin the handshake; without ``sasl``, AMQP begins at once."""
+        """Begin the handshake; without ``sasl``, the AMQP header is sent at once."""
         self._links = list(links)
         self._sasl = SaslClient(sasl) if sasl is not None else None
         self._is_nobody = sasl is not None and sasl.user is None
@@ -130,7 +131,7 @@ class Handshake:
 
     @property
     def attached(self) -> list[Attached]:
-        """The attached links, in the order of the plans."""
+        """Return the attached links in the order of the plans."""
         return [self._attached[channel] for channel in range(len(self._links))]
 
     @property
@@ -143,7 +144,10 @@ class Handshake:
         return data
 
     def receive(self, data: bytes) -> None:
-        """Take in bytes. Raise Unreachable, Refused, Malformed; NoSaslLayer if dialing again without SASL may work."""
+        """Take in bytes from the peer.
+
+        Raise Unreachable, BenchRefused or Malformed; raise NoSaslLayer if a new connection without SASL may work.
+        """
         if self._sasl is not None and self._sasl.verdict is None:
             data = self._receive_sasl(self._sasl, data)
         self._frames.buffer += data
@@ -177,7 +181,9 @@ class Handshake:
         self._sessions[begin.field(0, begin.channel)] = read_begin(begin)
 
     def _on_attach(self, attach: Performative) -> None:
-        """Record an attach. A null terminus announces a refusal, whose reason comes with the detach. [2.6.3]"""
+        """Note the answer to an attach; an attach with a null terminus only announces that a detach will refuse the
+        link. [2.6.3]
+        """
         channel = self._channel_of(attach)
         if channel is None:
             return
@@ -192,19 +198,19 @@ class Handshake:
         return performatives.ended(performative.code, error, what)
 
     def _channel_of(self, performative: Performative) -> int | None:
-        """Our channel of the session over which the peer sent ``performative``."""
+        """Return our channel of the session on which the peer sent ``performative``, or None."""
         found = (ours for ours, session in self._sessions.items() if session.peer_channel == performative.channel)
         return next(found, None)
 
 
 class Welcome:
-    """Accepts ``count`` links of any kind; ``attached`` holds the peer's links as seen from here."""
+    """Accepts ``count`` links of any kind, as a server; ``attached`` lists them."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._frames = _Frames()
         self._output = bytearray()
-        # The peer's channel -> our channel, and the session
+        # By the peer's channel: our channel of the session, and the session.
         self._sessions: dict[int, tuple[int, _Session]] = {}
         self._is_gone = False
         self.peer = PeerOpen()
@@ -216,7 +222,10 @@ class Welcome:
 
     @property
     def is_over(self) -> bool:
-        """Whether the handshake is done, or the peer has gone or wants SASL: the answer names our protocol. [2.2]"""
+        """Tell whether the handshake is done, or has failed because the peer has gone or wants SASL.
+
+        The answer to SASL is the AMQP header. [2.2]
+        """
         return self._is_gone or self.is_done
 
     @property
@@ -276,7 +285,7 @@ def attached_to(plan: LinkPlan, channel: int, session: _Session, attach: Perform
 
 
 def is_answered(attach: Performative, plan: LinkPlan) -> bool:
-    """Whether the peer's attach is more than the announcement of a refusal."""
+    """Tell whether the peer's attach accepts the link; an attach with a null terminus announces a refusal."""
     return attach.field(5 if plan.is_receiver else 6) is not None
 
 

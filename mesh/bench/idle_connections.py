@@ -1,7 +1,7 @@
-"""Hold many idle connections or links.
+"""Holds many idle connections or links, in a process of the load generator.
 
-hold_connections   connections with a receiver each; a limited number are in their handshake at once
-hold_links         links in sessions of several, over a few connections: attached, kept, detached
+hold_connections   makes connections with a receiver each; a limited number are in their handshake at once
+hold_links         makes links in several sessions of a few connections: attach, keep, detach
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from mesh.terminal.failure import CommandFailed
 from wire.os_errors import describe_os_error
 from wire.sasl import SaslClientSettings
 
-# Enough handshakes to keep a server busy, without flooding its listener.
+# The greatest number of handshakes at once: enough to keep a server busy, without flooding its listener.
 HANDSHAKES_AT_ONCE = 64
-# The answers to this number of attaches fit into a socket that is not read for a moment.
+# The greatest number of unanswered attaches: their answers fit into the socket's buffer.
 ATTACHES_AT_ONCE = 512
 
 
 def hold_connections(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     place = BenchServer(**plan["place"])
-    # A probe connection raises any error with a readable reason, before the others are made.
+    # A first connection raises any error with a readable reason, before all other connections are made.
     probe = dial(place, [LinkPlan(address_of(plan["addresses"], 0), True)])
     probe.close()
     yield WorkerReport({"ready": True})
@@ -43,7 +43,7 @@ def hold_connections(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
 
 
 class IdleConnections:
-    """Many connections at once. ``addresses`` is a pattern with one %d, or none."""
+    """Many connections, each with a receiver; ``addresses`` is one address, or a pattern with %d for the number."""
 
     def __init__(self, place: BenchServer, addresses: str, count: int) -> None:
         self._place = place
@@ -56,7 +56,9 @@ class IdleConnections:
         self._has_sasl = True
 
     def connect_all(self) -> float:
-        """Return the seconds until all connections and their links were open. Raise Unreachable, Refused, TimedOut."""
+        """Open all connections with their links, and return the seconds taken. Raise Unreachable, BenchRefused or
+        TimedOut.
+        """
         started_at = time.monotonic()
         begun = 0
         moved_at = started_at
@@ -123,7 +125,7 @@ class IdleConnections:
         return f"connection {len(self._open) + 1} to {self._place.name}"
 
     def keep_alive(self) -> None:
-        """Send an empty frame on every connection before the peer's idle timeout."""
+        """Send an empty frame on every connection if 0.4 of the peer's idle timeout has passed since the last time."""
         now = time.monotonic()
         if self._beat_s and now - self._said_at > self._beat_s:
             self._said_at = now
@@ -162,7 +164,7 @@ def hold_links(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
 
 
 def shares(count: int, parts: int) -> list[range]:
-    """Split the numbers from 0 to ``count`` evenly; no part is empty."""
+    """Split the numbers from 0 up to ``count`` into ``parts`` ranges of similar size, without empty ranges."""
     bounds = [count * part // parts for part in range(parts + 1)]
     return [range(first, last) for first, last in pairwise(bounds) if first < last]
 
@@ -172,7 +174,7 @@ def address_of(pattern: str, number: int) -> str:
 
 
 class LinkHolder:
-    """The links of one connection. Link n is in session n // per_session, with handle n % per_session."""
+    """The links of one connection: link n is in session n // per_session, with handle n % per_session."""
 
     def __init__(self, dialed: Dialed, numbers: range, plan: Mapping[str, Any]) -> None:
         self._connection = dialed.socket
@@ -191,14 +193,14 @@ class LinkHolder:
         check_sessions(-(-len(numbers) // self._per_session), dialed.peer)
 
     def attach(self, keep_alive: Any) -> None:
-        """Attach all links. Raise Refused, with the reason, if a link is refused."""
+        """Attach all links. Raise BenchRefused, with the peer's reason, if a link is refused."""
         self._exchange(self._attach_frames, ATTACH, keep_alive)
 
     def detach(self, keep_alive: Any) -> None:
         self._exchange(self._detach_frames, DETACH, keep_alive)
 
     def _exchange(self, frames_of: Any, answer: int, keep_alive: Any) -> None:
-        """Send the frames for all links, with a limited number of answers outstanding."""
+        """Send the frames for all links and wait for the answers, with a limited number of answers outstanding."""
         said = heard = 0
         while heard < len(self._numbers):
             while said < len(self._numbers) and said - heard < ATTACHES_AT_ONCE:
@@ -231,7 +233,7 @@ class LinkHolder:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
 
     def _hear(self, answer: int) -> int:
-        """Return the number of answers with code ``answer`` in the next read."""
+        """Read from the socket once, and return the number of performatives with the code ``answer``."""
         try:
             data = self._connection.recv(READ_BYTES)
         except TimeoutError:
@@ -273,5 +275,5 @@ def say(connection: socket.socket, frame: bytes) -> None:
         connection.setblocking(False)
         connection.send(frame)
     except OSError:
-        # A lost connection shows in the figures; closing need not report the loss.
+        # The measured figures show a lost connection, so no error is needed here.
         return

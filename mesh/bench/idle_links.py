@@ -1,7 +1,7 @@
-"""`bench links` and `bench connections`: the cost of holding idle links or connections.
+"""Runs `bench links` and `bench connections`: measures the cost of idle links or connections.
 
-The cost of making one is the CPU time until the server is idle again; the cost of holding one is the growth of resident
-memory by then.
+The cost of making a link is the CPU time until the server is idle again, divided by the number of links; the cost of
+holding a link is the growth of resident memory by then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mesh.terminal.output import Output
 
 MODE = "idle"
 TRANSIT = 1
-# Files beside the counted connections: log, control socket, neighbors, the interpreter's thread pool.
+# Open files beside the counted connections, for log, control socket, neighbors and threads.
 SPARE_FILES = 200
 
 
@@ -37,7 +37,7 @@ class LinksBenchRequest:
 def measure_our_links(order: LinksBenchRequest, out: Output) -> Iterator[BenchRow]:
     limits: dict[str, Any] = {"max_connections": order.connections + SPARE_FILES, "max_links": order.links}
     for shared in (True, False):
-        # Start a new router: memory freed after the first row would make the second row look cheap.
+        # A new router for each row: memory that the first row has freed would make the second row look cheap.
         with running_line(LoopbackPlan(1, order.is_tls, **limits), out) as target:
             yield measure_links(target, "1 router", order, out, is_shared=shared)
     with running_line(LoopbackPlan(3, order.is_tls, **limits), out) as target:
@@ -75,9 +75,8 @@ def measure_links(
 
 
 def measure_circuits(target: BenchTarget, order: LinksBenchRequest, out: Output) -> BenchRow:
-    """Senders at one end of the line, receivers at the other, and a circuit for each pair.
-
-    Return the cost at the router in the middle.
+    """Measure the cost of circuits at the middle one of three routers, with a sender at one end and a receiver at the
+    other.
     """
     work = f"transit router of 3, {order.links // 2:,} circuits, per link (two each)"
     out.say(work)
@@ -168,7 +167,10 @@ def go_on(holder: BenchProcess) -> Mapping[str, Any]:
 
 
 class Growth:
-    """Growth of CPU time and memory from the constructor until ``stop``, which waits until ``all_of_them`` are idle."""
+    """Growth of CPU time and memory of processes, from the making of this object until `stop`.
+
+    `stop` first waits until the processes of ``all_of_them`` are idle.
+    """
 
     def __init__(self, meter: Meter | None, all_of_them: Meter | None = None) -> None:
         self._meter = meter

@@ -1,4 +1,4 @@
-"""`bench latency`: latency of a message alone, and beside large messages on the same connection."""
+"""Runs `bench latency`: measures the latency of a message, alone and beside large messages on the same connection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LatencyBenchRequest:
     streams: int
     stream_bytes: int
     stream_rate: float
-    """Bytes a second of all streams together; infinity is no limit."""
+    """Limit of all streams of large messages together, in bytes a second; infinity for no limit."""
     is_tls: bool
     stall_s: float
 
@@ -50,13 +50,13 @@ def measure_ours(routers: Sequence[int], order: LatencyBenchRequest, out: Output
 
 
 def measure_theirs(target: BenchTarget, line: str, order: LatencyBenchRequest, out: Output) -> Iterator[BenchRow]:
-    """Measure a running server. A missing address raises before the first measurement."""
+    """Measure a running server; first check that every address can be attached, and raise the error if not."""
     check_streams(target, order.streams)
     yield from measure(target, line, order, out)
 
 
 def check_streams(target: BenchTarget, streams: int) -> None:
-    """Attach to the address of each stream, from both sides. Raise the errors of `dial`."""
+    """Attach to the address of each stream as sender and as receiver. Raise the errors of `dial`."""
     addresses = [target.addresses.more(stream) for stream in stream_names(streams)]
     if addresses:
         dial(target.receiving_place, [LinkPlan(address, True) for address in addresses]).close()
@@ -72,7 +72,7 @@ def measure(target: BenchTarget, line: str, order: LatencyBenchRequest, out: Out
 
 
 def loads(order: LatencyBenchRequest) -> list[int]:
-    """The numbers of streams to measure: none, then ``order.streams`` if there are any."""
+    """Return the numbers of streams to measure with: 0, and ``order.streams`` if that is not 0."""
     return sorted({0, order.streams})
 
 
@@ -113,7 +113,7 @@ def stream_names(streams: int) -> list[str]:
 
 
 def floor(order: LatencyBenchRequest, streams: int) -> dict[str, Any]:
-    """Measure the same pair with a byte relay in the middle that knows no AMQP."""
+    """Measure the same messages through a relay of bytes in place of a router: the least possible latency."""
     with BenchProcesses() as sides, listen() as front, listen() as back:
         relay = sides.start("forward_bytes", {"listen_fd": front.fileno(), "port": port_of(back)}, [front.fileno()])
         relay.step()

@@ -1,9 +1,9 @@
-"""Nodes on loopback for the time of a context: started, proven ready, stopped, and removed without a trace.
+"""Runs nodes on loopback for a benchmark: starts them, waits until they are ready, and stops them afterwards.
 
     producers -> r1 -> r2 -> r3 -> consumers        running_line
     producers (-> r1) -> b1 (-> r1) -> consumers    running_broker
 
-The nodes work in a temporary folder. Each node ends with this process, however this process ends.
+The nodes work in a temporary folder, which is removed. Each node ends with this process, in whichever way it ends.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LOG_LINES = 40
 ADDRESSES = BenchAddresses("bench.anycast", "bench.multicast")
 KEPT = BenchAddresses("bench.queue", "bench.topic")
 SPREAD = BenchAddresses("bench.spread", "bench.topic")
-"""A queue that both brokers share, and a topic"""
+"""Addresses of a queue on both brokers, and of a topic."""
 HOST = "127.0.0.1"
 
 
@@ -55,13 +55,13 @@ HOST = "127.0.0.1"
 class LoopbackPlan:
     routers: int
     is_tls: bool = False
-    """Mutual TLS between the routers. Clients connect in plain text all the same."""
+    """Whether the routers connect to each other with mutual TLS; clients connect without TLS in either case."""
     is_client_tls: bool = False
-    """TLS to clients, with the routers' certificates of the mesh."""
+    """Whether clients connect with TLS, with the certificates of the mesh."""
     max_connections: int = 10_000
     max_links: int = 10_000
     has_records: bool = False
-    """Whether the routers record every delivery."""
+    """Whether the routers record every delivery for link logs."""
     has_broker: bool = False
 
     @property
@@ -85,7 +85,11 @@ def running_line(plan: LoopbackPlan, out: Output) -> Iterator[BenchTarget]:
 
 @contextmanager
 def running_broker(out: Output) -> Iterator[tuple[BenchTarget, BenchTarget, BenchTarget]]:
-    """Targets: the broker itself, the broker behind a router, and the router in front of a queue on two brokers."""
+    """Run a router and two brokers, and yield three targets for measurements.
+
+    The targets are the broker b1 itself, the same broker behind the router, and the router before a queue on both
+    brokers.
+    """
     plan = LoopbackPlan(1, has_broker=True)
     with scratch_folder("amqpmesh-bench-") as folder:
         line = LoopbackMesh(plan, folder, out)
@@ -118,7 +122,8 @@ class LoopbackMesh:
             with emptied(self._workdir.rings) if self._has_records else nullcontext():
                 yield
         except MeshError as failed:
-            # After the death of a router, the sides report only a lost connection: raise the cause instead.
+            # After the death of a node, the load generator reports only a lost connection: raise the cause of the death
+            # instead.
             death = self._death()
             if death is not None:
                 self._show_logs()
@@ -190,7 +195,7 @@ class LoopbackMesh:
         raise self._death() or CommandFailed("a node died")
 
     def _death(self) -> CommandFailed | None:
-        """The reason why a node is not running any more; None if all nodes run."""
+        """Return the reason why a node has ended, or None if all nodes run."""
         for name, process in self._processes.items():
             exit_code = process.poll()
             if exit_code is not None:
@@ -200,7 +205,7 @@ class LoopbackMesh:
         return None
 
     def _show_logs(self) -> None:
-        """Print the last lines of the logs of dead nodes, since the folder of the logs is about to be removed."""
+        """Print the last lines of the logs of dead nodes, because the folder with the logs is about to be removed."""
         for name, process in self._processes.items():
             if process.poll() is not None:
                 lines = self._workdir.log_file(name).read_text(errors="replace").splitlines()

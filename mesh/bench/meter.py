@@ -1,4 +1,6 @@
-"""Resources of the processes under load: CPU of all threads, resident memory. From /proc; children are included."""
+"""Reads the resources of processes from /proc: CPU time of all threads and resident memory, including child
+processes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class Meter:
         return Meter([self._pids[index]])
 
     def cpu_s(self) -> list[float]:
-        """CPU time of each process and its children, since the start of the process."""
+        """Return the CPU time in s of each process with its children, since the start of the processes."""
         parents = parents_of_all()
         return [sum(cpu_ns(each) for each in tree(pid, parents)) / 1e9 for pid in self._pids]
 
@@ -37,7 +39,9 @@ class Meter:
         return [sum(resident_bytes(each) for each in tree(pid, parents)) for pid in self._pids]
 
     def written_bytes(self) -> int:
-        """Bytes that all processes have sent to the disk; 0 for processes of another user that we may not inspect."""
+        """Return the number of bytes that all processes have written to disk; processes that may not be inspected count
+        as 0.
+        """
         parents = parents_of_all()
         return sum(io_bytes(each, "write_bytes") for pid in self._pids for each in tree(pid, parents))
 
@@ -49,11 +53,15 @@ class Meter:
                 continue
 
     def peak_bytes(self) -> list[int]:
-        """The highest resident memory since `forget_peaks`, without children."""
+        """Return the greatest resident memory of each process since `forget_peaks`, in bytes, without child
+        processes.
+        """
         return [status_bytes(pid, "VmHWM") for pid in self._pids]
 
     def wait_idle(self) -> None:
-        """Wait until the processes are idle, or until ``IDLE_TIMEOUT_S`` if the processes never rest."""
+        """Wait until the processes use less than 5 % of a CPU each; give up waiting after ``IDLE_TIMEOUT_S``
+        seconds.
+        """
         deadline = time.monotonic() + IDLE_TIMEOUT_S
         before_s = sum(self.cpu_s())
         while time.monotonic() < deadline:
@@ -78,11 +86,12 @@ def tree(pid: int, parents: dict[int, int]) -> Iterator[int]:
 
 
 def parents_of_all() -> dict[int, int]:
-    """Process id -> process id of the parent."""
+    """Return the id of the parent process for each process id."""
     found = {}
     for path in PROC.glob("[0-9]*/stat"):
         try:
-            # The process name, in brackets, may contain any character.
+            # The name of the process, in brackets, may contain any character, so the line is split behind the last
+            # bracket.
             found[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
@@ -90,7 +99,7 @@ def parents_of_all() -> dict[int, int]:
 
 
 def cpu_ns(pid: int) -> int:
-    """CPU time of living threads. schedstat counts nanoseconds, without threads that have ended."""
+    """Return the CPU time in ns of the living threads of a process; threads that have ended are not counted."""
     total = 0
     for path in (PROC / str(pid) / "task").glob("*/schedstat"):
         try:

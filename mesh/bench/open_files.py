@@ -1,4 +1,4 @@
-"""The limit of open files for this process, and for the routers that this process starts."""
+"""Raises the limit of open files for this process, and for the routers that this process starts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mesh.terminal.failure import CommandFailed
 
 
 def make_room(files: int) -> None:
-    """Raise the limit for this process and its children.
+    """Raise the limit of open files to ``files``, if the limit is lower, for this process and its children.
 
-    Raise CommandFailed with advice if the limit cannot be raised.
+    Raise CommandFailed, with advice, if the limit cannot be raised.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files <= soft:

@@ -1,4 +1,4 @@
-"""End the processes of a benchmark together with the benchmark, however the benchmark ends."""
+"""Ends the processes of a benchmark when the benchmark's own process ends, in whichever way."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 def leash(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Let the kernel send this process ``number`` when ``parent`` is gone."""
+    """Let the kernel send this process the signal ``number`` when its parent process ``parent`` ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
 
 
 def main() -> None:
-    """`python -m mesh.bench.orphan_guard PARENT ARGUMENTS`: run `amqpmesh ARGUMENTS` until PARENT is gone."""
+    """Run `amqpmesh ARGUMENTS` until the process PARENT ends: `python -m mesh.bench.orphan_guard PARENT ARGUMENTS`."""
     leash(int(sys.argv[1]), signal.SIGTERM)
     sys.argv[:2] = ["amqpmesh"]
     runpy.run_module("mesh", run_name="__main__")

@@ -1,4 +1,6 @@
-"""Both sides of `bench latency` in one process with one clock; and the relay that is the floor of a hop."""
+"""Both sides of `bench latency` in one process, with one clock; and the relay of bytes for the least possible
+latency.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ from mesh.bench.worker import WorkerReport
 from mesh.client.errors import TimedOut
 from mesh.terminal.figures import percentiles
 
-# Small messages must wait for the router, not in our own kernel behind megabytes of a stream.
+# Bound of unsent bytes in the kernel, so that small messages wait for the router, not behind megabytes of a stream.
 UNSENT_BOUND_BYTES = 65536
 RECEIVE_BUFFER_BYTES = 262144
-# A measurement ends after this time, even if streams take longer.
+# The greatest duration of a measurement in s, even if streams take longer.
 MOST_SECONDS = 120.0
 WINDOW = 1000
 
@@ -54,7 +56,9 @@ def connect_both(plan: Mapping[str, Any]) -> tuple[Dialed, Dialed]:
 
 
 class PairLinks:
-    """All links of the measurement: a paced link, first on each connection, and the streams."""
+    """All links of a measurement: the link of the paced small messages, which is first on each connection, and the
+    streams.
+    """
 
     def __init__(self, sending: Dialed, receiving: Dialed, plan: Mapping[str, Any]) -> None:
         self._plan = plan
@@ -144,7 +148,9 @@ class PairLinks:
         }
 
     def _samples_us(self) -> list[float]:
-        """Latencies of the messages that were sent while streams flowed; of all messages if there are no streams."""
+        """Return the latencies, in us, of the messages sent while streams of large messages flowed; without streams, of
+        all.
+        """
         sent_ns, took_ns = self._consumer.samples
         first, last = self._flowing_ns() if self._streams else (0, 2**63)
         return [took / 1000 for sent, took in zip(sent_ns, took_ns, strict=True) if first <= sent <= last]
@@ -161,7 +167,10 @@ class PairLinks:
 
 
 def forward_bytes(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
-    """Accept a connection, make another, and pass bytes between both until one side ends; then repeat until killed."""
+    """Relay bytes between a client and a server, as one role of the load generator.
+
+    Accept a connection, connect to the server, pass bytes both ways until one side ends, and repeat until killed.
+    """
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
     yield WorkerReport({"ready": True})
     while True:

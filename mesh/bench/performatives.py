@@ -1,4 +1,5 @@
-"""The frames that are not sent per message, and the errors of frames that end a link, session or connection.
+"""Makes and reads the frames that are not sent for each message, and the errors in frames that end a link or
+connection.
 
 Spec: AMQP 1.0 [2.7] performatives, [3.5] source and target.
 """
@@ -19,7 +20,7 @@ ERROR = 0x1D
 SOURCE, TARGET = 0x28, 0x29
 HEADER = b"AMQP\x00\x01\x00\x00"
 FRAME_BYTES = 65536
-# The highest numbers of sessions and links that a peer may offer.
+# The greatest channel and handle that a peer may use.
 CHANNEL_MAX = 65535
 HANDLE_MAX = 65535
 WINDOW_FRAMES = 0x7FFFFFFF
@@ -32,7 +33,7 @@ _NAMES |= {DISPOSITION: "disposition", DETACH: "detach", END: "end", CLOSE: "clo
 
 @dataclass(frozen=True, slots=True)
 class Performative:
-    """A decoded frame. ``code`` 0 is an empty frame."""
+    """A decoded frame; an empty frame has code 0."""
 
     channel: int
     code: int
@@ -54,7 +55,10 @@ def encode(channel: int, code: int, *fields: bytes) -> bytes:
 
 
 def decode(data: bytes | bytearray) -> Performative | None:
-    """Decode the first frame of ``data``, without payload; None if bytes are missing. Raise Malformed."""
+    """Decode the first frame in ``data``, without its payload.
+
+    Return None if bytes are missing. Raise Malformed for bytes that are not AMQP 1.0.
+    """
     if len(data) < 8:
         return None
     size, offset, kind, channel = struct.unpack_from(">IBBH", data)
@@ -105,9 +109,9 @@ def attach_frame(
     handle: int = 0,
     is_lasting: bool = False,
 ) -> bytes:
-    """An attach whose terminus at the peer's end has ``address``; the terminus at our end has no address.
+    """Make an attach frame; the terminus at the peer has ``address``, the terminus at our end has no address.
 
-    ``is_lasting``: a durable subscription, which outlives its link. [3.5.3, 3.5.5, 3.5.6]
+    ``is_lasting``: the link is a durable subscription, which outlives the link. [3.5.3, 3.5.5, 3.5.6]
     """
     there = [values.string(address)]
     if is_lasting:
@@ -132,7 +136,7 @@ def detach_frame(channel: int, handle: int = 0) -> bytes:
 
 
 def flow_frame(channel: int, next_incoming_id: int, handle: int, delivery_count: int, credit: int) -> bytes:
-    """A flow of a link in a session in which this generator has sent no transfer."""
+    """Make a flow frame for a link, in a session in which this generator has sent no transfer."""
     window = values.uint(WINDOW_FRAMES)
     ours = (values.uint(next_incoming_id), window, values.uint(0), window)
     return encode(channel, FLOW, *ours, values.uint(handle), values.uint(delivery_count), values.uint(credit))
@@ -143,7 +147,7 @@ EMPTY_FRAME = struct.pack(">IBBH", 8, 2, 0, 0)
 
 
 def why_ended(frame: bytes, what: str) -> MeshError:
-    """Return the error to raise for an unexpected ``frame`` in the middle of work."""
+    """Return the error to raise for a frame that was not expected during a measurement."""
     performative = decode(frame)
     if performative is None or performative.code not in (DETACH, END, CLOSE):
         name = performative.name if performative is not None else "frame"
@@ -160,7 +164,7 @@ def ended(code: int, error: Any, what: str) -> MeshError:
 
 
 def read_error(error: Any) -> tuple[str, str | None]:
-    """Return condition and description of an AMQP error. [2.8.14]"""
+    """Return the condition and the description of an AMQP error. [2.8.14]"""
     if isinstance(error, DescribedValue) and isinstance(error.value, list) and error.value:
         description = error.value[1] if len(error.value) > 1 else None
         return str(error.value[0]), str(description) if description else None

@@ -1,4 +1,4 @@
-"""The processes of a benchmark: sides of a measurement, controlled over pipes. No side outlives the command."""
+"""Runs the processes of a benchmark and controls each over pipes; no process outlives the command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END_TIMEOUT_S = 10.0
 
 
 class BenchProcess:
-    """One role of `mesh.bench.worker` in a process of its own."""
+    """A child process that plays one role of the load generator (`mesh.bench.worker`), step by step."""
 
     def __init__(self, role: str, plan: Mapping[str, Any], inherited: Sequence[int] = ()) -> None:
         self._role = role
@@ -37,11 +37,14 @@ class BenchProcess:
         return self._process.pid
 
     def go_on(self) -> None:
-        """Let the side take its next step, after the last step that the side reported."""
+        """Let the child process take its next step."""
         self._say("go on")
 
     def step(self) -> dict[str, Any]:
-        """Wait for the side's next step, and return the report. Raise CommandFailed with the error of the side."""
+        """Wait until the child process has taken its next step, and return its report.
+
+        Raise CommandFailed with the error of the child process.
+        """
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -52,7 +55,7 @@ class BenchProcess:
         return told
 
     def end(self) -> None:
-        """Let the side close its connections and end."""
+        """Let the child process close its connections and exit; kill the process if this takes more than 10 s."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -76,12 +79,12 @@ class BenchProcess:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            # The last line of the side has the reason for its end.
+            # The child process has ended, and its last line has the reason.
             self.step()
 
 
 class BenchProcesses:
-    """All sides of one measurement. Sides that are still running when the context ends are killed."""
+    """All child processes of one measurement; processes that still run when the context ends are killed."""
 
     def __init__(self) -> None:
         self._sides: list[BenchProcess] = []

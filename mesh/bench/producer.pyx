@@ -1,11 +1,12 @@
-"""Producers of a load generator: send messages, and check that each is settled once.
+"""The producers of the load generator: send messages, and check that each is settled once.
 
-Producer          sends as fast as credit and window allow
-BoundedProducer   limits the deliveries without an outcome, and keeps the wait of each for an outcome
+BenchProducer     sends as fast as credit and the session window allow
+BoundedProducer   limits the messages without an outcome, and notes how long each waits for its outcome
 PacedProducer     sends a message each interval, with the time in its body
 
-The body: run, number, nanoseconds, and filler. The run tells the messages of one measurement from other messages on an
-address; a receiver checks the numbers. A message that fits into a frame is one copied template.
+A body has the number of the run, the number of the message, a time in nanoseconds, and filler. The run tells the
+messages of one measurement from others on the address; a receiver checks the numbers. A message that fits into a frame
+is copied from one template.
 """
 
 from libc.math cimport INFINITY
@@ -23,7 +24,7 @@ from array import array
 from mesh.bench.faults import PeerGone
 
 cdef enum:
-    # Offsets of the parts of a template that differ between messages.
+    # Offsets, in the template of a frame, of the fields that differ between messages.
     ID_AT = 16
     TAG_AT = 22
     ACCEPTED = 0x24
@@ -39,11 +40,16 @@ memset(filler, c"x", FILLER_BYTES)
 
 
 cdef class BenchProducer(BenchLink):
-    """Always: ``settled <= sent <= count``. Pre-settled messages count as settled."""
+    """A link that sends ``count`` messages as fast as credit and the session window allow.
+
+    Invariant: ``settled <= sent <= count``; pre-settled messages count as settled.
+    """
 
     def __init__(self, channel, what, remote_window, *, u32 run, u32 count, size_t body_bytes, u32 frame_bytes,
                  bint is_presettled=False, bint is_durable=False, double bytes_per_s=INFINITY):
-        """``frame_bytes``: the largest frame of the peer. ``bytes_per_s`` limits only messages of several frames."""
+        """``frame_bytes``: the peer's greatest frame. ``bytes_per_s``: limit that applies only to messages of several
+        frames.
+        """
         super().__init__(channel, what, remote_window, 0)
         if body_bytes < STAMP_BYTES:
             raise ValueError(f"expected a body of at least {STAMP_BYTES} bytes, got {body_bytes}")
@@ -64,7 +70,7 @@ cdef class BenchProducer(BenchLink):
         free(self.stamps)
 
     def _make_prefix(self, bint is_durable):
-        """Make the sections and the head of the body. [3.2.1] header, [3.2.6] data"""
+        """Make the sections before the body and the head of the body. [3.2.1] header, [3.2.6] data"""
         cdef bytes head = b"\x00\x53\x70\xc0\x02\x01\x41" if is_durable else b""
         if self.body_bytes < 256:
             head += b"\x00\x53\x75\xa0" + self.body_bytes.to_bytes(1, "big")
@@ -84,12 +90,12 @@ cdef class BenchProducer(BenchLink):
 
     @property
     def outcomes_counted(self):
-        """Name of an outcome -> number of messages; `none` is settled without an outcome."""
+        """Return the number of messages for each outcome by name; `none` stands for settled without an outcome."""
         names = {**OUTCOMES, NO_STATE: "none"}
         return {names.get(code, f"0x{code:02x}"): self.tally[code] for code in range(256) if self.tally[code]}
 
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
-        """The number of messages that may have been sent by now."""
+        """Return the number of messages that may have been sent by the time ``now``, all messages together."""
         return self.count
 
     cdef bint produce(self, double now) except -1:
@@ -119,7 +125,7 @@ cdef class BenchProducer(BenchLink):
         return False
 
     cdef bint _produce_part(self, u32 limit, double now) except -1:
-        """Write one frame of a message that needs several frames."""
+        """Write one frame of a message that takes several frames; return True if a frame was written."""
         cdef u8 *at
         cdef bint is_first = self.payload_at == 0
         cdef size_t left, size, head
@@ -147,14 +153,14 @@ cdef class BenchProducer(BenchLink):
         return True
 
     cdef double _next_part_at(self) noexcept:
-        """The time at which the rate allows the next frame."""
+        """Return the time at which ``bytes_per_s`` allows the next frame."""
         if self.started_at == 0:
             return 0.0
         return self.started_at + (<double>self.sent * self.payload_bytes + self.payload_at) / self.bytes_per_s
 
     cdef double due_at(self, double now) noexcept:
         cdef double due = self._next_part_at()
-        # Everything else that this link waits for arrives as a frame.
+        # All other events that this link waits for arrive as frames.
         return due if self.payload_at and due > now else INFINITY
 
     def _stamp_prefix(self):
@@ -163,7 +169,7 @@ cdef class BenchProducer(BenchLink):
             write64(self.prefix + self.prefix_bytes - STAMP_BYTES + 8, self.stamps[self.sent])
 
     cdef void _copy_payload(self, u8 *to, size_t size) noexcept:
-        """Copy ``size`` bytes of the payload from ``payload_at`` on: the prefix, then filler."""
+        """Copy ``size`` bytes of the payload, from the offset ``payload_at`` on: first the prefix, then filler."""
         cdef size_t from_prefix = 0
         if self.payload_at < self.prefix_bytes:
             from_prefix = min(size, self.prefix_bytes - self.payload_at)
@@ -198,9 +204,10 @@ cdef class BenchProducer(BenchLink):
         return 0
 
     cdef int on_disposition(self, Disposition *disposition, double now) except -1:
-        """Count outcomes. [2.6.12]
+        """Count the outcomes in a disposition of the receiver. [2.6.12]
 
-        This sender settles each delivery for which the peer gave only an outcome, since this sender remembers nothing.
+        Deliveries with an outcome that the receiver has not settled are settled here. Raise PeerGone for deliveries
+        that were never sent.
         """
         cdef u8 *at
         cdef u32 number = disposition.first
@@ -234,7 +241,7 @@ cdef class BenchProducer(BenchLink):
 
 
 cdef class BoundedProducer(BenchProducer):
-    """A producer with at most ``in_flight`` deliveries without an outcome."""
+    """A producer with at most ``in_flight`` messages without an outcome."""
 
     def __init__(self, channel, what, remote_window, *, u32 in_flight, **options):
         super().__init__(channel, what, remote_window, **options)
@@ -250,7 +257,7 @@ cdef class BoundedProducer(BenchProducer):
 
     @property
     def waits_s(self):
-        """The wait of each message with an outcome, in order of sending: an array of seconds."""
+        """Return an array of the seconds that each message waited for its outcome, in order of sending."""
         return array("d", [self.took_s[number] for number in range(self.sent) if self.outcomes[number]])
 
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
@@ -267,10 +274,10 @@ cdef class BoundedProducer(BenchProducer):
 
 
 cdef class PacedProducer(BenchProducer):
-    """Sends at ``rate_per_s`` for ``seconds``, or until its ``companions`` are done if that takes longer.
+    """A producer that sends at ``rate_per_s`` for ``seconds``, or longer, until the links ``companions`` are done.
 
-    The timestamp of a message is the time at which this loop saw that the message was due. So a message that waits for
-    credit ages, as in an application, and lateness of the generator is not blamed on the router.
+    A message's timestamp is the time at which this loop saw that the message was due. So a wait for credit counts as
+    latency, as in an application, but lateness of the generator does not.
     """
 
     def __init__(self, channel, what, remote_window, *, double rate_per_s, double seconds, double most_seconds,

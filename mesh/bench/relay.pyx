@@ -1,4 +1,4 @@
-"""The floor of a hop: pass bytes from one socket to another, without AMQP."""
+"""A relay that passes bytes from one socket to another, to measure the least possible cost of a hop."""
 
 from libc.errno cimport EINTR, errno
 
@@ -22,7 +22,7 @@ cdef char chunk[CHUNK_BYTES]
 
 
 def relay(int one, int other):
-    """Pass bytes both ways until either side ends. Both sockets must be blocking."""
+    """Pass bytes between two blocking sockets, both ways, until either side ends."""
     cdef pollfd polled[2]
     polled[0].fd, polled[1].fd = one, other
     polled[0].events = polled[1].events = POLLIN
@@ -38,7 +38,9 @@ def relay(int one, int other):
 
 
 cdef bint pass_on(int origin, int goal) noexcept:
-    """Pass on one read. Return False once the origin has ended, or the goal is gone."""
+    """Pass the bytes of one read from ``origin`` to ``goal``; return False if ``origin`` has ended or ``goal`` is
+    gone.
+    """
     cdef ssize_t size = c_recv(origin, chunk, CHUNK_BYTES, 0)
     cdef ssize_t sent, at = 0
     while at < size:

@@ -1,4 +1,4 @@
-"""The rows of a benchmark: a table for people, a list of objects for programs."""
+"""The rows of a benchmark's result, shown as a table to people, or printed as JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from mesh.terminal.figures import rounded
 from mesh.terminal.output import Output
 
-# Key of a figure -> its column title. A figure that applies to no row has no column.
+# The column title of each figure; a figure without a value in any row has no column.
 COLUMNS = {
     "cpu_us_per_message": "CPU/MSG",
     "cpu_us_spread": "(SPREAD)",
@@ -43,7 +43,10 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One row. A figure of None does not apply. ``wrongs`` lists violations that a correct server never commits."""
+    """One row of a result; a figure of None does not apply.
+
+    ``wrongs`` describes violations that a correct server never commits.
+    """
 
     work: str
     mode: str

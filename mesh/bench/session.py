@@ -1,4 +1,4 @@
-"""One `amqpmesh bench` command: measure, show the rows, report faults, and always clean up."""
+"""Runs one `amqpmesh bench` command: measures, shows the rows, and reports the server's violations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(measure: Callable[[], Iterable[BenchRow]], out: Output) -> int:
 
 
 def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> BenchTarget:
-    """Make the target for a router or broker that already runs. Raise UsageError."""
+    """Make the target for a running router or broker. Raise UsageError for a URL that a benchmark cannot use."""
     if url.host is None or not url.address:
         raise click.UsageError("expected a URL with host and address: amqp://[user[:password]@]host[:port]/address")
     if url.is_tls:
@@ -55,5 +55,5 @@ def password_of(url: AmqpUrl) -> str | None:
 
 
 def name_of(url: AmqpUrl) -> str:
-    """A name for rows, without the password."""
+    """Return the name of a server and address in rows, without the password."""
     return f"{url.address} at {url.host}"

@@ -1,6 +1,6 @@
-"""The sides of `bench forward` and `bench broker`: a sender, a receiver, and a receiver that is its own server.
+"""The sending and receiving processes of `bench forward` and `bench broker`.
 
-A plan may name several addresses: each has a connection of its own, and ``count`` messages.
+A plan may have several addresses: each has a connection of its own, and ``count`` messages.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def count_sent(producers: Sequence[BenchProducer]) -> dict[str, Any]:
 
 
 def consume(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
-    """Receive with ``connections`` receivers for each address; each receiver expects all messages."""
+    """Receive with ``connections`` receivers for each address, each of which expects all messages; yield reports."""
     place = BenchServer(**plan["place"])
     link_of = partial(LinkPlan, is_receiver=True, settle_mode=SEND_MIXED, is_lasting=plan.get("is_lasting", False))
     links = [link_of(address) for address in plan["addresses"] for _ in range(plan["connections"])]
@@ -88,7 +88,7 @@ def consume(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
 
 
 def sink(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
-    """Receive with one receiver, to which the sender connects."""
+    """Receive as a server with one receiver, to which the sender connects; yield reports."""
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
     yield WorkerReport({"listening": True})
     yield from receive([welcome(listening)], plan)
@@ -99,12 +99,12 @@ def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Worke
     carriers = carriers_of(dialed, consumers)
     yield WorkerReport({"ready": True})
     before_s = time.process_time()
-    # A line from the parent says that the sender is done: messages that do not arrive soon are lost. Brokers may still
-    # be busy with a burst, and silent for seconds.
+    # A line from the parent process says that the sender is done: messages that do not arrive soon after are lost. The
+    # limit is not shorter, because brokers may be silent for seconds after a burst.
     run(carriers, plan["stall_s"] * 2, STDIN, plan["stall_s"] / 2)
     used_s = time.process_time() - before_s
     yield WorkerReport({**count(consumers), "cpu_s": used_s})
-    # This step reads the line.
+    # The parent's line is read at this step.
     yield WorkerReport({"finished": True})
     for each in dialed:
         each.close()

@@ -1,4 +1,4 @@
-"""The object of a measurement: where to connect, which addresses to use, whose CPU and memory count."""
+"""The target of a measurement: the server to connect to, the addresses to use, and the processes to meter."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mesh.bench.meter import Meter
 
 @dataclass(frozen=True, slots=True)
 class BenchTarget:
-    """A server under load. ``meter`` is None where the processes are not known.
+    """A server under load; ``meter`` is None if its processes are not known.
 
-    ``router_count``: routers in line, which all do the same work for a message. A server that is not ours counts as one
-    router, however many processes it has.
+    ``router_count``: the number of routers in line, which all do the same work for a message. A server that is not ours
+    counts as one router.
     """
 
     sending_place: BenchServer
@@ -28,9 +28,9 @@ class BenchTarget:
 
 @dataclass(frozen=True, slots=True)
 class BenchAddresses:
-    """``anycast`` gives each message to one receiver, ``multicast`` to all.
+    """The addresses of a measurement: ``anycast`` gives each message to one receiver, ``multicast`` to all.
 
-    ``more`` makes further anycast addresses.
+    ``more`` returns the names of further anycast addresses.
     """
 
     anycast: str

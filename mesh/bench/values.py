@@ -1,6 +1,6 @@
-"""AMQP values, written and read, for frames that are not sent per message, such as open, begin and attach.
+"""Writes and reads AMQP values, for frames that are not sent for each message, such as open, begin and attach.
 
-A described value is read as `DescribedValue`; a symbol and a string are both str. Spec: AMQP 1.0 [1.6].
+A described value is read as `DescribedValue`; a symbol and a string are both read as str. Spec: AMQP 1.0 [1.6].
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class DescribedValue:
     value: Any
 
 
-# Written
+# Writing values.
 NULL = b"\x40"
 TRUE = b"\x41"
 FALSE = b"\x42"
@@ -52,7 +52,7 @@ def symbol(text: str) -> bytes:
 
 
 def described(code: int, fields: Sequence[bytes]) -> bytes:
-    """A list with a numeric descriptor, the form of all performatives and termini."""
+    """Write a list with a numeric descriptor, which is the form of all performatives and termini."""
     items = b"".join(fields)
     head = b"\x00\x53" + bytes([code])
     if len(items) < 255 and len(fields) < 256:
@@ -66,16 +66,16 @@ def _sized(constructor: int, data: bytes) -> bytes:
     return struct.pack(">BI", constructor + 0x10, len(data)) + data
 
 
-# Read
+# Reading values.
 class ValueReader:
-    """Always: no byte past ``end`` is read."""
+    """Reads AMQP values from bytes one after another, and never beyond the end of the bytes."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
         self.at = at
 
     def value(self, depth: int = _MAX_DEPTH) -> Any:
-        """Read the next value. Raise Malformed."""
+        """Read the next value. Raise Malformed for bytes that are not an AMQP value."""
         return self._of(self._take(1)[0], depth)
 
     def _of(self, constructor: int, depth: int) -> Any:

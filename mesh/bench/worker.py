@@ -1,9 +1,8 @@
-"""One side of a measurement as a process of its own: `python -m mesh.bench.worker PARENT`.
+"""One role of the load generator as a process of its own: `python -m mesh.bench.worker PARENT`.
 
-Standard input: a line with the plan, then a line for each step that the parent wants. Standard output: a line for each
-step taken, or `{"failed": {...}}`. All lines are JSON. A side is a generator function in one of the modules below: each
-yielded step is reported, and the side goes on at the parent's next line. At the end of input the side is closed where
-it stands.
+Standard input: a line with the plan, then a line for each step that the parent process wants. Standard output: a line
+for each step taken, or `{"failed": {...}}`. All lines are JSON. A role is a generator function: each report that it
+yields is printed, and the function goes on at the parent's next line. At the end of input the process exits.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from mesh.client.errors import MeshError
 from mesh.terminal.failure import as_failure
 
 STDIN = 0
-# Role -> module of its generator function of the same name
+# The module of each role; its generator function has the role's name.
 ROLES = {
     "produce": "mesh.bench.sides",
     "consume": "mesh.bench.sides",
@@ -37,7 +36,9 @@ BEAT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A report. ``keeper`` is called every second until the parent goes on, so that idle connections stay alive."""
+    """The report of a step; ``keeper`` is called every second until the parent goes on, to keep idle connections
+    alive.
+    """
 
     told: dict[str, Any]
     keeper: Any = None
@@ -48,7 +49,7 @@ Steps = Iterator[WorkerReport]
 
 def main() -> None:
     leash(int(sys.argv[1]))
-    # Unbuffered: a side that waits for input must see in the descriptor that there is some.
+    # Unbuffered, so that ``select`` on the descriptor sees all input that was not read yet.
     commands = os.fdopen(STDIN, "rb", buffering=0, closefd=False)
     plan = json.loads(commands.readline())
     role = getattr(import_module(ROLES[plan["role"]]), plan["role"])

@@ -1,1 +1,3 @@
-"""Drills: a mesh under traffic, faults from a file, and a verdict on the effects that users would have noticed."""
+"""Drills: rehearsed failures. A drill file names faults and expectations; a run breaks a mesh under traffic and judges
+the effects on clients.
+"""

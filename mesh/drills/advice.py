@@ -1,6 +1,6 @@
-"""Advice for a failed expectation: the first rule that fits metric, fault and address type gives the text.
+"""Advice for a failed expectation of a drill: the text of the first rule that fits metric, fault kind and address type.
 
-Text in backticks is what a user can type: a key of the topology file, with or without its value, or a command.
+Text in backticks can be typed by a user: a key of the topology file, with or without its value, or a command.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SILENT = frozenset({"pause", "blackhole"})
-"""Faults that close no connection: neighbors notice only the silence."""
+"""Faults that close no connection, so that neighbors notice a fault only by timeouts."""
 CLOSED = frozenset({"kill", "stop", "restart", "cut", "reset"})
 SLOW = frozenset({"latency", "bandwidth", "loss"})
 FAULT_KINDS = SILENT | CLOSED | SLOW | {"flap", "disk_full", "expire_certificate", "command"}
@@ -34,7 +34,9 @@ DIRECT = frozenset({ANYCAST, MULTICAST})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Advice for some metrics, fault kinds and address types. None in place of a set fits every value."""
+    """A piece of advice, and the metrics, fault kinds and address types for which it is given; None fits every
+    value.
+    """
 
     metrics: frozenset[str]
     kinds: frozenset[str] | None
@@ -50,7 +52,10 @@ class Rule:
 
 
 def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
-    """Return one or two sentences. ``fault_kind``: None for a steady state. Raise ValueError for an unknown metric."""
+    """Return the advice, one or two sentences, for a failed expectation about ``metric``.
+
+    ``fault_kind`` is None for an expectation about the steady state. Raise ValueError for an unknown metric.
+    """
     for rule in RULES:
         if rule.fits(metric, fault_kind, address_type):
             return rule.text
@@ -58,7 +63,7 @@ def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
 
 
 RULES = (
-    # Times: detection, outage, first delivery, recovery.
+    # Rules for the metrics of time: detection, outage, first delivery, recovery.
     Rule(
         TIMES,
         SILENT,
@@ -140,7 +145,7 @@ RULES = (
         "`amqpmesh status` shows the connections of each node; the logs of the nodes around that time show when each "
         "noticed the fault. Provide a second path, and consumers at more than one router.",
     ),
-    # Fates of messages: lost, duplicated, reordered.
+    # Rules for lost, duplicated and reordered messages.
     Rule(
         ARRIVALS,
         None,
@@ -219,7 +224,7 @@ RULES = (
         "Messages on the old path may arrive after messages on the new path. Where order counts more than time, use "
         "one broker: `type: topic` for all, `type: queue` for one.",
     ),
-    # Outcomes: what producers were told.
+    # Rules for the outcomes that producers received.
     Rule(
         frozenset({"released", "accepted"}),
         None,
@@ -269,7 +274,7 @@ RULES = (
         "The producer's own connection was lost, or the drill ended, before the outcome arrived: the producer has to "
         "send these messages again. With a lower `link_capacity` fewer messages are in flight.",
     ),
-    # Latencies, stalls, reconnects and volumes, as clients saw them.
+    # Rules for latencies, stalls, reconnects and volumes, as clients measured them.
     Rule(
         LATENCIES,
         SLOW | {"flap"},

@@ -1,4 +1,4 @@
-"""Judge the expectations of a drill, each by its worst observation."""
+"""Judges each expectation of a drill by its worst observation."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ COUNTS = frozenset(MessageCounts.__dataclass_fields__)
 class Observation:
     scope: str
     value: float | None
-    """None: there was nothing to measure. Infinite: the event never came."""
+    """None: the metric could not be measured. Infinite: the event, such as recovery, never came."""
     kind: str | None
-    """Kind of the fault"""
+    """Kind of the fault that caused the observation; None before the first fault."""
     type: str
-    """Type of the address"""
+    """Type of the address that was observed."""
 
 
 def never(value: float | None) -> float:
@@ -64,7 +64,11 @@ def judge(threshold: Threshold, observations: Sequence[Observation], *, allow_no
 def expected(
     threshold: Threshold, traffics: Sequence[DrillTraffic], record: RehearsalRecord, seen: Sequence[FaultObservation]
 ) -> list[Observation]:
-    """Observations that judge the drill as a whole; ``seen`` holds the results of these ``traffics``."""
+    """Return the observations by which a threshold of the drill, or of one address, is judged.
+
+    A metric of faults has one observation for each fault and address in ``seen``; any other metric has one for each of
+    ``traffics``, over the whole drill.
+    """
     if threshold.metric in PER_FAULT:
         measure = PER_FAULT[threshold.metric]
         return [
@@ -82,15 +86,17 @@ def expected(
 def before(threshold: Threshold, record: RehearsalRecord) -> list[Observation]:
     start, end = baseline_of(record)
     if threshold.metric in COUNTS:
-        # Blame the first fault for deliveries that were in flight when the fault came.
+        # Leave out the last second of the baseline (or half of a shorter one): a message due then may still have been
+        # in flight when the first fault came, so that its outcome is attributed to this fault.
         end -= min(UNDER_WAY_S, (end - start) / 2)
     return list(_in_span(threshold, record.traffics, (start, end), "before, ", None))
 
 
 def after(threshold: Threshold, record: RehearsalRecord, seen: Sequence[FaultObservation]) -> list[Observation]:
-    """Observations from each address's recovery from the last fault on.
+    """Return the observations by which the steady state is judged again, from each address's recovery after its last
+    fault.
 
-    Counts cover the whole drill: a lost message stays lost.
+    Counts of messages cover the whole drill instead, because a lost message stays lost.
     """
     if threshold.metric in COUNTS:
         return list(_in_span(threshold, record.traffics, whole_of(record), "throughout, ", _first_kind(record)))
@@ -138,7 +144,10 @@ def _first_kind(record: RehearsalRecord) -> str | None:
 
 
 def did_pass(each: FaultObservation, thresholds: Iterable[Threshold]) -> bool:
-    """Whether this address came through this fault as its own thresholds and the thresholds of all addresses demand."""
+    """Tell whether an address met its own thresholds, and those for all addresses, during one fault.
+
+    Only metrics of faults and upper bounds on counts of messages are judged; a metric without a value passes.
+    """
     for threshold in (*thresholds, *each.traffic.flow.load.expect):
         metric, result = threshold.metric, each.result
         if metric in PER_FAULT:

@@ -1,4 +1,6 @@
-"""The circumstances of a report: place, time, versions, digests, and the summary of the previous run."""
+"""Collects the circumstances for a drill's report: seed, host, versions, digests of the files, and the previous
+summary.
+"""
 
 from __future__ import annotations
 
@@ -55,14 +57,14 @@ def drawing_of(topology: Topology) -> Drawing:
 
 
 def previous_run(drill: str) -> dict[str, Any] | None:
-    """Return the summary of the latest kept run of this drill; None if no run is kept here."""
+    """Return the summary of the latest run of this drill that is kept below ``.amqpmesh/drills``, or None."""
     for kept in sorted(RUNS.glob(f"*-{drill}/{SUMMARY}"), reverse=True):
         try:
             kept_report = json.loads(kept.read_text())
             found: dict[str, Any] = kept_report["summary"]
         except (OSError, ValueError, KeyError):
             continue
-        # The name may be the end of another drill's name: `router` of `lose-a-router`.
+        # The folder's name may end in the same words for another drill: `router` also matches `lose-a-router`.
         if kept_report.get("drill") == drill:
             return found
     return None

@@ -1,4 +1,4 @@
-"""A drill on a copy of a topology."""
+"""Runs a drill on a copy of a topology, which is started and stopped for the drill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from mesh.drills.stop_signals import stopped_by_signals
 async def rehearse_on_copy(
     file: DrillFile, topology: Topology, seed: int, folder: Path, progress: DrillProgress
 ) -> RehearsalResult:
-    """Run the drill in ``folder``. Raise DrillInvalid if drill and topology do not fit together."""
+    """Plan the drill, start a copy of the mesh in ``folder``, run the drill, and read the notices in the nodes' logs.
+
+    Raise DrillInvalid if the drill does not fit the topology.
+    """
     plan = make_plan(file, topology, seed)
     links = {frozenset(planned.fault.link) for planned in plan.faults if isinstance(planned.fault, LinkFault)}
     stop = stopped_by_signals()

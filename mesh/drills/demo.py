@@ -1,4 +1,4 @@
-"""The demo: a drill of the default mesh, in which a router is killed under traffic on all four types of address."""
+"""The demo: a drill on the default mesh that kills a router under traffic on all four types of address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECOVERED  until all came in time again          LOST   accepted, and missed by 
 
 
 def run(out: Output, folder: Path | None) -> int:
-    """Run the demo; keep the report in ``folder`` if a folder is given."""
+    """Run the demo; keep its report in ``folder``, or discard the report if ``folder`` is None."""
     with _report_folder(folder) as kept:
         code = run_drill(
             DrillRequest(DRILL, None, None, ReportPaths(kept, None, None), None, is_kept=folder is not None), out

@@ -1,4 +1,6 @@
-"""Find when another node noticed a fault: the first log line after the fault that names its target."""
+"""Finds when another node noticed a fault: the first event in a log, after the fault, that reports the target as
+lost.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-# Event -> the field that names the lost node.
+# Events that report a lost neighbor or broker, each with the field that names the lost node.
 NOTICES = {"neighbor_down": "router", "neighbor_expired": "router", "broker_down": "broker"}
 
 
@@ -26,15 +28,16 @@ class Notice:
 
 
 def read_notices(logs: Iterable[Path]) -> list[Notice]:
-    """Read the notices of all logs, in order of time."""
+    """Read the events of lost neighbors and brokers from all logs, and sort the events by time."""
     found = [notice for log in logs if log.exists() for notice in _in_log(log)]
     return sorted(found, key=lambda notice: notice.at)
 
 
 def first_notice(notices: Iterable[Notice], targets: Collection[str], since: float, until: float) -> Notice | None:
-    """Return the first notice of a fault at ``targets``: one node, or both ends of a link.
+    """Return the first event between ``since`` and ``until`` that reports one of ``targets`` as lost, or None.
 
-    Any other node may notice the fault of a node. The fault of a link is noticed when one end reports the other lost.
+    For a fault of a node, the event of any other node counts. For a fault of a link, ``targets`` are its two ends, and
+    only an event in which one end reports the other as lost counts.
     """
     for notice in notices:
         is_in_time = since <= notice.at < until

@@ -1,4 +1,4 @@
-"""Read drill files, and report all problems of a file at once, each with its place in the file."""
+"""Reads drill files, and reports all problems of a file at once, each with its line in the file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DrillFile:
     path: Path
     drill: Drill
     steps: tuple[tuple[problems.Path, Step], ...]
-    """Steps of the method, each with its place in the file."""
+    """The steps of the key `method`, each with its place in the file."""
     text: str
 
     @property
@@ -52,13 +52,13 @@ class DrillFile:
         return sha256(self.text.encode()).hexdigest()
 
     def fail(self, found: list[Problem]) -> None:
-        """Raise DrillInvalid if ``found`` holds a problem."""
+        """Raise DrillInvalid with all problems in ``found``; return if there is no problem."""
         if found:
             raise DrillInvalid.located(found, parse_document(self.text), self.text, str(self.path))
 
 
 def read_drill(path: Path) -> DrillFile:
-    """Read a drill file. Raise DrillInvalid with every problem that shows without the topology."""
+    """Read and check a drill file. Raise DrillInvalid with every problem that can be found without the topology."""
     text = DrillInvalid.read(path)
     document = parse_document(text)
     found = list(document.problems)
@@ -119,7 +119,7 @@ def _read(model: type[Model], path: problems.Path, data: Any, found: list[Proble
     except ValidationError as error:
         told = [_problem(model, path, detail, data) for detail in error.errors(include_url=False)]
         meant = {(*problem.path[:-1], problem.suggestion) for problem in told if problem.code == "AM101"}
-        # Report a misspelled key only as misspelled, not as missing too.
+        # A misspelled key is reported as misspelled only, not as missing as well.
         found += [problem for problem in told if problem.code != "AM102" or problem.path not in meant]
         return None
 
@@ -146,7 +146,10 @@ def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: A
 
 
 def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:
-    """The place of an error in the file: without an index where the file gives a single item instead of a list."""
+    """Return the place of an error in the file.
+
+    Pydantic's place has an index even where the file gives a single item instead of a list; this index is left out.
+    """
     for step in loc:
         if isinstance(step, int) and not isinstance(data, list):
             continue
@@ -155,6 +158,6 @@ def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:
 
 
 def _part(model: type[BaseModel], loc: tuple[str | int, ...]) -> type[BaseModel]:
-    """The model of the mapping at ``loc`` in ``model``."""
+    """Return the class of the model for the mapping at the place ``loc`` within ``model``."""
     names = tuple(str(step) for step in loc if not isinstance(step, int))
     return PARTS[names] if model is Drill else model

@@ -1,4 +1,4 @@
-"""Results of each fault on each address, measured from the record."""
+"""Measures the effect of each fault on each address, from the record of a rehearsal."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from mesh.drills.traffic import DrillTraffic
 
 SAME_TIME_S = 0.1
 UNDER_WAY_S = 1.0
-"""A delivery due this shortly before a fault may have been in flight: its fate is attributed to the fault."""
+"""Seconds before a fault in which a message may be due and still be in flight at the fault: the fault is blamed for its
+outcome.
+"""
 NOTICE_EARLY_S = 0.002
-"""Logs have a resolution of milliseconds."""
+"""Seconds by which a log line may seem to precede its fault, because logs have a resolution of milliseconds."""
 SEEN_FACTOR = 5.0
 SEEN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class FaultObservation:
-    """The result of one fault on one address, and the span after recovery."""
+    """The effect of one fault on the traffic of one address; ``after`` is the span from recovery to the next fault."""
 
     injected: FaultRun
     traffic: DrillTraffic
@@ -55,7 +57,8 @@ def _see(
     journal = traffic.journal
     before = baseline_of(record)
     span = (injected.at, _next_fault_at(record, injected))
-    # Each of several overlapping faults gets the whole time after it: a span up to the next fault would hide recovery.
+    # Recovery is looked for until the end of the drill, even if another fault comes before: with overlapping faults, a
+    # span that ends at the next fault would be too short to contain the recovery.
     recovery = figures.recovery_s(journal, (injected.at, record.ended_at), before)
     calm_at = min(
         span[1], max(injected.healed_at or span[1], injected.at + recovery if recovery is not None else span[1])

@@ -1,4 +1,4 @@
-"""Figures of a journal over a span of time: counts, latencies, outages, recovery. Pure; times in seconds."""
+"""Computes counts, latencies, outages and recovery from a journal of messages over a span of time, in seconds."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ RECOVERED_S = 1.0
 HOLE_S = 0.02
 FRESH_S = 0.1
 CALM_FACTOR = 1.5
-"""Factor over the worst of the baseline up to which holes and message ages still count as calm.
+"""Factor over the worst gap and the greatest latency of the baseline, up to which traffic counts as undisturbed.
 
-A busy machine has holes and old messages even when nothing is broken.
+A busy machine has gaps and late messages even without a fault.
 """
 Span = tuple[float, float]
 
 
 def counts_of(journal: Journal, span: Span) -> MessageCounts:
-    """Count the messages that were due in ``span``."""
+    """Count the outcomes and arrivals of the messages that were due in ``span``."""
     messages = set(journal.due_between(*span))
     told = [journal.outcome(message) for message in messages]
     return MessageCounts(
@@ -41,7 +41,9 @@ def counts_of(journal: Journal, span: Span) -> MessageCounts:
 
 
 def latency_of(journal: Journal, span: Span) -> LatencyFigures:
-    """Latency of the messages whose first arrival was in ``span``."""
+    """Return the percentiles of latency of the messages that first arrived in ``span``; latency counts from the due
+    time.
+    """
     start, end = span
     came = [arrival for arrival in journal.firsts() if start <= arrival.at < end]
     return percentiles([arrival.at - journal.due[arrival.message] for arrival in came])
@@ -56,10 +58,11 @@ def percentiles(seconds: Sequence[float]) -> LatencyFigures:
 
 
 def outage_s(journal: Journal, span: Span, until: float, usual_s: float = 0.0) -> float | None:
-    """The longest time, begun in ``span``, in which some consumer received nothing.
+    """Return the longest time, begun in ``span``, in which some consumer received nothing; None if no message ever
+    arrived.
 
-    A gap that begins in ``span`` counts in full, up to ``until``. The usual pause between two messages, at most
-    ``usual_s`` before the end of ``span``, is not an outage. Return None if no message ever arrived.
+    A gap that begins in ``span`` counts in full, but not beyond ``until``. A gap that reaches the end of ``span`` is
+    cut there if shorter than ``usual_s``, the usual pause between two messages.
     """
     if not journal.arrivals:
         return None
@@ -75,9 +78,9 @@ def _longest_gap_s(times: Sequence[float], span: Span, until: float, usual_s: fl
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:
-    """Time from the start of ``span`` until a message sent in ``span`` arrived at every consumer.
+    """Return the time from the start of ``span`` until a message sent in ``span`` has arrived at every consumer.
 
-    Among competing consumers, one arrival is enough. Return None if some consumer got no message.
+    If consumers compete for messages, one arrival is enough. Return None if some consumer got no message.
     """
     start, end = span
     firsts: dict[int, float] = {}
@@ -89,15 +92,17 @@ def first_delivery_s(journal: Journal, span: Span) -> float | None:
 
 
 def usual_pause_s(journal: Journal, before: Span) -> float:
-    """The longest pause between two messages that is not a hole, judged by the traffic in ``before``."""
+    """Return the longest pause between two messages that is still no gap: 1.5 times the longest in ``before``, at least
+    20 ms.
+    """
     return max(HOLE_S, CALM_FACTOR * (outage_s(journal, before, before[1]) or 0.0))
 
 
 def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
-    """Time from the start of ``span`` until traffic has recovered for a second; None if traffic never recovered.
+    """Return the time from the start of ``span`` until traffic was normal for a whole second; None if it never was.
 
-    Recovered: 95 % of the rate in ``before`` arrives in time. A second with a hole or with old messages does not count,
-    since messages that waited during the outage arrive in a burst.
+    In a normal second, 95 % of the rate in ``before`` arrives, without a gap and without a late message. Late messages
+    do not count because messages held up by an outage arrive in a burst.
     """
     start, end = span
     rate = rate_in(journal, before)
@@ -124,13 +129,15 @@ def _longest_s(times: Sequence[float]) -> float:
 
 
 def rate_in(journal: Journal, span: Span) -> float:
-    """Arrivals a second."""
+    """Return the rate of arrivals in ``span``, in messages a second."""
     start, end = span
     return sum(start <= arrival.at < end for arrival in journal.arrivals) / (end - start) if end > start else 0.0
 
 
 def stalls_in(journal: Journal, span: Span) -> tuple[int, float]:
-    """The number of stalls that began in ``span``, and the longest stall in milliseconds."""
+    """Return the number of stalls (waits for credit) that began in ``span``, and the longest of them in
+    milliseconds.
+    """
     start, end = span
     found = [stall.seconds for stall in journal.stalls if start <= stall.at < end]
     return len(found), to_ms(max(found, default=0.0))

@@ -1,4 +1,4 @@
-"""Make a report with a verdict from the record of a rehearsal."""
+"""Makes the report of a drill, with a verdict, from the record of a rehearsal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mesh.drills.thresholds import Threshold
 from mesh.drills.traffic import DrillTraffic
 
 REACHED_SHARE = 0.8
-"""Share of the requested load that must be reached: less load than that proves nothing about the full load."""
+"""The share of the planned load that producers must reach before the first fault; with less, the drill is invalid."""
 ENOUGH = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """The circumstances in which a report was made."""
+    """Facts about a run that stand in its report: seed, start, duration, command, host, versions, digests of files."""
 
     seed: int
     started_at: str
@@ -74,7 +74,10 @@ def make_report(drill: Drill, record: RehearsalRecord, notices: Sequence[Notice]
 def steady_checks(
     drill: Drill, record: RehearsalRecord, observed: Sequence[FaultObservation]
 ) -> tuple[list[Check], list[Check]]:
-    """Checks before the first fault, and after the last fault. Counts of messages after it cover the whole drill."""
+    """Judge the steady state before the first fault, and again after recovery from the last fault.
+
+    The counts of messages that are judged afterwards cover the whole drill.
+    """
     steady = drill.steady_state
     before = [_judge(each, checks.before(each, record), drill) for each in steady.expect]
     after = [_judge(each, checks.after(each, record, observed), drill) for each in steady.expect if observed]
@@ -82,7 +85,7 @@ def steady_checks(
 
 
 def broken_checks(drill: Drill, record: RehearsalRecord, observed: Sequence[FaultObservation]) -> list[Check]:
-    """Checks of all addresses first, then checks of single addresses."""
+    """Judge the expectations under faults: first those for all addresses, then those of single addresses."""
     found = [_judge(each, checks.expected(each, record.traffics, record, observed), drill) for each in drill.expect]
     for traffic in record.traffics:
         own = [each for each in observed if each.traffic is traffic]
@@ -96,7 +99,10 @@ def _judge(threshold: Threshold, observations: list[checks.Observation], drill: 
 
 
 def baseline_failure(drill: Drill, record: RehearsalRecord) -> str:
-    """Return the reason not to inject a fault; empty if the mesh is well, or if the drill goes on anyway."""
+    """Return the reason why no fault may be injected after the baseline; an empty text if faults may be injected.
+
+    Reasons: an address without arrivals; a steady state that failed, if the drill file has `abort_on_fail`.
+    """
     if silent := _silent(record):
         return f"no message arrived on {', '.join(silent)}: the drill has no traffic to judge"
     if not drill.steady_state.abort_on_fail:
@@ -115,7 +121,7 @@ def _arrived_before(record: RehearsalRecord, traffic: DrillTraffic) -> bool:
 
 
 def _load_before(record: RehearsalRecord, traffic: DrillTraffic) -> float | None:
-    """Messages sent a second in the baseline; None if too few messages were due for a rate."""
+    """Return the rate of sent messages in the baseline, or None if fewer than 20 messages were due."""
     start, end = baseline_of(record)
     if (end - start) * traffic.flow.load.rate < ENOUGH:
         return None
@@ -125,10 +131,11 @@ def _load_before(record: RehearsalRecord, traffic: DrillTraffic) -> float | None
 def conclude(
     record: RehearsalRecord, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
 ) -> tuple[DrillVerdict, list[str]]:
-    """Return the verdict, and the reasons for a verdict other than PASS.
+    """Return the verdict of a drill, and the reasons for a verdict other than PASS.
 
-    An interrupted drill proves nothing, since deliveries are still in flight; neither does a drill without a sound
-    baseline. After these two, a failed check outweighs a fault that did not bite.
+    The order of precedence: UNKNOWN if interrupted (deliveries are still in flight), INVALID without a sound baseline,
+    FAIL for a failed check or a fault that could not be healed, INVALID for a fault without a proven effect, UNKNOWN
+    for a check without data.
     """
     unsound = list(_unsound(record, baseline))
     failed = [words.not_held(check) for check in rest if check.passed is False]
@@ -139,7 +146,7 @@ def conclude(
         unknown.append("the drill has no expectations: no key 'expect' has an entry")
     unknown += filter(None, [record.ended_early])
     interrupted = ["it was interrupted"] if record.was_interrupted else []
-    # The reason for the early end may also stand among the unsound ones: name each reason once.
+    # The reason for an early end may be among the reasons for an unsound baseline as well: name each reason once.
     reasons = list(dict.fromkeys([*interrupted, *unsound, *failed, *toothless, *unknown]))
     for verdict, found in (
         (DrillVerdict.UNKNOWN, interrupted),

@@ -1,8 +1,8 @@
-"""The JUnit XML of a drill for CI: one test case for the verdict, for each check and for each fault.
+"""Makes the JUnit XML of a drill for CI servers: a test case for the verdict, for each check, and for each fault.
 
-FAIL is a failure, INVALID and UNKNOWN are errors. Each reason counts once: the case of the verdict has the reasons
-that no other case has, and is skipped if none is left. The verdict's case is never green unless the verdict is PASS,
-not even when all other cases passed: a drill that proves nothing must not look green.
+FAIL is a failure; INVALID and UNKNOWN are errors. Each reason counts once: the case of the verdict has the reasons that
+no other case has, and is skipped if no reason is left. The verdict's case passes only if the verdict is PASS, even if
+all other cases passed, because a drill that proves nothing must not look green.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mesh.drills.report import Check, DrillReport, DrillVerdict, FaultReport
 
 OUTCOMES = {DrillVerdict.FAIL: "failure", DrillVerdict.INVALID: "error", DrillVerdict.UNKNOWN: "error"}
 TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-# XML 1.0 has no way to write these characters. [https://www.w3.org/TR/xml/#charsets]
+# Characters that XML 1.0 cannot contain, not even escaped. [https://www.w3.org/TR/xml/#charsets]
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -70,7 +70,7 @@ def _verdict_case(report: DrillReport) -> xml.Element:
 
 
 def _reasons_without_case(report: DrillReport) -> list[str]:
-    """Reasons for a verdict other than PASS that no other test case gives."""
+    """Return the reasons for a verdict other than PASS that stand in no other test case."""
     failed = [check for check in report.checks if check.passed is False]
     toothless = [fault for fault in report.faults if not fault.did_bite]
     if not failed and not toothless:

@@ -1,10 +1,10 @@
-"""Leases for everything that a drill breaks.
+"""Leases: faults of a drill that are healed in any case, even if the drill is killed.
 
-A guardian process heals whatever is still broken when the drill ends without healing, even if the drill is killed. The
-guardian also heals what is overdue while the drill lives.
+A lease names a remedy, such as SIGCONT for a paused process. A separate process, the guardian, applies the remedies of
+all leases that are left when the drill ends, and of each lease whose time has run out while the drill lives.
 
 The drill writes JSON lines to the guardian's stdin: {"grant": 3, "remedy": {...}, "seconds": 30} and {"return": 3}. At
-the end of its input the guardian heals all leases that were granted and not returned, the latest first, and ends.
+the end of its input the guardian heals all leases granted and not returned, the latest first, and exits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Remedy = Mapping[str, Any]
 
 
 def let_go_on(pid: int) -> Remedy:
-    """Continue a process after SIGSTOP."""
+    """Return the remedy that continues a process after SIGSTOP."""
     return {"do": "let_go_on", "pid": pid, "born": born(pid)}
 
 
@@ -47,12 +47,12 @@ def run_command(command: str) -> Remedy:
 
 
 def stop(workdir: WorkDir, topology: Path) -> Remedy:
-    """Stop the mesh that was started, or is just starting, from a topology file of ours."""
+    """Return the remedy that stops the mesh of a drill, whether this mesh has started or is just starting."""
     return {"do": "stop", "workdir": str(workdir.root), "topology": str(topology)}
 
 
 def apply(remedy: Remedy) -> None:
-    """Heal. A target that is gone or already healed needs nothing."""
+    """Apply a remedy; do nothing if its target is gone or already healed."""
     remedies: dict[str, Callable[[Remedy], None]] = {
         "let_go_on": _let_go_on,
         "lift_file_limit": _lift_file_limit,
@@ -63,7 +63,10 @@ def apply(remedy: Remedy) -> None:
 
 
 def born(pid: int) -> int:
-    """Start time of a process in ticks since boot, which tells a reused process id apart; 0 if the process is gone."""
+    """Return the start time of a process in ticks since boot, or 0 if the process is gone.
+
+    The start time tells two processes apart that had the same process id in turn.
+    """
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     except (OSError, IndexError):
@@ -71,7 +74,7 @@ def born(pid: int) -> int:
 
 
 def limit_files(pid: int, size_bytes: int) -> None:
-    """Let no file that process ``pid`` writes grow beyond ``size_bytes``. [setrlimit(2): RLIMIT_FSIZE]"""
+    """Limit the size of every file that process ``pid`` writes to ``size_bytes``. [setrlimit(2): RLIMIT_FSIZE]"""
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size_bytes, hard))
 
@@ -94,8 +97,9 @@ def _run_command(remedy: Remedy) -> None:
 def _stop(remedy: Remedy) -> None:
     workdir = WorkDir(Path(remedy["workdir"]))
     known = set(living(workdir).values())
-    # A supervisor that has just started has no pid file yet, so find the supervisor by its command line. Do not signal
-    # a supervisor twice: at the second signal it kills its nodes, and their last records would be in no file.
+    # A supervisor that has just started has no pid file yet, so supervisors are found by their command line. A
+    # supervisor with a pid file is left to `stop_mesh`: at a second signal it would kill its nodes, and their last
+    # records would be lost.
     for pid in set(started_from(remedy["topology"], "up")) - known:
         _end(pid, signal.SIGTERM)
     stop_mesh(workdir)
@@ -104,7 +108,9 @@ def _stop(remedy: Remedy) -> None:
 
 
 def started_from(topology: str, *words: str) -> list[int]:
-    """Processes whose command line has all of ``words`` and names this topology file."""
+    """Return the ids of the processes whose command line has this topology file after `--topology`, and all of
+    ``words``.
+    """
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -120,8 +126,10 @@ def _end(pid: int, number: signal.Signals) -> None:
 
 
 class Leases:
-    """The drill's end of the leases. The injection that heals a fault returns the lease; leases that are left when the
-    context ends are healed then.
+    """The leases of a drill, as the drill's own process holds them.
+
+    The injection of a fault grants a lease and returns it after healing. Leases left when the context ends are healed
+    then; a guardian process heals leases if this process dies.
     """
 
     def __init__(self) -> None:
@@ -132,7 +140,8 @@ class Leases:
 
     def __enter__(self) -> Leases:
         reading, self._pipe = os.pipe()
-        # A session of its own: Ctrl-C, a closed terminal or a kill of the process group must not reach the guardian.
+        # The guardian runs in a session of its own, so that Ctrl-C, a closed terminal or a kill of the process group
+        # does not end the guardian with the drill.
         self._guardian = subprocess.Popen(
             [sys.executable, "-P", "-m", "mesh.drills.leases"],
             stdin=reading,
@@ -150,7 +159,10 @@ class Leases:
             self._guardian.wait()
 
     def grant(self, remedy: Remedy, seconds: float = 86_400.0) -> int:
-        """Grant a lease before breaking anything. After ``seconds`` the guardian heals, whatever the drill does."""
+        """Grant a lease, before the damage is done, and return its number.
+
+        The guardian applies ``remedy`` after ``seconds`` unless the lease is returned before.
+        """
         number = next(self._numbers)
         self._held[number] = remedy
         self._tell({"grant": number, "remedy": dict(remedy), "seconds": seconds})
@@ -163,7 +175,7 @@ class Leases:
             self.give_back(number)
 
     def give_back(self, number: int) -> None:
-        """Return a lease whose damage was healed by other means."""
+        """Return a lease whose damage was healed by other means, so that its remedy is never applied."""
         if self._held.pop(number, None) is not None:
             self._tell({"return": number})
 
@@ -178,7 +190,9 @@ class _Granted:
 
 
 def guard() -> None:
-    """The main loop of the guardian process."""
+    """Run the main loop of the guardian process: take leases from stdin, heal those that are overdue, and the rest at
+    the end.
+    """
     granted: dict[int, _Granted] = {}
     reading = selectors.DefaultSelector()
     reading.register(sys.stdin, selectors.EVENT_READ)
@@ -202,7 +216,9 @@ def _obey(message: Mapping[str, Any], granted: dict[int, _Granted]) -> None:
 
 
 class _Lines:
-    """Whole lines of a pipe, without a buffer that is hidden from ``select``."""
+    """Splits the bytes of a pipe into lines, without the buffer of a file object, whose content ``select`` would not
+    see.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

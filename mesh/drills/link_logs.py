@@ -1,4 +1,4 @@
-"""Link logs of the nodes of a drill: kept beside the page of the drill, with a report of their own on request."""
+"""Keeps the link logs that the nodes of a drill recorded, and makes a report of these link logs on request."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from mesh.terminal.output import Output
 LOGS = "linklogs"
 REPORT = "linklogs-report"
 WINDOW_US = 1_000_000
-"""One second, because a drill is short."""
+"""Window of the link log report: one second, because a drill is short."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillLinkLogs:
-    """``logs``: the folder of link logs; ``page``: the page of the link log report. None for a missing file."""
+    """Paths of a drill's link logs (``logs``, a folder) and of their report (``page``); None for a missing one."""
 
     logs: Path | None = None
     page: Path | None = None
 
     def told_by(self, report: DrillReport, html: Path) -> DrillReport:
-        """Return the drill's report with links to both, relative to the page ``html``."""
+        """Return the drill's report with the paths of both, relative to the drill's page ``html``."""
         return replace(report, link_logs=_seen(self.logs, html), link_log_report=_seen(self.page, html))
 
 
 def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, out: Output) -> DrillLinkLogs:
-    """Keep the link logs. Raise CommandFailed if the link logs cannot be kept.
+    """Copy the recorded link logs to ``folder``, and make a report of them if ``is_reported``.
 
-    A link log report that cannot be made only prints a line; the drill counts without the report.
+    Raise CommandFailed if the link logs cannot be copied. A failure to make the report is only printed, because the
+    drill is valid without it.
     """
     if recorded is None or not any(recorded.rglob("*.parquet")):
         if is_reported:
@@ -42,7 +43,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
     logs = folder / LOGS
     try:
         for each in (logs, folder / REPORT):
-            # Remove the link logs of the previous run, if that run was kept in the same folder.
+            # Remove the link logs of a previous run that was kept in the same folder.
             shutil.rmtree(each, ignore_errors=True)
         shutil.copytree(recorded, logs)
     except OSError as error:

@@ -1,6 +1,7 @@
-"""A copy of a topology to break: a folder and ports of its own, a proxy in each link with a fault, and no users.
+"""Makes and runs a copy of a topology that a drill may break.
 
-The copy is removed afterwards, however the drill ends.
+The copy has its own folder and ports, a proxy in each link that has a fault, and no users. The copy is stopped when the
+drill ends, in whichever way.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class MeshCopy:
     workdir: WorkDir
     leases: Leases
     proxies: Mapping[Link, LinkProxy]
-    """Proxies by both ends of a link; `forth` is from the dialing router."""
+    """The proxy in each link, by the two ends of the link; direction `forth` runs from the router that dials."""
     dialers: Mapping[Link, str] = field(default_factory=dict)
 
     @property
     def servers(self) -> dict[str, Server]:
-        """The server for clients of each router."""
+        """Return the address of each router's client listener."""
         return {
             name: Server(LOOPBACK, router.listeners[-1].port, fix=None)
             for name, router in self.topology.routers.items()
@@ -55,7 +56,7 @@ class MeshCopy:
 async def stage(
     original: Topology, bad_links: Collection[Link], folder: Path, seed: int, out: Output
 ) -> AsyncIterator[MeshCopy]:
-    """Start the copy, wait until the copy is proven ready, and stop the copy at the end."""
+    """Start a copy of the mesh in ``folder``, yield the copy once it is ready, and stop the copy at the end."""
     ports = free_ports()
     link_ports = {link: next(ports) for link in bad_links}
     file = folder / "amqpmesh.yml"
@@ -95,7 +96,10 @@ async def _start_proxies(
 
 
 def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[int]) -> dict[str, Any]:
-    """The topology as plain data, on this machine alone. Raise CommandFailed for a topology with an existing broker."""
+    """Return the topology of the copy as plain data, with all nodes on this machine.
+
+    Raise CommandFailed for a topology with an existing (not embedded) broker.
+    """
     if others := [name for name, broker in topology.brokers.items() if not broker.is_embedded]:
         raise CommandFailed(
             f"{', '.join(others)}: expected embedded brokers only: a drill on a copy would fill the existing broker",
@@ -118,7 +122,7 @@ def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[i
 
 
 def _recorded(topology: Topology, link_logs: dict[str, Any]) -> dict[str, Any]:
-    """Link logs in the copy's own folder, apart from the mesh's own records, with the same redaction key."""
+    """Return the settings of the copy's link logs: in the copy's own folder, but with the original redaction key."""
     kept = {name: value for name, value in link_logs.items() if name != "folder"}
     redact = topology.link_logs.redact
     return {**kept, "redact": {**kept["redact"], "key": str(topology.locate(redact.key))}} if redact else kept

@@ -1,4 +1,4 @@
-"""The model of a drill file. A file gives each time as text with a unit; the model holds times in seconds."""
+"""The model of a drill file. The file gives each time as text with a unit, such as `500ms`; the model holds seconds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from mesh.terminal.file_model import FileMapping, Names, Size, listed
 from mesh.terminal.units import parse_duration_s, parse_rate_per_s, parse_share, parse_size_bytes
 
 ANY = "any"
-"""A target with this name is chosen by the seed."""
+"""The target name for which a node is chosen at random, by the drill's seed."""
 
 
 def _with_unit(parse: Callable[[str], float], example: str) -> BeforeValidator:
-    """Refuse a number without a unit: a drill that takes milliseconds for seconds proves nothing."""
+    """Make a validator that refuses a number without a unit, since milliseconds read as seconds would falsify a
+    drill.
+    """
 
     def read(value: Any) -> float:
         if isinstance(value, int | float) and value != 0:
@@ -43,7 +45,7 @@ def _two(value: Any) -> Any:
 
 
 def _file_name(value: Any) -> Any:
-    """Accept only a name that a folder can have: the report is kept in a folder of this name."""
+    """Check that a drill's name can be the name of a folder, because the report is kept in a folder of this name."""
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
         raise ValueError(
             f"{value!r} is not a valid name: expected up to 80 letters, digits, '_', '.' and '-'; "
@@ -61,35 +63,39 @@ Expectations = Annotated[tuple[Expectation, ...], BeforeValidator(listed)]
 
 
 class Load(FileMapping):
-    """Traffic on one address."""
+    """The traffic on one address during a drill: senders, receivers, rate, and size of messages."""
 
     address: str = Field(min_length=1)
     rate: Rate = 100.0
-    """Messages a second of all senders together. A sender that had to wait for credit makes up for lost time."""
+    """Rate of all senders together, in messages a second. A sender that had to wait for credit catches up
+    afterwards.
+    """
     senders: int = Field(default=1, ge=1, le=100)
     receivers: int = Field(default=1, ge=1, le=100)
     from_: Names = Field(default=(), alias="from")
-    """Routers the senders attach to, in turn. Default: the first router with a listener."""
+    """The routers to which the senders attach, in turn. Default: the first router of the topology."""
     to: Names = ()
-    """Routers the receivers attach to, in turn. Default: the last router with a listener."""
+    """The routers to which the receivers attach, in turn. Default: the last router of the topology."""
     size: Size = 100
     durable: bool = True
     presettled: bool = False
     type: AddressKind = AddressKind.ANYCAST
-    """Type of the address where no topology gives the type: with `--against`."""
+    """Type of the address, for a drill against a running mesh (`--against`), where no topology gives the type."""
     expect: Expectations = ()
-    """Thresholds for this address alone, judged like the thresholds of the drill."""
+    """Thresholds for this address alone."""
 
 
 class SteadyState(FileMapping):
-    """The steady state: expectations judged before the first fault, and again after the last fault is healed."""
+    """The steady state: traffic, and expectations judged before the first fault and again after recovery from the
+    last.
+    """
 
     load: Annotated[tuple[Load, ...], BeforeValidator(listed), Field(min_length=1)]
     expect: Expectations = ()
     abort_on_fail: bool = False
-    """Inject no fault if the steady state does not hold during the baseline."""
+    """Whether no fault is injected if the steady state does not hold during the baseline."""
     allow_no_data: bool = False
-    """Count an expectation as passed if there was nothing to measure."""
+    """Whether an expectation counts as passed if there was nothing to measure."""
 
 
 class Direction(StrEnum):
@@ -102,12 +108,14 @@ class Direction(StrEnum):
 class Fault(FileMapping):
     kind: ClassVar[str] = ""
     is_momentary: ClassVar[bool] = False
-    """Whether the fault is over as soon as the node or link is back: without `for` the drill does not wait."""
+    """Whether the effect lasts only until the node or link is back: without `for` the drill heals such a fault at
+    once.
+    """
 
     at: Duration = 0.0
     """Time since the end of the baseline."""
     after: Duration | None = None
-    """Instead of `at`: time since the previous fault in the file was healed, or was back by itself."""
+    """Time since the previous fault in the file was healed; replaces `at`."""
     for_: Duration | None = Field(default=None, alias="for")
     """Time until the fault is healed. Default: until the next `heal: all`, or the end of the method."""
 
@@ -147,7 +155,7 @@ class LinkFault(Fault):
 
     @property
     def way(self) -> str:
-        """The way in which this fault breaks a link. Two faults of the same way at once cannot be told apart."""
+        """Return the manner of breaking the link; two faults of the same manner on one link must not overlap."""
         return self.kind
 
     @property
@@ -156,46 +164,46 @@ class LinkFault(Fault):
 
 
 class Kill(NodeFault):
-    """SIGKILL. Without `for` the node is started again at once."""
+    """The node's process is killed (SIGKILL); without `for` the supervisor starts the node again at once."""
 
     kind: ClassVar[str] = "kill"
     is_momentary: ClassVar[bool] = True
 
 
 class Stop(NodeFault):
-    """The node leaves in order and stays away."""
+    """The node's process is stopped in order (SIGTERM), and the node stays down until the fault is healed."""
 
     kind: ClassVar[str] = "stop"
 
 
 class Restart(NodeFault):
-    """The node leaves in order and is started again at once."""
+    """The node's process is stopped in order (SIGTERM), and the supervisor starts the node again at once."""
 
     kind: ClassVar[str] = "restart"
     is_momentary: ClassVar[bool] = True
 
 
 class Pause(NodeFault):
-    """SIGSTOP: the node's connections stay open, and the node answers nothing."""
+    """The node's process is paused (SIGSTOP): its connections stay open, but the node answers nothing."""
 
     kind: ClassVar[str] = "pause"
 
 
 class Cut(LinkFault):
-    """Connections are reset, and new connections are refused until the link is healed."""
+    """The link's connections are reset, and new connections are refused until the fault is healed."""
 
     kind: ClassVar[str] = "cut"
 
 
 class Reset(LinkFault):
-    """Connections are reset once."""
+    """The link's connections are reset once; new connections are accepted."""
 
     kind: ClassVar[str] = "reset"
     is_momentary: ClassVar[bool] = True
 
 
 class Blackhole(LinkFault):
-    """No byte passes, and neither end is told."""
+    """The link passes no byte, in the directions given, and its connections stay open."""
 
     kind: ClassVar[str] = "blackhole"
 
@@ -214,7 +222,7 @@ class Slow(LinkFault):
 
 
 class Loss(LinkFault):
-    """A lost packet holds up the packets behind it for 200 ms, the time until TCP sends the packet again."""
+    """The link loses packets: each lost packet delays the bytes behind it by 200 ms, as TCP's retransmission would."""
 
     kind: ClassVar[str] = "loss"
 
@@ -222,7 +230,7 @@ class Loss(LinkFault):
 
 
 class Flap(LinkFault):
-    """The link is cut and healed over and over."""
+    """The link is cut for the time `down` and whole for the time `up`, again and again."""
 
     kind: ClassVar[str] = "flap"
 
@@ -235,7 +243,7 @@ class Flap(LinkFault):
 
 
 class DiskFull(Fault):
-    """The files of the broker cannot grow."""
+    """The files of a broker cannot grow, as on a full disk."""
 
     kind: ClassVar[str] = "disk_full"
 
@@ -247,20 +255,20 @@ class DiskFull(Fault):
 
 
 class ExpireCertificate(NodeFault):
-    """The node restarts with a certificate that has expired; its peers refuse the certificate."""
+    """The node restarts with an expired certificate, which the node's peers refuse."""
 
     kind: ClassVar[str] = "expire_certificate"
 
 
 class Command(Fault):
-    """Any other fault: a shell command injects the fault, another command heals the fault."""
+    """A fault of the user's own: one shell command injects the fault, another heals the fault."""
 
     kind: ClassVar[str] = "command"
 
     run: str = Field(min_length=1)
     heal: str | None = None
     proof: str | None = None
-    """A command that exits with 0 while the fault holds."""
+    """A shell command that exits with 0 while the fault is in effect."""
 
     @property
     def label(self) -> str:
@@ -278,7 +286,7 @@ SYNONYMS = {"delay": "latency", "rate": "bandwidth", "reset_peer": "reset", "tim
 
 
 DRAWN = ("kill", "stop", "restart", "pause", "cut", "reset", "blackhole", "flap", "expire_certificate")
-"""Faults that need nothing but a router or a link as target."""
+"""The kinds of faults that `fault: random` may draw, because a router or a link is all they need."""
 
 
 def _drawable(value: Any) -> Any:
@@ -293,7 +301,7 @@ def _drawable(value: Any) -> Any:
 
 
 class Random(FileMapping):
-    """`fault: random`: ``count`` faults, chosen by the seed."""
+    """The step `fault: random`: a number of faults, drawn with the seed, at even intervals."""
 
     at: Duration = 0.0
     among: Annotated[tuple[str, ...], BeforeValidator(_drawable)] = Field(
@@ -305,18 +313,20 @@ class Random(FileMapping):
 
 
 class Heal(FileMapping):
-    """`heal: all`: heals every fault that is in force at that time."""
+    """The step `heal: all`: heals every fault that is in force at that time."""
 
     at: Duration = 0.0
     heal: str = Field(pattern="^all$")
 
 
 class Drill(FileMapping):
-    """A drill file, except the entries of ``method``: each entry is read on its own."""
+    """A drill file. The entries of ``method`` stay unparsed here, since each entry is read by the model of its
+    fault.
+    """
 
     drill: Annotated[str, BeforeValidator(_file_name)]
     title: str = ""
-    """The hypothesis: what should hold although something breaks."""
+    """The hypothesis of the drill: the property of the mesh that should hold although something breaks."""
     topology: str | None = None
     """Path of the topology file, relative to the drill file."""
     steady_state: SteadyState

@@ -1,4 +1,4 @@
-"""The report of a drill as one self-contained HTML page, and the data of a page read back."""
+"""Makes the report of a drill as one self-contained HTML page, and reads the data of such a page back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(report: DrillReport) -> str:
 
 
 def read_back(html: str) -> dict[str, Any]:
-    """The map of the report from which a page was made. Raise ValueError for any other page."""
+    """Return the report's data from the HTML of a drill's page. Raise ValueError for any other page."""
     _, begins, rest = html.partition(DATA_BEGINS)
     data, ends, _ = rest.partition(DATA_ENDS)
     if not begins or not ends:
@@ -50,5 +50,5 @@ def _environment() -> Environment:
 
 
 def _at(time_s: float) -> str:
-    """A time of the drill, as written on the axes."""
+    """Format a time of the drill in seconds, as on the axes of the charts."""
     return f"{round(time_s, 3):g}\N{NO-BREAK SPACE}s"

@@ -1,7 +1,7 @@
-"""Geometry of the drawing of a mesh: the place of each router, broker and link, and the faults that hit each.
+"""Computes the drawing of a mesh for a drill's page: the places of routers, brokers and links, and the faults of each.
 
-Routers stand on a circle, in the order of the topology; brokers stand outside the circle, near their routers.
-Units: of the drawing, about a pixel each.
+Routers stand on a circle, in the order of the topology; brokers stand outside of the circle, near their routers.
+Lengths are in units of the SVG, about a pixel each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mesh.drills.report import Drawing, DrillReport, FaultReport
 
 NODE_HEIGHT = 26.0
 ROOM_EACH = 72.0
-"""Room of each router on the circle"""
+"""Length of the circle's arc for each router."""
 LEAST_RADIUS = 78.0
 BROKER_DISTANCE = 56.0
 MARGIN = 16.0
@@ -23,7 +23,7 @@ LEAST_HEIGHT = 180.0
 LETTER = 7.2
 LONGEST = 12
 FEW = 14
-"""Up to this number of routers, three drawings fit beside each other."""
+"""The greatest number of routers for which three drawings fit beside each other."""
 
 Point = tuple[float, float]
 
@@ -46,14 +46,14 @@ class DrawnLine:
     end: Point
     name: str
     cost: int | None
-    """None: between router and broker."""
+    """Cost of the connection; None for a connection between router and broker."""
     label: Point
     faults: str
 
 
 @dataclass(frozen=True, slots=True)
 class MeshScene:
-    """The mesh at one time of the drill."""
+    """A drawing of the mesh in one phase of the drill: before, during, or after the faults."""
 
     title: str
     faults: tuple[FaultReport, ...]
@@ -64,7 +64,7 @@ class MeshScene:
 
 
 def scenes(report: DrillReport) -> list[MeshScene]:
-    """The mesh before, during and after the faults; no scene if there are no routers."""
+    """Return the drawings of the mesh before, during and after the faults; none if the report knows no router."""
     if not report.drawing.routers:
         return []
     stayed = tuple(fault for fault in report.faults if fault.healed_s is None)
@@ -90,7 +90,7 @@ def _scene(title: str, drawing: Drawing, faults: tuple[FaultReport, ...]) -> Mes
 
 
 def _box(nodes: Sequence[DrawnNode]) -> str:
-    """The viewBox of the SVG: all nodes, and a margin for labels that stick out."""
+    """Return the viewBox of the SVG: the bounds of all nodes, with a margin for labels that stick out."""
     left = min(node.x - node.width / 2 for node in nodes) - MARGIN
     right = max(node.x + node.width / 2 for node in nodes) + MARGIN
     top = min(node.y for node in nodes) - NODE_HEIGHT / 2 - MARGIN
@@ -100,7 +100,7 @@ def _box(nodes: Sequence[DrawnNode]) -> str:
 
 
 def _hits(faults: Iterable[FaultReport]) -> dict[frozenset[str], str]:
-    """Fault ids by the name of a node, or by the names of both ends of a link."""
+    """Map each node (one name) or link (the names of both ends) to the ids of the faults that hit it, as text."""
     ids: dict[frozenset[str], list[str]] = {}
     for fault in faults:
         ids.setdefault(frozenset(fault.targets), []).append(fault.id)
@@ -122,7 +122,7 @@ def _places(drawing: Drawing) -> dict[str, Point]:
 
 
 def _turn(part: float, count: int) -> float:
-    """The angle of a router. Two routers lie side by side; more routers begin at the top."""
+    """Return the angle of a router on the circle: two routers lie side by side, more routers begin at the top."""
     return 2 * math.pi * part + (math.pi if count == 2 else -math.pi / 2)
 
 
@@ -131,7 +131,7 @@ def _at(angle: float, radius: float) -> Point:
 
 
 def _broker_angles(drawing: Drawing, routers: Mapping[str, float]) -> dict[str, float]:
-    """The angle of each broker: the free place nearest to the broker's routers."""
+    """Choose an angle for each broker: the free one nearest to the middle of the broker's routers."""
     count = max(2 * len(routers), len(drawing.brokers), 8)
     first = next(iter(routers.values()))
     free = [first + 2 * math.pi * i / count for i in range(count)]
@@ -145,7 +145,7 @@ def _broker_angles(drawing: Drawing, routers: Mapping[str, float]) -> dict[str, 
 
 def _middle(angles: Sequence[float]) -> float:
     x, y = sum(map(math.cos, angles)), sum(map(math.sin, angles))
-    # Angles that cancel each other out have no middle: place the broker below.
+    # Opposite angles cancel each other out and have no middle: then the broker goes below the circle.
     return math.atan2(y, x) if math.hypot(x, y) > 1e-6 else math.pi / 2
 
 
@@ -170,7 +170,7 @@ def _line(
 ) -> DrawnLine:
     start, end = places[one], places[other]
     middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-    # Lines across the circle all have their middle at the center of the circle, so move their labels away from there.
+    # All lines across the circle have their middle near its center, so their labels are moved away from there.
     part = 0.5 if math.hypot(*middle) > LEAST_RADIUS / 4 else 0.36
     label = (start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part)
     name = f"{one} to {other}" + (f", cost {cost}" if cost is not None else "")

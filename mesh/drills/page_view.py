@@ -1,6 +1,6 @@
-"""Content of the sections of the page, derived from the report: places on the timeline, equations, differences.
+"""Derives the content of a drill's page from the report: timeline, equations of message counts, differences to before.
 
-Places are in percent of the drill's time.
+Places on the timeline are in percent of the drill's duration.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ TRAFFIC_POINTS = 240
 TRAFFIC_HEIGHT = 100
 OUTCOMES = ("accepted", "released", "modified", "rejected", "unknown", "lost")
 COPIED = tuple(kind.value for kind in AddressKind if kind.is_copied)
-"""Address types whose consumers each receive a copy."""
+"""Address types of which each consumer receives a copy of every message."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultLane:
-    """A fault on the timeline."""
+    """A fault's bar on the timeline, with its place and width in percent."""
 
     fault: FaultReport
     left: float
     width: float
     recovered: float | None
-    """Place at which the last address had recovered; None unless all addresses did."""
+    """Place in percent at which the last address had recovered; None unless all addresses recovered."""
     outage_ms: float | None
     is_right: bool
-    """Whether the fault lies so far right that its label goes on the left."""
+    """Whether the label goes to the left of the bar, because the fault lies far to the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultDifference:
-    """A result of this run beside the result of the previous run."""
+    """A result of this run (outage, recovery, lost messages) beside the same result of the previous run."""
 
     fault: str
     address: str
@@ -73,7 +73,7 @@ class PageView:
 
     @cached_property
     def end_s(self) -> float:
-        """End of the drill, by everything that the report knows; never 0."""
+        """Return the end of the drill in seconds: the latest time in the report, never 0."""
         report = self._report
         times = [end for _, end in report.phases.values()]
         times += [fault.at_s for fault in report.faults] + [fault.healed_s or 0.0 for fault in report.faults]
@@ -84,9 +84,9 @@ class PageView:
         return round(100 * min(max(at_s / self.end_s, 0.0), 1.0), 3)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Place and label of each mark on the time axis."""
+        """Return the place in percent and the label of each mark on the time axis."""
         step = _nice(self.end_s / MOST_TICKS)
-        # Leave out the last mark: its label would stick out of the page.
+        # The last mark is left out, because its label would stick out of the page.
         count = math.floor(self.end_s * 0.97 / step)
         return [(self.percent(i * step), f"{i * step:g} s") for i in range(count + 1)]
 
@@ -113,7 +113,9 @@ class PageView:
             )
 
     def traffic(self) -> str:
-        """Arrivals at all consumers over time, as an SVG path of an area 1,000 wide; empty if nothing arrived."""
+        """Return the arrivals at all consumers over time as the path of an SVG area, 1,000 units wide; empty without
+        arrivals.
+        """
         bins = [0.0] * TRAFFIC_POINTS
         for series in self._report.series.values():
             bins = [sum(both) for both in zip(bins, self._resampled(series), strict=True)]
@@ -125,7 +127,7 @@ class PageView:
         return f"M0 {TRAFFIC_HEIGHT}{''.join(tops)}V{TRAFFIC_HEIGHT}Z"
 
     def _resampled(self, series: Series) -> list[float]:
-        """Arrivals in each of ``TRAFFIC_POINTS`` equal spans of time."""
+        """Distribute the arrivals of a series over ``TRAFFIC_POINTS`` equal spans of the drill's time."""
         until = [0, *accumulate(series.received)]
         wide = self.end_s / series.bin_s / TRAFFIC_POINTS
         totals = [_between(until, i * wide) for i in range(TRAFFIC_POINTS + 1)]
@@ -136,7 +138,7 @@ class PageView:
         return f"{self.labels.get(worst.fault, worst.fault)}, {worst.address}" if worst else "not measured"
 
     def hypothesis(self) -> str:
-        """The hypothesis of the drill in words."""
+        """Return the hypothesis of the drill as a sentence: the load, the faults, and the expectations."""
         report = self._report
         faults = _listed([fault.label for fault in report.faults]) or "no fault at all"
         flows = [f"{each.rate_per_s:g} messages a second to {each.type} {each.address}" for each in report.addresses]
@@ -148,7 +150,7 @@ class PageView:
         return found if found is not None and found.sent else None
 
     def outcomes(self, address: str) -> list[tuple[str, int]]:
-        """The number of dots of each outcome of an address, in a fixed order."""
+        """Return the number of drawn messages for each outcome of an address, in a fixed order of outcomes."""
         counts = Counter(outcome for _, outcome, _ in self._report.messages.get(address, ()))
         order = (*OUTCOMES, *sorted(counts.keys() - set(OUTCOMES)))
         return [(outcome, counts[outcome]) for outcome in order if counts[outcome]]
@@ -166,7 +168,9 @@ class PageView:
     def _difference(
         self, result: FaultResult, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]
     ) -> ResultDifference:
-        """The change since the previous run. A fault that occurs several times is compared in order of occurrence."""
+        """Compare one result with the previous run; of several equal faults, the first is compared with the first, and
+        so on.
+        """
         fault = self.labels.get(result.fault, result.fault)
         in_turn = known[fault, result.address]
         before = in_turn.popleft() if in_turn else {}
@@ -180,14 +184,14 @@ class PageView:
 
 
 def _between(values: Sequence[float], at: float) -> float:
-    """The value at a place between two values; the last value beyond the end."""
+    """Interpolate between the values at neighboring indices; beyond the end, return the last value."""
     whole = min(int(at), len(values) - 1)
     after = values[min(whole + 1, len(values) - 1)]
     return values[whole] + (after - values[whole]) * (at - whole)
 
 
 def _nice(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, ... that is not below ``least``."""
+    """Return the smallest of 1, 2, 5 and 10 times a power of ten that is not below ``least``."""
     power: float = 10.0 ** math.floor(math.log10(least))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * 0.999)
 
@@ -205,7 +209,7 @@ def _outcomes(counts: MessageCounts) -> Equation:
 
 
 def _arrivals(address: AddressReport) -> Equation:
-    """accepted (times copies) + arrived though not accepted = received - duplicated + lost."""
+    """Return the equation: accepted (times copies) + arrived though not accepted = received - duplicated + lost."""
     counts = address.counts
     due = counts.received - counts.duplicated + counts.lost
     copies = max(1, due // counts.accepted) if counts.accepted and address.type in COPIED else 1

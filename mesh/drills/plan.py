@@ -1,4 +1,4 @@
-"""Make the plan of a drill: the steps of the method, checked against a topology, with all random choices made."""
+"""Makes the plan of a drill: the steps of its method, checked against a topology, with all random choices made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXISTING = (
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """A fault that begins ``at_s`` after the baseline, or ``after_s`` after the end of the previous fault."""
+    """A planned fault: begins ``at_s`` after the baseline, or ``after_s`` after the previous fault was healed."""
 
     id: str
     fault: Fault
@@ -38,13 +38,13 @@ class PlannedFault:
 
 @dataclass(frozen=True, slots=True)
 class DrillFlow:
-    """The traffic on one address, with all defaults filled in."""
+    """The planned traffic on one address, with all defaults filled in."""
 
     load: Load
     type: AddressKind
     senders: tuple[str, ...]
     receivers: tuple[str, ...]
-    """The router at which each receiver attaches."""
+    """The name of the router to which each receiver attaches."""
 
     @property
     def address(self) -> str:
@@ -52,7 +52,7 @@ class DrillFlow:
 
     @property
     def is_competing(self) -> bool:
-        """Whether a message goes to one receiver instead of every receiver."""
+        """Tell whether each message goes to one receiver, and not to all receivers."""
         return not self.type.is_copied
 
 
@@ -70,7 +70,7 @@ class DrillPlan:
 
 
 def make_plan(file: DrillFile, topology: Topology, seed: int) -> DrillPlan:
-    """Make a plan. Raise DrillInvalid with everything that does not fit the topology."""
+    """Make the plan of a drill. Raise DrillInvalid with every problem of the drill with this topology."""
     found: list[Problem] = []
     flows = tuple(flow for flow in _flows(file, topology, found) if flow is not None)
     chance = random.Random(seed)
@@ -194,10 +194,10 @@ def _check_times(paths: Sequence[Path], planned: Sequence[PlannedFault]) -> Iter
 
 
 def _is_same_at_once(one: PlannedFault, other: PlannedFault) -> bool:
-    """Whether two faults break the same link in the same way at the same time.
+    """Tell whether two faults break the same link in the same way at overlapping times.
 
-    Faults of nodes never clash: the later fault waits until the node is back. Nor does a fault clash with the fault
-    after whose end it begins.
+    Faults of nodes never overlap, because the later fault waits until the node is back; a fault that begins after the
+    end of another one does not overlap with any.
     """
     if not (isinstance(one.fault, LinkFault) and isinstance(other.fault, LinkFault)):
         return False
@@ -231,7 +231,7 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
     if "type" in load.model_fields_set and load.type is not policy.kind:
         message = f"{load.address!r} is {policy.kind} in the topology, not {load.type}"
         found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
-    # A message that took the fallback would arrive at the other load's receivers, and count as lost here.
+    # A message that took the fallback would arrive at the receivers of the other load, and would count as lost here.
     if policy.fallback in {other.address for other in loads}:
         found.append(
             Problem((*path, "address"), "AM604", f"the fallback {policy.fallback!r} already has a load of its own")
@@ -240,7 +240,9 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
 
 
 def spread(load: Load, kind: AddressKind, first: Sequence[str], last: Sequence[str]) -> DrillFlow:
-    """Assign each sender and receiver a place. ``first`` and ``last`` apply where the file names no router."""
+    """Assign a router to each sender and receiver, in turn; ``first`` and ``last`` are used if the file names no
+    router.
+    """
     return DrillFlow(
         load,
         kind,

@@ -1,4 +1,4 @@
-"""Data of the charts of a report: traffic over time, single messages, and examples of messages that fared badly."""
+"""Computes the data of the charts of a drill's page: traffic over time, single messages, and examples of failures."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def _share(values: Sequence[float], share: float) -> float | None:
 
 
 def messages(record: RehearsalRecord, traffic: DrillTraffic) -> list[tuple[float, str, float | None]]:
-    """Messages of an address for the chart: failed messages first, then an even sample of the others.
+    """Choose at most 2,000 messages of an address for the chart, as (due time in s, outcome, latency in ms).
 
-    The sample is even over time, so that the chart shows the whole drill.
+    Messages that were lost or not accepted come first; the others are sampled evenly over the whole drill.
     """
     journal = traffic.journal
     first = _first_arrivals(journal)
@@ -104,7 +104,7 @@ def examples(record: RehearsalRecord) -> Iterator[Example]:
 
 
 def _odd(journal: Journal) -> Iterator[tuple[str, int]]:
-    """Failed messages, the worst first."""
+    """Iterate over lost, duplicated, reordered and not accepted messages of an address, in this order."""
     for message in journal.lost():
         yield "lost", message
     for fate, arrivals in (("duplicated", journal.duplicated()), ("reordered", journal.reordered())):

@@ -1,4 +1,4 @@
-"""Progress of a drill on stderr: a terminal shows a live line and events above; any other output shows events only."""
+"""Shows the progress of a drill on stderr: a live line below the events on a terminal, only the events elsewhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class DrillProgress:
 
     @property
     def quiet(self) -> Output:
-        """The output for starting the mesh: the drill itself prints the important events."""
+        """Return a quiet copy of the output, for starting the mesh, because the drill itself prints the important
+        events.
+        """
         return dataclasses.replace(self._out, is_quiet=True)
 
     def say(self, text: str) -> None:
@@ -46,7 +48,7 @@ class DrillProgress:
             self._out.say(text)
 
     def watch(self, record: RehearsalRecord) -> None:
-        """Show the progress of ``record``."""
+        """Show the progress of the rehearsal ``record`` from now on, if stderr is a terminal."""
         self._record = record
         if self._is_live:
             self._refreshing = threading.Thread(target=self._refresh, daemon=True)

@@ -1,7 +1,7 @@
-"""A TCP proxy that stands in for a bad link: it delays, slows down, loses, swallows or cuts traffic.
+"""A TCP proxy in the place of a link: delays, slows down, loses or holds back bytes, or cuts connections.
 
-The terms are Toxiproxy's. The proxy works above TCP. Swallowed bytes are held until the link is whole again, as if TCP
-sent the bytes again; a lost packet holds up the bytes behind it for TCP's retransmission time.
+The terms are Toxiproxy's. The proxy works above TCP, so that no byte is ever missing: bytes held back pass once the
+link is healed, and a lost packet delays the bytes behind it by TCP's retransmission time.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from dataclasses import dataclass, field
 
 CHUNK_BYTES = 16 * 1024
 HELD_BYTES = 64 * 1024
-"""The bytes in flight on a slow link. A sender of more bytes has to wait, as on a real wire."""
+"""Bytes in flight on a slow link: the sender of more bytes has to wait, as on a real wire."""
 PACKET_BYTES = 1448
 RESEND_S = 0.2
-"""TCP's shortest retransmission timeout on Linux."""
+"""TCP's shortest retransmission timeout on Linux, in seconds."""
 
 
 @dataclass(slots=True)
 class ProxyDirection:
-    """One direction of a link: the fault that is in force, and the counts of the damage."""
+    """One direction of a link: the fault in force, and counts of its effects."""
 
     latency_s: float = 0.0
     jitter_s: float = 0.0
     rate_bytes_per_s: float = 0.0
-    """0: no limit"""
+    """Limit of the bandwidth in bytes a second; 0 for no limit."""
     loss: float = 0.0
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
-    """Not set: bytes of this direction are held back, as in a black hole, until the fault is healed."""
+    """Not set while the bytes of this direction are held back, as in a black hole, until the fault is healed."""
     passed_bytes: int = 0
     delayed: int = 0
-    """The number of chunks of bytes that were held up by latency or limited bandwidth."""
+    """Number of chunks of bytes that were delayed by latency or by the limit of bandwidth."""
     lost_packets: int = 0
     held_bytes: int = 0
-    """Bytes that came while the lane was a black hole"""
+    """Number of bytes that arrived while this direction was held back."""
 
     def __post_init__(self) -> None:
         self.is_open.set()
 
 
 class LinkProxy:
-    """A proxy that listens on a port of its own, and connects each accepted connection to ``port`` at ``host``."""
+    """A proxy that listens on 127.0.0.1, and connects each accepted connection to the router at ``host`` and
+    ``port``.
+    """
 
     def __init__(self, host: str, port: int, chance: random.Random) -> None:
         self._target = (host, port)
@@ -53,7 +55,7 @@ class LinkProxy:
         self.back = ProxyDirection()
         self.is_cut = False
         self.cut_count = 0
-        """The number of connections that the proxy has reset."""
+        """Number of connections that the proxy has reset."""
         self.refused_count = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -61,7 +63,7 @@ class LinkProxy:
 
     async def start(self, port: int) -> None:
         listening = socket.create_server(("127.0.0.1", port))
-        # Without this limit the kernel would hold megabytes, unlike a slow link.
+        # Limits the receive buffer: by default the kernel would take megabytes that a slow link could not hold.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, HELD_BYTES)
         self._server = await asyncio.start_server(self._on_connection, sock=listening, limit=CHUNK_BYTES)
 
@@ -74,7 +76,7 @@ class LinkProxy:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     def reset(self) -> int:
-        """Reset all connections, and return the number of connections."""
+        """Reset all connections through the proxy, and return their number."""
         count = len(self._writers) // 2
         for writer in self._writers:
             _reset(writer)
@@ -88,7 +90,7 @@ class LinkProxy:
         try:
             await self._serve(reader, writer)
         except (OSError, asyncio.CancelledError):
-            # The client is refused, or the drill is over: in both cases the connection is reset below.
+            # The target refused the connection, or the drill is over: in both cases the connection is reset below.
             pass
         finally:
             self._serving.discard(task)
@@ -116,7 +118,9 @@ class LinkProxy:
 
 
 class _Way:
-    """One direction of one connection: a reader sets the time at which each chunk is due, and a writer waits."""
+    """One direction of one connection: a reading task sets the time at which each chunk is due, a writing task waits
+    for it.
+    """
 
     def __init__(
         self, lane: ProxyDirection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chance: random.Random
@@ -129,7 +133,7 @@ class _Way:
         self._free_at = 0.0
 
     async def run(self) -> None:
-        """Return when either end has closed."""
+        """Pass bytes on until either end has closed."""
         reading = asyncio.create_task(self._read())
         try:
             await self._write()
@@ -169,7 +173,7 @@ class _Way:
         due = max(now, self._free_at)
         if lane.rate_bytes_per_s:
             due += size / lane.rate_bytes_per_s
-            # The line is busy until then. Latency comes on top, and does not accumulate.
+            # The line is busy sending until this time; latency is added on top, and does not accumulate.
             self._free_at = due
         due += lane.latency_s + self._chance.uniform(-1, 1) * lane.jitter_s
         for _ in self._lost_of(size):
@@ -184,7 +188,7 @@ class _Way:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close with RST: both ends notice at once, and no byte in flight arrives."""
+    """Close a connection with RST: both ends notice the loss at once, and bytes in flight do not arrive."""
     raw = writer.get_extra_info("socket")
     if raw is not None and raw.fileno() >= 0:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -1,4 +1,4 @@
-"""Run a plan: traffic, faults at their times, healing, and a wait for deliveries that are still in flight."""
+"""Runs the plan of a drill: traffic, faults at their times, healing, and a wait for messages in flight."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ SETTLE_S = 15.0
 
 @dataclass(slots=True)
 class FaultRun:
-    """A planned fault and its course. Times are of the monotonic clock."""
+    """A planned fault and its course in a rehearsal; times are of the monotonic clock, in seconds."""
 
     planned: PlannedFault
     injection: Injection
     at: float = 0.0
     wall_at: float = 0.0
-    """Seconds since 1970"""
+    """Time of the injection in seconds since 1970."""
     healed_at: float | None = None
     error: str = ""
-    """Why the fault could not be injected"""
+    """The reason why the fault could not be injected, or empty."""
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
 class RehearsalRecord:
-    """The record of a rehearsal. Times are of the monotonic clock; 0 for a phase that was not reached."""
+    """The record of a rehearsal; times are of the monotonic clock in seconds, and 0 for a phase that was not
+    reached.
+    """
 
     plan: DrillPlan
     traffics: Sequence[DrillTraffic]
@@ -46,16 +48,16 @@ class RehearsalRecord:
     wall_began_at: float = 0.0
     cooldown_at: float = 0.0
     ended_at: float = 0.0
-    """No message was due after this time."""
+    """Time at which producers stopped: no message was due later."""
     injected: list[FaultRun] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     ended_early: str = ""
-    """Why no fault was injected, if none was"""
+    """The reason why no fault was injected after the baseline, or empty."""
     was_interrupted: bool = False
 
 
 class RehearsalObserver(Protocol):
-    """An object that shows the progress of a rehearsal."""
+    """The interface of an object that shows the progress of a rehearsal."""
 
     def say(self, text: str) -> None: ...
 
@@ -63,7 +65,7 @@ class RehearsalObserver(Protocol):
 
 
 class Rehearsal:
-    """A run of a plan. The ``stop`` event ends the run early; faults in force are healed all the same."""
+    """Runs a plan once. The event ``stop`` ends the run early; faults in force are healed nevertheless."""
 
     def __init__(
         self,
@@ -83,7 +85,10 @@ class Rehearsal:
         watch.watch(self.record)
 
     async def run(self, may_go_on: Callable[[RehearsalRecord], str]) -> RehearsalRecord:
-        """Run the plan. ``may_go_on``, called after the baseline, returns a reason not to inject faults, or nothing."""
+        """Run the plan, and return its record.
+
+        After the baseline, ``may_go_on`` returns the reason why no fault may be injected, or an empty text.
+        """
         record = self.record
         try:
             await self._start()
@@ -182,7 +187,7 @@ class Rehearsal:
             await asyncio.sleep(2 * POLL_S)
 
     async def _until(self, at: float) -> None:
-        """Wait until ``at``, or until the rehearsal is stopped."""
+        """Wait until the monotonic time ``at``, or until the rehearsal is stopped."""
         try:
             async with asyncio.timeout(max(0.0, at - time.monotonic())):
                 await self._stop.wait()
@@ -197,9 +202,10 @@ class Rehearsal:
 
 
 def _is_over(traffic: DrillTraffic) -> bool:
-    """Whether no more messages of this traffic will arrive.
+    """Tell whether no further message of this traffic will arrive.
 
-    A consumer settles every delivery that no broker keeps: once the sender has an answer, nothing more will arrive.
+    An anycast or multicast delivery is settled by its consumers, so nothing arrives after the sender has all outcomes;
+    for stored or pre-settled messages, the journal must be complete.
     """
     flow, journal = traffic.flow, traffic.journal
     is_from_consumers = not flow.type.is_stored and not flow.load.presettled

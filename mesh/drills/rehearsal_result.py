@@ -1,4 +1,4 @@
-"""The result of a rehearsal, either on a copy or on a running mesh."""
+"""The result of a rehearsal, on a copy of a mesh or against a running mesh."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class RehearsalResult:
     notices: Sequence[Notice] = ()
     topology: Topology | None = None
     logs: Path | None = None
-    """Folder with the logs of the nodes"""
+    """Folder with the log files of the nodes."""
     link_logs: Path | None = None
-    """Folder with the link logs of the nodes"""
+    """Folder with the link logs of the nodes."""

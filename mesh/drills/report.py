@@ -1,7 +1,7 @@
-"""The findings of a drill as data: the one source of the terminal text, the JSON, the JUnit XML and the page.
+"""The report of a drill as data, from which the terminal text, the JSON, the JUnit XML and the HTML page are made.
 
-Times of the drill are seconds since the start of its traffic; measurements are in milliseconds. None: not measured, or
-there was nothing to measure.
+Times of the drill are in seconds since the start of its traffic; measurements are in milliseconds. None stands for a
+value that was not measured, or could not be.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ class DrillVerdict(StrEnum):
     PASS = "PASS"
     FAIL = "FAIL"
     INVALID = "INVALID"
-    """A fault was not shown to bite, or there was no steady state before: the drill proves nothing about the mesh."""
+    """A fault had no proven effect, or there was no steady state before the faults: the drill proves nothing about the
+    mesh.
+    """
     UNKNOWN = "UNKNOWN"
-    """The drill ended early, or a value to be judged could not be measured."""
+    """The drill was interrupted or ended early, or an expected value could not be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultReport:
-    """One fault as it was injected."""
+    """A fault as the drill injected it, with the evidence of its effect."""
 
     id: str
-    """`1`, `2`, ... in order of time"""
+    """`1`, `2`, ... in the order of the drill file."""
     label: str
-    """`kill r2`"""
+    """The fault in words, such as `kill r2`."""
     kind: str
     targets: tuple[str, ...]
     """The name of the node, or the names of both ends of the link."""
@@ -36,20 +38,20 @@ class FaultReport:
     healed_s: float | None
     did_bite: bool
     evidence: tuple[str, ...]
-    """Evidence that the fault was applied and healed, a sentence each."""
+    """Evidence that the fault took effect and was healed, a sentence each."""
     detection_ms: float | None
-    """Time until another node noticed the fault, by that node's log."""
+    """Time until another node noticed the fault, according to this node's log."""
     detected_by: str | None
     was_healed: bool = True
-    """Whether the target was whole again by the end."""
+    """Whether the target was whole again at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """The message ledger.
+    """Counts of messages by outcome and arrival.
 
-    attempted = accepted + rejected + released + modified + unknown. A message is lost if it was accepted and a consumer
-    that should have received it never did. Duplicated and reordered count arrivals.
+    attempted = accepted + rejected + released + modified + unknown. A message is lost if it was accepted, but did not
+    arrive at a consumer that should have received it. Duplicated and reordered count arrivals, not messages.
     """
 
     attempted: int = 0
@@ -66,7 +68,10 @@ class MessageCounts:
 
 @dataclass(frozen=True, slots=True)
 class LatencyFigures:
-    """Latency of the arrivals in a span, from the due time of a message on: waiting for credit counts."""
+    """Percentiles of the latency of messages that arrived in a span of time.
+
+    Latency counts from the time at which a message was due, so that a wait for credit is part of it.
+    """
 
     count: int = 0
     p50_ms: float | None = None
@@ -81,19 +86,19 @@ class AddressReport:
     counts: MessageCounts
     latency: LatencyFigures
     rate_per_s: float
-    """The rate that the drill file declares."""
+    """The rate in the drill file, in messages a second."""
     stalls: int
-    """The number of times that a producer had to wait for credit for more than 100 ms."""
+    """Number of times that a producer waited for credit for more than 100 ms."""
     longest_stall_ms: float
     reconnects: int
-    """Reconnects of the producers' and consumers' connections."""
+    """Number of times that a producer's or consumer's connection was made anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
     """The effect of one fault on one address, until the next fault.
 
-    Counts are of messages due from 1 s before this fault to 1 s before the next.
+    The counts are of messages due from 1 s before this fault until 1 s before the next.
     """
 
     fault: str
@@ -101,14 +106,14 @@ class FaultResult:
     address: str
     detection_ms: float | None
     outage_ms: float | None
-    """The longest time in which a consumer received nothing."""
+    """The longest time in which some consumer received nothing."""
     first_delivery_ms: float | None
-    """Time until the arrival of a message that was sent after the fault."""
+    """Time until a message sent after the fault had arrived."""
     recovery_ms: float | None
-    """Time until messages arrive at 95 % of the earlier rate, in time, and keep arriving like this for a second."""
+    """Time until messages arrived at 95 % of the earlier rate, without delay, for a whole second."""
     before: LatencyFigures
     during: LatencyFigures
-    """From the fault until the later of healing and recovery of traffic."""
+    """Latency from the fault until healing or recovery of the traffic, whichever was later."""
     after: LatencyFigures
     counts: MessageCounts
     stalls: int
@@ -118,31 +123,31 @@ class FaultResult:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One expectation, judged by its worst observation."""
+    """An expectation of the drill, with the worst observation by which the expectation is judged."""
 
     text: str
-    """`outage < 500ms`"""
+    """The expectation as in the drill file: `outage < 500ms`."""
     scope: str
-    """Place of the worst observation: `kill r2, orders`; `before, orders` of a steady state"""
+    """The place of the worst observation: `kill r2, orders`, or `before, orders` for the steady state."""
     observed: str
-    """The observed value with its unit: `18 ms`"""
+    """The observed value with its unit, such as `18 ms`."""
     passed: bool | None
-    """None: could not be measured."""
+    """None: the metric could not be measured."""
     margin: str = ""
-    """Distance from the bound: `27x below`"""
+    """The distance of the observed value from the bound, such as `27x below`."""
     advice: str = ""
-    """Advice after a failure."""
+    """Advice to the user, after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One address over time, in bins of ``bin_s``."""
+    """The traffic of one address over time, in bins of ``bin_s`` seconds."""
 
     bin_s: float
     sent: tuple[int, ...] = ()
     received: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
-    """Messages that were not accepted, by their due time."""
+    """Messages that were not accepted, in the bin of their due time."""
     p50_ms: tuple[float | None, ...] = ()
     p99_ms: tuple[float | None, ...] = ()
     max_ms: tuple[float | None, ...] = ()
@@ -150,27 +155,27 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A message that fared badly."""
+    """A message that was lost, duplicated, reordered or not accepted."""
 
     address: str
     id: str
-    """`<sender>/<number>`, the message's id on the wire"""
+    """The message-id, `<sender>/<number>`."""
     due_s: float
     fate: str
     """`lost`, `duplicated`, `reordered`, `unknown`, ..."""
     trail: str
-    """The known steps of the message: outcome, receivers, times of receipt."""
+    """The known events of the message: time of sending, outcome, receivers with their times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The parts of the mesh that a drawing shows."""
+    """The nodes and connections that the drawing of a mesh shows."""
 
     routers: tuple[str, ...]
     brokers: tuple[tuple[str, tuple[str, ...]], ...]
-    """name, routers that attach the broker"""
+    """Name of each broker, with the names of the routers attached to it."""
     links: tuple[tuple[str, str, int], ...]
-    """end, end, cost"""
+    """Both ends of each connection between routers, and its cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,37 +191,39 @@ class DrillReport:
     checks: tuple[Check, ...]
     examples: tuple[Example, ...]
     series: Mapping[str, Series]
-    """By address"""
+    """The series of each address."""
     messages: Mapping[str, Sequence[tuple[float, str, float | None]]]
-    """By address, at most 2,000 each, all not-accepted messages first: due_s, outcome or `lost`, latency_ms"""
+    """At most 2,000 messages of each address, as (due_s, outcome or `lost`, latency_ms); not accepted ones come
+    first.
+    """
     phases: Mapping[str, tuple[float, float]]
-    """`baseline`, `faults`, `cooldown`: from, to"""
+    """Start and end of the phases `baseline`, `faults` and `cooldown`."""
     drawing: Drawing
     seed: int
     started_at: str
     """ISO 8601, UTC"""
     took_s: float
     command: str
-    """The command that runs the drill again"""
+    """The command line that runs the drill again."""
     host: str
-    """The host of the run: kernel, cores"""
+    """The host of the run: system, release, number of cores."""
     versions: Mapping[str, str]
     digests: Mapping[str, str]
-    """SHA-256 of `drill` and `topology`"""
+    """SHA-256 of the drill file (`drill`) and of the topology file (`topology`)."""
     previous: Mapping[str, Any] | None = None
     """The `summary` of the previous run of the same drill."""
     log: tuple[str, ...] = field(default=())
-    """Lines printed during the drill."""
+    """The lines printed during the drill."""
     link_logs: str = ""
-    """The folder of link logs, relative to the page; empty if no link logs are kept."""
+    """The folder of link logs, relative to the HTML page; empty if no link logs are kept."""
     link_log_report: str = ""
-    """The page of the link log report, relative to the page of the drill; empty if there is no report."""
+    """The page of the link log report, relative to the drill's page; empty if there is no such report."""
 
     def to_map(self) -> dict[str, Any]:
         return asdict(self)
 
     def summary(self) -> dict[str, Any]:
-        """The part of the report that the next run is compared with."""
+        """Return the part of the report with which the next run of the drill is compared."""
         return {
             "started_at": self.started_at,
             "verdict": str(self.verdict),

@@ -1,4 +1,4 @@
-"""The folder that keeps a drill: the page, the JUnit XML, the JSON, and the logs of all nodes."""
+"""Keeps the report of a drill in a folder: the HTML page, the JUnit XML, the JSON, and the logs of all nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ PAGE = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class ReportPaths:
-    """The places for the files of a report. None for a file: in the folder; None for the folder: a new folder."""
+    """Paths chosen by the user for the files of a report.
+
+    A file without a path goes into ``folder``; if ``folder`` is None, into a new folder below ``.amqpmesh/drills``.
+    """
 
     folder: Path | None
     html: Path | None
@@ -31,7 +34,7 @@ class ReportPaths:
 
 
 def make_places(places: ReportPaths) -> None:
-    """Make the folders before anything is started: a drill whose report cannot be kept would be in vain."""
+    """Make the folders for the report, before the drill starts. Raise CommandFailed if a folder is not writable."""
     for folder in {places.folder or RUNS, *(path.parent for path in (places.html, places.junit) if path is not None)}:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +44,7 @@ def make_places(places: ReportPaths) -> None:
 
 
 def keep(report: DrillReport, places: ReportPaths, logs: Path | None) -> Path:
-    """Write the report, and return the path of the page."""
+    """Write the report's files and copy the nodes' logs; return the path of the HTML page."""
     folder = places.folder or new_folder(report)
     html = places.html or folder / PAGE
     written = {
@@ -61,7 +64,7 @@ def keep(report: DrillReport, places: ReportPaths, logs: Path | None) -> Path:
 
 
 def new_folder(report: DrillReport) -> Path:
-    """Make a new folder, even if another drill of this name began in the same second."""
+    """Make a new folder for the report, named by the start time and the drill, with a number if the name is taken."""
     stamp = report.started_at.replace("-", "").replace(":", "").partition("+")[0]
     for turn in count(1):
         folder = RUNS / (f"{stamp}-{report.drill}" if turn == 1 else f"{stamp}.{turn}-{report.drill}")
@@ -72,7 +75,7 @@ def new_folder(report: DrillReport) -> Path:
 
 
 def to_json(report: DrillReport) -> dict[str, Any]:
-    """The report without data that only charts need, and with a flat row for each fault and address."""
+    """Return the report as JSON data, without the data of charts, and with one flat row for each fault and address."""
     fields = report.to_map()
     for name in ("series", "messages", "results"):
         del fields[name]

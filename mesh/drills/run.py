@@ -1,4 +1,4 @@
-"""Run `amqpmesh drill`: a rehearsal, on a copy or against a running mesh, a report, and a folder to keep the report."""
+"""Runs `amqpmesh drill`: rehearses on a copy or against a running mesh, and prints and keeps the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class DrillRequest:
-    """The request of the command line."""
+    """The arguments of one run of `amqpmesh drill`."""
 
     file: Path
     topology_path: Path | None
@@ -42,10 +42,10 @@ class DrillRequest:
     places: ReportPaths
     against: RunningMesh | None
     is_kept: bool = True
-    """Whether the report outlives the command, so that its path is printed."""
+    """Whether the report is kept after the command, so that the report's path is printed."""
     is_link_log_reported: bool = False
     is_preferred: bool = True
-    """Whether ``topology_path`` takes precedence over the topology that the drill file names."""
+    """Whether ``topology_path`` takes precedence over the topology file that the drill file names."""
 
 
 def run(order: DrillRequest, out: Output) -> int:
@@ -71,7 +71,7 @@ def run(order: DrillRequest, out: Output) -> int:
 def _keep(
     order: DrillRequest, report: DrillReport, rehearsed: RehearsalResult, out: Output
 ) -> tuple[DrillReport, Path]:
-    """Keep the report. Return the report with the places of its link logs, and the path of its page."""
+    """Keep the report and the link logs; return the report with links to its link logs, and the path of its page."""
     folder = order.places.folder or new_folder(report)
     recorded = keep_link_logs(rehearsed.link_logs, folder, is_reported=order.is_link_log_reported, out=out)
     told = recorded.told_by(report, order.places.html or folder / PAGE)

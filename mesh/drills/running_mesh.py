@@ -1,4 +1,6 @@
-"""A drill of a mesh that already runs somewhere: our traffic, and a command of the user as the fault."""
+"""Runs a drill against a running mesh: the drill sends its own traffic, and a shell command of the user is the
+fault.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from mesh.terminal.connection_options import ConnectionRequest
 @dataclass(frozen=True, slots=True)
 class RunningMesh:
     requests: tuple[ConnectionRequest, ...]
-    """How to reach each server, in order: senders use the first server, receivers the last."""
+    """The server to use for each connection, in order: senders use the first server, receivers the last."""
     command: str
     heal: str | None
     proof: str | None
@@ -34,7 +36,8 @@ class RunningMesh:
 
 async def rehearse_against(file: DrillFile, against: RunningMesh, progress: DrillProgress) -> RehearsalResult:
     servers = servers_of(against.requests)
-    # An unreachable server, or one that refuses us, raises its error here. Traffic would only keep retrying.
+    # A connection is tried first, because an unreachable or refusing server fails here at once, with its error; the
+    # drill's traffic would only try again and again.
     for server in servers.values():
         async with connected(server, CONNECT_S):
             pass
@@ -51,7 +54,10 @@ def servers_of(requests: Sequence[ConnectionRequest]) -> dict[str, Server]:
 
 
 def plan_of(file: DrillFile, against: RunningMesh, servers: Sequence[str]) -> DrillPlan:
-    """Put senders at the first server and receivers at the last. Routers in the file belong to another mesh."""
+    """Make a plan with the user's command as its only fault, senders at the first server, and receivers at the last.
+
+    The routers that the drill file names are ignored, since they belong to another mesh.
+    """
     drill = file.drill
     fault = Command(run=against.command, heal=against.heal, proof=against.proof)
     faults = (PlannedFault("1", fault, 0.0, None, against.lasts_s),)

@@ -1,4 +1,4 @@
-"""The orderly end of a drill on a signal: faults are healed, and the report is written."""
+"""Lets a signal end a drill in order: its faults are healed, and the report is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 def stopped_by_signals() -> asyncio.Event:
-    """Return an event that Ctrl-C, SIGTERM and SIGHUP set."""
+    """Return an event that is set by Ctrl-C, SIGTERM and SIGHUP."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

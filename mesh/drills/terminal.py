@@ -1,4 +1,4 @@
-"""The terminal output of a finished drill: a table of results, the checks, and the verdict as the last line."""
+"""Prints the result of a drill on the terminal: a table of results, the checks, and the verdict in the last line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ADVICE_WIDTH = 100
 
 
 def tell(report: DrillReport, out: Output) -> None:
-    """Write the report as data, plain and aligned when the output is not a terminal."""
+    """Print the report of a drill; color is used only on a terminal."""
     if report.results:
         out.table(COLUMNS, _rows(report))
         out.data("")
@@ -70,7 +70,7 @@ def _row(label: str, result: FaultResult) -> list[object]:
 
 
 def _check_lines(report: DrillReport, out: Output) -> list[str]:
-    """Return one line for each check with aligned columns, and advice under each check that failed."""
+    """Return an aligned line for each check, and lines of advice below each failed check."""
     cells = [(check.text, check.observed or words.NONE, check.margin, check.scope) for check in report.checks]
     rows = [[_one_line(cell) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -94,5 +94,5 @@ def _styled(text: str, color: str, out: Output, *, bold: bool = False) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Strip control characters: text from a drill may not move the cursor, nor begin a line of its own."""
+    """Replace control characters, so that text from a drill file cannot move the cursor or begin a line of its own."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -1,4 +1,6 @@
-"""Expectations as text, in the manner of k6: a metric, a comparison, and a value with its unit. `p(99) < 250ms`"""
+"""Parses expectations of drills, in the notation of k6, such as `p(99) < 250ms`: metric, comparison, value with
+unit.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ FORM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A metric compared with ``bound``: milliseconds, messages a second, or a count, depending on the metric."""
+    """An expectation: a metric compared with ``bound``, in milliseconds, messages a second, or a count, by metric."""
 
     text: str
     metric: str
@@ -59,7 +61,7 @@ class Threshold:
         return COMPARISONS[self.how](observed, self.bound)
 
     def worst(self, observed: list[float]) -> float:
-        """The observation furthest on the wrong side of the bound."""
+        """Return the observation furthest on the wrong side of the bound; for equality, the first that differs."""
         if self.how in ("==", "!="):
             return next((value for value in observed if not self.holds(value)), observed[0])
         return max(observed) if self.how in ("<", "<=") else min(observed)
@@ -74,7 +76,7 @@ class Threshold:
                 return f"{observed:,.0f}"
 
     def margin(self, observed: float) -> str:
-        """Distance of an observation from the bound; empty where a distance means nothing."""
+        """Return the ratio between an observation and the bound, such as `2.0x below`; empty for `==` and `!=`."""
         if self.how in ("==", "!=") or observed == self.bound:
             return ""
         low, high = sorted((abs(observed), abs(self.bound)))
@@ -83,7 +85,7 @@ class Threshold:
 
 
 def parse_threshold(text: str) -> Threshold:
-    """Parse a threshold. Raise ValueError that names the expected form."""
+    """Parse an expectation. Raise ValueError, with the expected form, for any other text."""
     found = FORM.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a threshold: expected METRIC, one of < <= == != >= >, and a value")

@@ -1,4 +1,4 @@
-"""Steady traffic on the addresses of a drill, kept up as applications would.
+"""Keeps up steady traffic on the addresses of a drill, with clients that recover from losses as applications do.
 
 A client that loses a link attaches again; a client that loses its connection dials the next router.
 """
@@ -32,7 +32,7 @@ End = TypeVar("End", Sender, Receiver)
 
 
 class DrillClient:
-    """One client connection to ``home``, or to another server while ``home`` cannot be reached."""
+    """A client's connection to the router ``home``, or to another router while ``home`` cannot be reached."""
 
     def __init__(self, home: str, servers: Mapping[str, Server], on_reconnected: Callable[[], None]) -> None:
         self._servers = [servers[home], *(server for name, server in servers.items() if name != home)]
@@ -54,7 +54,7 @@ class DrillClient:
             self._on_reconnected()
 
     async def client(self) -> Client:
-        """Return a client that is connected; wait for a connection if there is none."""
+        """Return the connected client; wait for a connection if there is none."""
         while True:
             client = await asyncio.shield(self._client)
             if client.error is None:
@@ -75,10 +75,10 @@ class DrillTraffic:
         self._others: list[asyncio.Task[None]] = []
         self._is_consuming = asyncio.Semaphore(0)
         self.refusal = ""
-        """Why a link could not be attached, or was lost, the last time."""
+        """The latest reason why a link could not be attached, or was lost."""
 
     async def start(self) -> None:
-        """Start receivers first: each receiver has its link before the first message is sent."""
+        """Start the receivers, wait until each has attached its link, and then start the senders."""
         for consumer, home in enumerate(self.flow.receivers):
             self._others.append(asyncio.create_task(self._consume(consumer, self._party(home))))
         for _ in self.flow.receivers:
@@ -150,7 +150,7 @@ class DrillTraffic:
             self.journal.on_outcome(message, UNKNOWN)
             return
         outcome = done.result()
-        # A pre-settled delivery has no outcome: its sender counts the message as accepted.
+        # A pre-settled delivery has no outcome, so its message counts as accepted.
         self.journal.on_outcome(message, outcome.kind.name.lower() if outcome is not None else "accepted")
 
     async def _consume(self, consumer: int, party: DrillClient) -> None:
@@ -191,7 +191,10 @@ class DrillTraffic:
 
 
 class _Schedule:
-    """When the next message is due. The schedule does not wait for a late sender: missed messages are due at once."""
+    """The times at which a sender's messages are due, at a fixed interval.
+
+    The schedule does not wait for a late sender: messages that the sender missed are due at once.
+    """
 
     def __init__(self, first: float, interval_s: float) -> None:
         self._next = first

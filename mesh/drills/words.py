@@ -1,4 +1,4 @@
-"""Texts for figures and findings of a drill, such as `18 ms` or `kill r2 was not shown to bite`; and the headline."""
+"""Formats figures and findings of a drill as text, such as `18 ms` or `kill r2 had no proven effect`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from mesh.drills.report import Check, DrillReport, FaultReport, FaultResult, MessageCounts
 
 NONE = "-"
-"""Not measured, or nothing to measure."""
+"""Stands for a figure that was not measured."""
 
 
 def duration(value_ms: float | None) -> str:
-    """Format a duration with at most three digits, in ms, s or min."""
+    """Format a duration in milliseconds with three digits, as ms, s or min."""
     if value_ms is None:
         return NONE
     if value_ms < 999.5:
@@ -57,7 +57,7 @@ def fault_labels(report: DrillReport) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The worst figures of a drill. None: nothing was measured."""
+    """The worst figures of a drill, over all faults and addresses; None for a figure that was not measured."""
 
     outage_ms: float | None
     outage_at: FaultResult | None
@@ -89,7 +89,7 @@ class Headline:
         )
 
     def sentence(self, report: DrillReport) -> str:
-        """The summary of the drill in one line, without color."""
+        """Return the summary of the drill in one line, without color."""
         return (
             f"{report.verdict}: {report.drill}: worst outage {duration(self.outage_ms)}, {count(self.lost)} lost, "
             f"{count(self.duplicated)} duplicated ({self.attempted:,} messages, {seconds(report.took_s)})"

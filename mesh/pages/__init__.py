@@ -1,1 +1,3 @@
-"""Self-contained HTML pages: a style sheet, a chart library, and a content security policy for their own scripts."""
+"""Common parts of self-contained HTML pages: style sheet, chart library, and a policy that allows only their own
+scripts.
+"""

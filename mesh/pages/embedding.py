@@ -1,7 +1,7 @@
-"""Makes a report one HTML page that needs no network and no other file: the page embeds its data as JSON.
+"""Makes a report one HTML page that needs no network and no other file: data, scripts and styles are embedded.
 
-Templates escape all text of the report. The policy of the page allows scripts and styles only by their hash, so text
-that escaping missed would still not run.
+Templates escape all text of the report. The page's content security policy allows scripts and styles only by their
+hash, so that unescaped text could still not run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ CHARTS = (HERE / "uPlot.iife.min.js", HERE / "windows.js")
 LOOK = (HERE / "uPlot.min.css", HERE / "page.css")
 DATA_BEGINS = '<script type="application/json" id="report">'
 DATA_ENDS = "</script>"
-# These characters could end a script element or begin a comment within; JSON reads the escapes as the same characters.
+# Characters that could end a script element or begin a comment within it; JSON reads the escapes as the same
+# characters.
 UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
 
 
@@ -37,7 +38,9 @@ def environment(templates: Path) -> Environment:
 
 
 def parts(scripts: tuple[Path, ...], styles: tuple[Path, ...], data: dict[str, Any]) -> dict[str, Any]:
-    """Return the common parts of a page: `script`, `style`, `data`, and the `policy` that forbids all other scripts."""
+    """Return the parts that a page's template needs: `script`, `style`, `data`, and the `policy` that forbids other
+    scripts.
+    """
     script = licensed(_joined((*CHARTS, *scripts)))
     style = _joined((*LOOK, *styles))
     return {
@@ -49,12 +52,12 @@ def parts(scripts: tuple[Path, ...], styles: tuple[Path, ...], data: dict[str, A
 
 
 def or_dash(words_for: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Wrap a formatter: a missing value is shown as a dash, and a line never breaks between figure and unit."""
+    """Wrap a formatter so that None is shown as a dash, and no line breaks between a figure and its unit."""
     return lambda value: "–" if value is None else words_for(value).replace(" ", "\N{NO-BREAK SPACE}")  # noqa: RUF001
 
 
 def code(text: str) -> Markup:
-    """Return ``text`` as HTML, with the parts in backticks as code elements."""
+    """Return ``text`` as HTML, in which the parts in backticks are code elements."""
     pieces = text.split("`")
     return Markup("").join(
         Markup("<code>{}</code>").format(piece) if i % 2 else piece for i, piece in enumerate(pieces)
@@ -86,7 +89,9 @@ def _embedded(data: dict[str, Any]) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Replace infinity and NaN by None: JSON has neither, and a missing figure is better than a page without data."""
+    """Replace infinity and NaN by None, because JSON has neither, and a page with a missing figure is better than no
+    page.
+    """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

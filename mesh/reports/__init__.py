@@ -1,1 +1,1 @@
-"""Reports of link logs: tables by Spark, findings, a page, and a summary on the terminal."""
+"""Reports of link logs: tables computed by Spark, findings in words, an HTML page, and a summary on the terminal."""

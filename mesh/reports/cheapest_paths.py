@@ -1,4 +1,6 @@
-"""The cheapest paths of a topology with all nodes and links up: a report measures detours against these paths."""
+"""Computes the cheapest paths of a topology with all nodes and links up, with which a report compares the paths in
+use.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from mesh.sample_logs.epochs import Epochs
 COLUMNS = pa.schema(
     [("node", pa.string()), ("egress", pa.string()), ("cheapest", pa.string()), ("cheapest_cost", pa.int64())]
 )
-"""The columns of the argument ``cheapest`` of `linklogs.replay.paths.circuits`"""
+"""The columns of the argument ``cheapest`` of `linklogs.replay.paths.circuits`."""
 
 
 def cheapest_paths(topology: Topology) -> pa.Table:
-    """The cheapest path from each router to each router within reach, chosen as routers choose paths."""
+    """Return a table of the cheapest path, and its cost, from each router to each router that can be reached.
+
+    The paths are computed with the routers' own code.
+    """
     [whole] = (epochs := Epochs(topology, (), 0, 1, 0)).epochs
     rows = []
     for source in topology.routers:

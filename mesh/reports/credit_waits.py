@@ -1,7 +1,7 @@
-"""Findings about waits for credit, and about consumers that keep deliveries unsettled.
+"""Makes findings about links that waited for credit, and about consumers that left deliveries unsettled.
 
-Where a queue is full or a consumer settles no delivery, all links on the way there wait. All these waits together make
-a finding, reported at the cause.
+Where a queue is full or a consumer settles no delivery, all links on the path to it wait. All these waits together make
+one finding, reported at their cause.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Row = dict[str, Any]
 
 LEAST_WAIT_S = 1
 LEAST_HELD_S = 60
-"""Least time for a finding about a consumer that keeps deliveries while no producer waits."""
+"""The least time in s for a finding about a consumer that leaves deliveries unsettled while no producer waits."""
 TAKERS = "takers"
 OF_BROKER = ("full_queue", "disk", "memory")
-"""Causes known to the broker only: a router sees merely a lack of credit."""
+"""Causes that only brokers know; a router merely sees that a link has no credit."""
 SAME = 0.5
-"""A link that waited for at least this share of another link's waiting time waited for the same cause."""
+"""Share of a link's waiting time that a broker's wait must reach to count as the cause of the link's wait."""
 WAITS_FOR = {
     "no_taker": "the address had no consumer",
     TAKERS: "its consumers gave no credit",
@@ -57,19 +57,22 @@ def waits(summary: Summary) -> Iterator[ReportFinding]:
 
 
 def kept(summary: Summary) -> dict[str, Row]:
-    """By address, the consumer that kept deliveries without an outcome for longest."""
+    """For each address, return the row of the consumer that left deliveries without an outcome for longest."""
     rows = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not is_of_mesh(row)]
     return {row["address"]: row for row in sorted(rows, key=lambda row: int(row["longest_us"]))}
 
 
 def _of_producers(summary: Summary) -> list[Row]:
-    # A circuit without a producer stays for a while, and blocks nobody; a waiting producer has a link of its own.
+    # Rows of circuits are left out: a circuit without a producer stays for a while and holds up nobody, and a waiting
+    # producer has a row of its own.
     rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing" and row["role"] != "circuit"]
     return sorted((row for row in rows if not is_of_mesh(row)), key=_starved)
 
 
 def _at_cause(rows: Sequence[Row]) -> list[Row]:
-    """Replace the cause of waiting links by the broker's cause, where the broker of the address reported a cause."""
+    """In rows of links that waited for takers, replace this cause by the cause that the broker of the address
+    reported.
+    """
     of_broker: dict[str, Row] = {}
     for row in rows:
         if row["cause"] in OF_BROKER:
@@ -89,7 +92,7 @@ def _at_cause(rows: Sequence[Row]) -> list[Row]:
 
 
 def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
-    """Rows by cause and address, the longest wait first."""
+    """Group rows by cause and address, the longest wait first in each group."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         found[row["cause"], row["address"]].append(row)
@@ -97,9 +100,10 @@ def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
 
 
 def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> Iterator[ReportFinding]:
-    """Some findings for each cause, and the number of the others.
+    """Yield up to ``EACH`` findings for each cause, then one finding with the number of the remaining addresses.
 
-    ``told``: addresses reported with the consumer that keeps deliveries; beyond ``EACH`` they count as others.
+    ``told``: the addresses that are reported together with a consumer that leaves deliveries unsettled. Such an address
+    gets no finding here; beyond the first ``EACH`` such addresses count as remaining.
     """
     by_cause: dict[str, list[list[Row]]] = defaultdict(list)
     for cause, rows in found:
@@ -155,7 +159,7 @@ def _keeps(row: Row) -> str:
 
 
 def _starved(row: Row) -> int:
-    """Sort key that puts the longest wait first."""
+    """Return a sort key that puts the longest wait for credit first."""
     return -int(row["starved_us"])
 
 

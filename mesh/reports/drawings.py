@@ -1,4 +1,7 @@
-"""Geometry of the bars, squares and lines of the drawings. Units: of the drawing, about a pixel each."""
+"""Computes the drawings of a report's page: heat map of links, latency histogram, and map of the mesh.
+
+Lengths are in units of the SVG, about a pixel each.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ MOST_LINKS = 30
 MOST_COLUMNS = 120
 ROW_HEIGHT = 18
 LABELS = 250
-"""Part of the width that the names of links take."""
+"""The part of the width for the names of links."""
 BARS_HEIGHT = 180
 NODE_LETTER = 7.2
 
@@ -42,7 +45,7 @@ class HeatMap:
 
 
 def heat_map(summary: Summary) -> HeatMap | None:
-    """The busiest links over time: the darker, the more messages a second."""
+    """Return the drawing of the 30 busiest links over time: the darker a square, the more messages a second."""
     if summary.began_us is None or summary.ended_us is None:
         return None
     columns = min(MOST_COLUMNS, max(1, (summary.ended_us - summary.began_us) // summary.window_us("links_by_window")))
@@ -59,7 +62,7 @@ def heat_map(summary: Summary) -> HeatMap | None:
 
 
 def link_name(row: dict[str, Any]) -> str:
-    """Name of a link: `r1: orders, to shop`"""
+    """Return the name of a link's row, such as `r1: orders, to shop`."""
     way = {"in": "from", "out": "to"}.get(row["side"] or "", "of")
     return f"{row['node']}: {row['address'] or 'unknown'}, {way} {row['container'] or row['role'] or row['link']}"
 
@@ -83,7 +86,7 @@ def _rates(summary: Summary, keys: list[tuple[Any, ...]], columns: int) -> list[
 
 def _squares(line: list[float], most: float) -> tuple[Square, ...]:
     width = (WIDTH - LABELS) / len(line)
-    # Shade by the square root of the rate: otherwise one busy link would leave all others white.
+    # The shade follows the square root of the rate, because otherwise one busy link would leave all others white.
     return tuple(
         Square(round(LABELS + i * width, 2), round(width, 2), round(math.sqrt(rate / most), 3), words.rate(rate))
         for i, rate in enumerate(line)
@@ -113,7 +116,7 @@ class LatencyHistogram:
 
 
 def distribution(summary: Summary) -> LatencyHistogram | None:
-    """Histogram of the latency of messages from clients: the axis is logarithmic, a bar is a bucket."""
+    """Return the histogram of the latency of clients' messages, with a bar for each bucket on a logarithmic axis."""
     rows = [row for row in summary.rows("latency") if (row["side"], row["peer"]) == ("in", "client")]
     if not rows:
         return None
@@ -128,14 +131,14 @@ def distribution(summary: Summary) -> LatencyHistogram | None:
 
 
 def _width(row: dict[str, Any]) -> float:
-    """Width of a bucket in decades."""
+    """Return the width of a latency bucket in decades."""
     return math.log10(max(1, row["largest_us"]) + 1) - math.log10(max(1, row["least_us"]))
 
 
 def _bar(row: dict[str, Any], least: int, scale: float, tallest: float) -> Bar:
     x = (math.log10(max(1, row["least_us"])) - least) * scale
     width = max(1.0, _width(row) * scale)
-    # The area of a bar shows the count, because buckets differ in width on this axis.
+    # The area of a bar shows its count, because buckets differ in width on a logarithmic axis.
     height = max(1.0, BARS_HEIGHT * row["messages"] / _width(row) / tallest)
     span = f"{words.duration(row['least_us'])} to {words.duration(row['largest_us'])}: {row['messages']:,}"
     return Bar(round(x, 2), round(BARS_HEIGHT - height, 2), round(width, 2), round(height, 2), span)
@@ -154,7 +157,7 @@ class MapLink:
     start: tuple[float, float]
     end: tuple[float, float]
     load: float
-    """From 0 to 1; 1 is the busiest."""
+    """Load of the connection from 0 to 1, where 1 is the busiest connection."""
     width: float
     text: str
 
@@ -167,7 +170,7 @@ class MeshMap:
 
 
 def topology(summary: Summary) -> MeshMap | None:
-    """Routers on a circle, and the connections between them: the busier, the darker and wider."""
+    """Return the drawing of the mesh: routers on a circle, and darker and wider lines for busier connections."""
     edges = summary.rows("edges")
     names = sorted({row[end] for row in edges for end in ("node", "neighbor") if row[end]})
     if not names:
@@ -186,7 +189,7 @@ def _place(i: int, count: int, radius: float) -> tuple[float, float]:
 
 
 def _ways(edges: list[dict[str, Any]], places: dict[str, tuple[float, float]]) -> list[MapLink]:
-    """The line of each pair of routers, for both directions together."""
+    """Return a line for each pair of routers, with the traffic of both directions added."""
     both: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in edges:
         if row["node"] and row["neighbor"]:

@@ -1,4 +1,4 @@
-"""A finding about a mesh in words: its weight, its remedy, and its beginning."""
+"""A finding of a report about the mesh, in words, with its weight and remedy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from addressing.address import MESH_PREFIX
 
 US_PER_S = 1_000_000
 EACH = 3
-"""The number of findings of a kind that are reported in full."""
+"""The number of findings of one kind that are reported in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFinding:
-    """``weight``: from 0, good to know, to 1, messages are lost. ``helps`` may have commands in backticks.
+    """A finding: a sentence about a problem, and advice (``helps``) that may have commands in backticks.
 
-    ``since``: when the problem began; None if the finding concerns the whole time, or has a time in its text.
+    ``weight``: from 0 (good to know) to 1 (messages are lost).
+
+    ``since``: the time at which the problem began; None if the finding concerns the whole report, or has a time in its
+    text.
     """
 
     weight: float
@@ -36,14 +39,14 @@ def shown(at: datetime, tz: ZoneInfo) -> str:
 
 
 def who(row: dict[str, Any]) -> str:
-    """Name the client or link of a row that has a link."""
+    """Return the name of the client of a row's link: its role with container-id or user, or else the link's number."""
     name = row["container"] or row["user"]
     return f"{row['role'] or 'a link'} {name}" if name else f"{row['role'] or 'link'} {row['link']}"
 
 
 def is_of_mesh(row: dict[str, Any]) -> bool:
-    """Whether the address is the mesh's own. Links of a probe of `up` seem to wait long after the probe.
+    """Tell whether the address of a row is one of the mesh's own, except reply addresses, which belong to clients.
 
-    Reply addresses belong to clients, and are reported.
+    Such rows are left out, because links of the probe of `amqpmesh up` seem to wait long after the probe is over.
     """
     return (row["address"] or "").startswith(MESH_PREFIX)

@@ -1,4 +1,4 @@
-"""Findings about a mesh from the tables of its report: in words, worst first, each with a remedy."""
+"""Derives findings about the mesh from the tables of a report, in words, the weightiest first, each with a remedy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def untold(summary: Summary) -> Iterator[ReportFinding]:
 
 
 def outages(summary: Summary) -> Iterator[ReportFinding]:
-    # Losses of a router that is itself ending are left out: its neighbors report the outage.
+    # Losses that a router records while it is stopping itself are left out, because its neighbors record the outage.
     rows = [row for row in summary.rows("outages") if row["why"] != "itself"]
     rows = sorted(rows, key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
     for row in rows[:EACH]:
@@ -258,7 +258,7 @@ HELPS_HASHED = "With the key, `amqpmesh linklogs hash` prints the hash of an add
 CORRECTED = "the report corrects its times by that difference"
 HELPS_CLOCKS = "Synchronize the clocks of all hosts of the mesh with one time server."
 RIGHT_US = 50_000
-"""A clock that differs by less than this is not corrected."""
+"""The greatest difference of a clock in us from the other clocks that the report does not correct."""
 LEAST_SHARE = 0.001
 OLD_S = 60
 UNEVEN = 1.5

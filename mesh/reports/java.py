@@ -1,4 +1,6 @@
-"""Check that the packages and the Java for Spark are installed, and name the command that installs each."""
+"""Checks that the Python packages and the Java for Spark are installed, and names the command that installs a missing
+one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ SPARK = ("pyspark", "pandas", "pyarrow")
 
 
 def require_spark() -> None:
-    """Raise CommandFailed with the command that installs the missing part."""
+    """Raise CommandFailed, with the command that installs the missing part, unless Spark's packages and Java are
+    installed.
+    """
     missing = [name for name in SPARK if importlib.util.find_spec(name) is None]
     if missing:
         raise CommandFailed(f"a report needs Spark, and {missing[0]} is not installed", fix="pip install '.[spark]'")
@@ -38,13 +42,13 @@ def _nowhere() -> str:
 
 
 def java_path() -> str | None:
-    """The java that Spark would start."""
+    """Return the path of the `java` that Spark would start, from JAVA_HOME or else PATH; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
 
 
 def java_version() -> int | None:
-    """The major version, 8 for a java that calls itself 1.8; None without a java that runs."""
+    """Return the major version of Java, such as 8 for a Java that calls itself 1.8; None if no Java runs."""
     path = java_path()
     if path is None:
         return None

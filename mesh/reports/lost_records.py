@@ -1,4 +1,4 @@
-"""Count the records that are in no figure of a report, and their share of all records."""
+"""Counts the records of link logs that are in no figure of a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from mesh.reports.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class LostRecords:
-    """Records that are in no figure. ``share``: from 0 to 1, of all records, which are ``total``."""
+    """Records in no figure of a report: their number, the number of all records, the share from 0 to 1, and the
+    nodes.
+    """
 
     records: int
     total: int
@@ -19,7 +21,9 @@ class LostRecords:
 
 
 def lacking(summary: Summary, why: Literal["lost", "untold"]) -> LostRecords:
-    """Count the records in the table `missing`, lost or of unknown runs."""
+    """Count the records that nodes lost (``lost``), or whose run no file describes (``untold``), from the table
+    `missing`.
+    """
     rows = summary.rows("missing")
     records = sum(row[why] for row in rows)
     known = sum(row["moved"] + row["told"] + row["lost"] + row["untold"] for row in rows)

@@ -1,4 +1,4 @@
-"""A report of link logs as one self-contained HTML page: findings, charts, tables."""
+"""Makes the report of link logs as one self-contained HTML page, with findings, charts and tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def page(summary: Summary, found: list[ReportFinding]) -> str:
 
 
 def _totals(summary: Summary) -> dict[str, Any]:
-    """Totals of the messages that clients sent; zeros if no message moved."""
+    """Return the totals of the messages that clients sent, as shown at the top; zeros if no message moved."""
     row = summary.row("mesh", side="in", peer="client") or {}
     messages = row.get("messages", 0)
     return {
@@ -89,7 +89,7 @@ def _heading(column: str) -> str:
 
 
 def _cell(column: str, value: Any, summary: Summary) -> str:
-    """A value for readers; the unit of a number stands in the name of its column."""
+    """Format a table's cell for readers; the column's name tells the unit."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -106,7 +106,7 @@ def _cell(column: str, value: Any, summary: Summary) -> str:
 
 
 NUMBERS = ("run", "connection", "link", "incoming", "outgoing", "queue", "rank")
-"""Columns of identifying numbers, written without separators of thousands."""
+"""Columns of identifying numbers, which are shown without separators of thousands."""
 
 
 def _environment(tz: ZoneInfo) -> Environment:

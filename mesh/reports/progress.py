@@ -1,4 +1,4 @@
-"""Progress of a report on stderr: a bar on a terminal, a line for each step elsewhere."""
+"""Shows the progress of a report on stderr: a bar on a terminal, and a line for each step elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from mesh.terminal.output import Output, is_terminal
 
 Step = Callable[[str], None]
-"""Called with the name of the step that begins."""
+"""Function that is called with the name of each step of the report, as the step begins."""
 
 
 @contextmanager

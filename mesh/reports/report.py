@@ -1,4 +1,4 @@
-"""`amqpmesh report`: find the logs, let Spark make the tables, write the tables, and report the findings."""
+"""Runs `amqpmesh report`: finds the link logs, computes and writes the tables with Spark, and prints the findings."""
 
 from __future__ import annotations
 
@@ -33,21 +33,28 @@ if TYPE_CHECKING:
     from linklogs.replay.run import Tables
 
 STEPS = 35
-"""Steps of a report: find logs, start Spark, read, make each table, write the page."""
+"""The number of steps shown as progress: find logs, start Spark, read, make each table, write the page."""
 
 
 def run(order: ReportRequest, out: Output) -> int:
-    """Make a report and print its findings. Raise CommandFailed if no log can be read, or Spark does not run."""
+    """Make a report and print its findings.
+
+    Raise CommandFailed if no link log can be read, or if Spark fails.
+    """
     done = make(order, out)
     tell(done.summary, done.findings, out)
     return 0
 
 
 def make(order: ReportRequest, out: Output) -> ReportFiles:
-    """Make a report in the folder of ``order``. Raise CommandFailed if no log can be read, or Spark does not run."""
+    """Make a report in the folder of ``order``, and return its summary and findings.
+
+    Raise CommandFailed if no link log can be read, or if Spark fails.
+    """
     require_spark()
     try:
-        # Pages and tables name users and addresses, like the logs, so the files are private.
+        # The report's files are readable by their owner only, because they name users and addresses, as the link logs
+        # do.
         with progress(out, STEPS) as step, held(order.logs), kept_private():
             summary = _report(order, step, out)
             step("write the page")
@@ -58,7 +65,7 @@ def make(order: ReportRequest, out: Output) -> ReportFiles:
 
 def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
     with warnings.catch_warnings():
-        # Our tests check whether pyspark supports this pandas: a report need not warn.
+        # Hides pyspark's warnings about the version of pandas: tests of this project check that the two work together.
         warnings.simplefilter("ignore", FutureWarning)
         from linklogs.failures import FAILURES, sentence
         from linklogs.input_logs import look
@@ -77,7 +84,7 @@ def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
 
 @contextmanager
 def _whole_answers(spark: SparkSession) -> Iterator[None]:
-    """Raise ConnectionError for an answer that is cut short because Java is gone."""
+    """Raise ConnectionError in place of the error for an answer that was cut short, if Spark's Java process is gone."""
     from linklogs.failures import CUT_SHORT, is_gone
 
     try:
@@ -117,7 +124,7 @@ def _with_spark(spark: SparkSession, order: ReportRequest, logs: InputLogs, step
 
 @contextmanager
 def _jobs_cancelled(spark: SparkSession) -> Iterator[None]:
-    """Cancel Spark's jobs on Ctrl-C; otherwise the threads that make tables would first finish their tables."""
+    """Cancel Spark's jobs on Ctrl-C, since the threads that make tables would otherwise complete their tables first."""
     try:
         yield
     except KeyboardInterrupt:
@@ -132,7 +139,7 @@ def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
 
 
 def _all_made(spark: SparkSession, tables: Tables, order: ReportRequest, step: Step) -> dict[str, pa.Table]:
-    """Make several tables at a time: planning a table takes as long as computing another."""
+    """Make two tables at a time, because planning a table takes Spark as long as computing another one."""
     with ThreadPoolExecutor(AT_ONCE) as pool, _jobs_cancelled(spark):
         return dict(
             zip(tables.by_name, pool.map(lambda name: _made(name, tables, order, step), tables.by_name), strict=True)
@@ -162,16 +169,16 @@ def _session(order: ReportRequest) -> Iterator[SparkSession]:
             with modules_given(spark) if is_cluster(order.master) else nullcontext():
                 yield spark
         finally:
-            # Without Java there is nothing to stop, and the reason was reported before.
+            # If Java is gone, there is nothing to stop, and the reason was already reported.
             with suppress(*FAILURES):
                 spark.stop()
 
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Put back our handler of Ctrl-C.
+    """Restore the previous handler of Ctrl-C after Spark has started.
 
-    Spark's own handler calls Java in the middle of another call, and fails with stack traces.
+    Spark's own handler would call Java in the midst of another call, and fail with stack traces.
     """
     kept = signal.getsignal(signal.SIGINT)
     yield

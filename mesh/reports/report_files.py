@@ -1,4 +1,4 @@
-"""The files of a report beside its tables: the page, and the summary and findings as JSON."""
+"""Writes the files of a report beside its tables: the HTML page, and the summary with findings as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ class ReportFiles:
 
 
 def made(summary: Summary) -> ReportFiles:
-    """Write the files into the folder of the summary's order. The folder must exist."""
+    """Write `report.html` and `summary.json` into the folder of the summary's request, which must exist.
+
+    If the request asks for nicknames, both show nicknames, and a table of these is written.
+    """
     if summary.order.has_nicknames:
         summary = nicknamed(summary)
         write(summary.tables[NICKNAMES], summary.order.out / "tables", NICKNAMES, summary.order.tz)

@@ -1,4 +1,4 @@
-"""The request for a report, parsed from options: times, windows, settings of Spark."""
+"""The request for a report, parsed from the options of the command line: time span, windows, settings of Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """``conf``: settings of Spark, in the order given. ``window_us``: above 0."""
+    """A request for a report.
+
+    ``conf``: settings of Spark, in the order given. ``window_us``: width of a window in us, above 0.
+    """
 
     logs: str
     out: Path
@@ -30,13 +33,18 @@ class ReportRequest:
     master: str | None
     conf: tuple[tuple[str, str], ...]
     topology: Topology | None = None
-    """Topology whose cheapest paths detours are measured against. None: the cheapest paths that routers reported."""
+    """The topology with whose cheapest paths the paths in use are compared; None: with the paths that routers
+    recorded.
+    """
     has_nicknames: bool = False
     """Whether the page and the terminal show nicknames in place of long names."""
 
 
 def order_of(options: Mapping[str, Any]) -> ReportRequest:
-    """Raise ValueError for options that make no sense, TopologyInvalid for a topology with problems."""
+    """Make a request from command-line options.
+
+    Raise ValueError for an invalid option, and TopologyInvalid for an invalid topology file.
+    """
     tz = zone_of(options["tz"])
     span = span_of(options["since"], options["until"], tz)
     where = (options["logs"], options["directory"], span, window_us_of(options["window"]), tz)
@@ -53,7 +61,7 @@ def _topology_of(path: Path | None) -> Topology | None:
 
 
 def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Parse settings. Raise ValueError for text that is not ``name=value``."""
+    """Parse settings of Spark. Raise ValueError for a text that is not ``name=value``."""
     for pair in pairs:
         if "=" not in pair or pair.startswith("="):
             raise ValueError(
@@ -63,7 +71,10 @@ def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def prepare(directory: Path) -> None:
-    """Make the directory of a report. Raise CommandFailed if the directory holds other files."""
+    """Make the report's folder with a folder `tables`.
+
+    Raise CommandFailed if the folder cannot be made, or holds files that are not part of a report.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

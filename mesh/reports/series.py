@@ -1,4 +1,4 @@
-"""Data of the charts over time, as columns: traffic of the mesh, and its latency."""
+"""Computes the charts over time of a report: traffic of the mesh, latency, and outages."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NAMES = {
 }
 LATENCIES = ("p50_us", "p99_us", "max_us")
 MOST_POINTS = 20_000
-"""Most points of a chart: with more windows, no browser could open the page."""
+"""The greatest number of points in a chart, beyond which a browser could not open the page."""
 MOST_SHADED = 50
 
 
 def series(summary: Summary) -> dict[str, Any]:
-    """Times and the window in s, rates a second, latency in ms.
+    """Return the charts' times and window in s, rates in messages a second, and latencies in ms.
 
-    In a window without messages the rate is 0, and latency None.
+    In a window without messages, the rate is 0 and the latency None.
     """
     rows = summary.tables["mesh_by_window"].to_pylist()
     window_s = _charted_s(summary)
@@ -61,7 +61,7 @@ def series(summary: Summary) -> dict[str, Any]:
 
 
 def shaded(summary: Summary) -> dict[str, Any]:
-    """The longest outages, drawn behind the charts; times in s."""
+    """Return the 50 longest outages, which are drawn as shaded areas behind the charts; times are in s."""
     ends_s = (summary.ended_us or 0) / 1e6
     rows = [row for row in summary.rows("outages") if row["why"] != "itself" and row["at"] is not None]
     rows = sorted(rows, key=lambda row: -(row["lasted_s"] or summary.seconds))[:MOST_SHADED]
@@ -78,7 +78,9 @@ def shaded(summary: Summary) -> dict[str, Any]:
 
 
 def _charted_s(summary: Summary) -> float:
-    """Width of a chart's window: as many windows of the tables as keep the chart within MOST_POINTS."""
+    """Return the width of a chart's window in s: a multiple of the table's window that keeps the chart within
+    MOST_POINTS.
+    """
     window_s = summary.window_us("mesh_by_window") / 1e6
     times = summary.tables["mesh_by_window"]["window"]
     if not len(times):
@@ -89,7 +91,10 @@ def _charted_s(summary: Summary) -> float:
 
 
 def _wider(rows: list[Row], window_s: float) -> list[Row]:
-    """Merge windows. Sums add up; the merged median is the middle median, other latencies are the longest."""
+    """Merge the rows of a table into wider windows.
+
+    Counts are added. The merged p50 is the median of the p50 values; the merged p99 and maximum are the greatest ones.
+    """
     groups: dict[tuple[datetime, str, str], list[Row]] = defaultdict(list)
     for row in rows:
         begins = datetime.fromtimestamp(_seconds(row["window"]) // window_s * window_s, UTC)
@@ -106,7 +111,7 @@ def _one(begins: datetime, rows: list[Row]) -> Row:
 
 
 def _times(rows: list[Row], window_s: float) -> list[float]:
-    """Every window from the first to the last."""
+    """Return the start in s of each window from the first to the last, including windows without rows."""
     known = sorted({_seconds(row["window"]) for row in rows})
     count = round((known[-1] - known[0]) / window_s) + 1
     return [round(known[0] + i * window_s, 6) for i in range(count)]

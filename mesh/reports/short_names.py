@@ -1,6 +1,6 @@
-"""Nicknames in place of long names for readers of a report, since container ids of clients are often long and random.
+"""Replaces long names in a report by nicknames, because container-ids of clients are often long and random.
 
-Written tables keep the names; a further table lists the name behind each nickname.
+The written tables keep the names; an additional table lists the name behind each nickname.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from mesh.reports.summary import Summary
 NICKNAMES: Final = "nicknames"
 COLUMNS: Final = ("container", "name", "address", "subscriber")
 LONGEST: Final = 20
-"""Longest name, in characters, that gets no nickname."""
+"""The greatest length of a name that gets no nickname, in characters."""
 
 
 def nicknamed(summary: Summary) -> Summary:
-    """Add a table of nicknames to the summary; the busiest names have the lowest numbers."""
+    """Return the summary with nicknames in its tables, and with the table of nicknames; the busiest names come
+    first.
+    """
     by_column = {column: _nicknames(column, summary.tables) for column in COLUMNS}
     tables = {name: _with(table, by_column) for name, table in summary.tables.items()}
     return replace(summary, tables={**tables, NICKNAMES: _table(by_column)})
 
 
 def _nicknames(column: str, tables: Mapping[str, pa.Table]) -> dict[str, str]:
-    """Name -> nickname"""
+    """Choose the nicknames of a column's long names, as a map from name to nickname."""
     names = dict.fromkeys(_names(column, tables))
     free = (nickname for number in count(1) if (nickname := f"{column}-{number}") not in names)
     return {name: next(free) for name in names if len(name) > LONGEST}
 
 
 def _names(column: str, tables: Mapping[str, pa.Table]) -> Iterator[str]:
-    """Names in the order of tables, whose rows have the busiest first."""
+    """Iterate over the names in a column of all tables, in the order of rows, whose first ones are the busiest."""
     for table in tables.values():
         if _has(table, column):
             yield from table[column].drop_null().unique().to_pylist()
 
 
 def _has(table: pa.Table, column: str) -> bool:
-    """Whether a table has ``column`` as text; a table without rows may have no types either."""
+    """Tell whether a table has ``column`` as text; a table without rows may lack types."""
     return column in table.column_names and pa.types.is_string(table.schema.field(column).type)
 
 

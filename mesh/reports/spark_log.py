@@ -1,4 +1,4 @@
-"""Send the output of Spark to a file beside the report; users see a sentence from the file."""
+"""Sends the output of Spark to a file beside the report, so that the terminal shows the report's own errors only."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NOWHERE = logging.NullHandler()
 
 @contextmanager
 def stderr_to(path: Path) -> Iterator[None]:
-    """Send stderr to ``path``. Processes started meanwhile keep ``path`` for good.
+    """Send this process's stderr to the file ``path`` while the context lasts.
 
-    Java writes much to stderr before its log level is set.
+    Processes started meanwhile keep this stderr for good; Java writes much to stderr before its log level is set.
     """
     sys.stderr.flush()
     kept = os.dup(2)
     path.write_bytes(b"")
     try:
-        # Append: others write to the file too, and a file opened without appending would overwrite their lines.
+        # Opened to append, because other processes write to the file as well, and would be overwritten.
         with path.open("ab") as log:
             os.dup2(log.fileno(), 2)
             yield
@@ -35,16 +35,20 @@ def stderr_to(path: Path) -> Iterator[None]:
 
 @contextmanager
 def logging_to(path: Path, spark: SparkSession) -> Iterator[None]:
-    """Log errors of Spark's Python to ``path``. Without a handler, tracebacks about a lost Java would go to stderr."""
+    """Log errors of Spark's Python code to the file ``path`` while the context lasts.
+
+    Without a handler, tracebacks about a lost Java would go to stderr.
+    """
     handler = logging.FileHandler(path, encoding="utf-8")
     logging.getLogger().addHandler(handler)
-    # The server of accumulators has no logger, and writes to stderr.
+    # Spark's server of accumulators writes its errors to stderr, not to a logger, so its error handler is replaced.
     server = spark.sparkContext._accumulatorServer
     server.handle_error = _log_error  # type: ignore[method-assign]
     try:
         yield
     finally:
-        # Spark's threads may log the loss of Java a little later: without any handler, logging would write to stderr.
+        # Spark's threads may log the loss of Java a little later, and logging without any handler would write to
+        # stderr.
         logging.getLogger().addHandler(_NOWHERE)
         logging.getLogger().removeHandler(handler)
         handler.close()

@@ -1,4 +1,4 @@
-"""The result of a report: its records, totals and tables."""
+"""The result of a report: its request, totals and tables."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The result of a report. ``tables`` by name. ``records`` and ``size_bytes``: totals of the files read.
+    """The result of a report.
 
-    ``wider_us``: windows of tables that would be too long with the requested window.
-    ``near``: existing addresses, if no address matches the requested pattern.
+    ``records``, ``size_bytes``: totals of the files that were read. ``tables``: each table by name.
+
+    ``wider_us``: windows in us of tables that would be too long with the requested window. ``near``: existing addresses
+    similar to the requested pattern, if no address matches the pattern.
     """
 
     order: ReportRequest
@@ -46,16 +48,16 @@ class Summary:
         return cls(order, read.records, read.size_bytes, notices, *times, tables, wider_us, replayed.near)
 
     def window_us(self, name: str) -> int:
-        """Window of a table over time."""
+        """Return the width of a window in us, in the table ``name``."""
         return self.wider_us.get(name, self.order.window_us)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """Rows of a table with few rows."""
+        """Return all rows of the table ``name`` as dictionaries; for tables with few rows."""
         rows: list[dict[str, Any]] = self.tables[name].to_pylist()
         return rows
 
     def row(self, name: str, **wanted: object) -> dict[str, Any] | None:
-        """The first row with these values."""
+        """Return the first row of the table ``name`` with the ``wanted`` values, or None."""
         rows = self.rows(name)
         return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), None)
 

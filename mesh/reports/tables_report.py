@@ -1,4 +1,6 @@
-"""`amqpmesh report --tables`: the page of tables that spark-submit wrote elsewhere, without Spark and Java."""
+"""Runs `amqpmesh report --tables`: makes a report of tables that spark-submit wrote elsewhere, without Spark or
+Java.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from mesh.terminal.output import Output
 
 
 def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output, *, has_nicknames: bool = False) -> int:
-    """Write the report into ``folder``. Raise CommandFailed if ``directory`` has no tables of a job."""
+    """Make a report in ``folder`` from the tables in ``directory``, and print its findings.
+
+    Raise CommandFailed if ``directory`` has no tables of a Spark job.
+    """
     try:
         result = read_result(directory)
         tables = {name: ordered(read_table(directory, name)) for name in result.tables}

@@ -1,4 +1,4 @@
-"""The terminal output of a finished report: totals, the busiest addresses, findings, and where the rest is."""
+"""Prints a finished report on the terminal: totals, the busiest addresses, findings, and the place of its files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tell(summary: Summary, found: Sequence[ReportFinding], out: Output) -> None:
 
 
 def headline(summary: Summary) -> str:
-    """Time span, number and size of the records, and the number of files left out."""
+    """Return the headline of a report: time span, number and size of the records, and number of files left out."""
     tz = summary.order.tz
     if summary.began_us is None:
         time = "no message moved"
@@ -51,7 +51,7 @@ def headline(summary: Summary) -> str:
 
 
 def _wider(summary: Summary) -> str:
-    """Name the tables that would be too long with the requested window."""
+    """Return the names of tables with windows wider than requested, as text for the headline."""
     wider = (f"{name} has windows of {words.duration(each)}" for name, each in summary.wider_us.items())
     return "".join(f"; {each}" for each in wider)
 

@@ -1,4 +1,4 @@
-"""Texts for figures of a report: `18 ms`, `12.3 MB`, `1,203 a second`."""
+"""Formats figures of a report as text, such as `18 ms`, `12.3 MB` or `1,203`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 NONE = "-"
 NOT_ACCEPTED = ("rejected", "released", "modified", "aborted", "sender_lost")
-"""Outcomes that a producer has to act upon."""
+"""Outcomes of messages that did not arrive, upon which a producer has to act."""
 SIZES = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def not_accepted(row: Mapping[str, Any]) -> int:
-    """Count messages that were not accepted, from a row with a column for each outcome."""
+    """Return the number of messages that were not accepted, from a row with a column for each outcome."""
     return sum(row[name] or 0 for name in NOT_ACCEPTED)
 
 
 def duration(value_us: float | None) -> str:
-    """Format a duration with at most three digits, from us to days."""
+    """Format a duration in us with three digits, in a unit from us to days."""
     if value_us is None:
         return NONE
     for limit_us, unit_us, unit in _UNITS:
@@ -36,7 +36,7 @@ _UNITS = (
 
 
 def size(value_bytes: float | None) -> str:
-    """Format a size in units of thousands."""
+    """Format a number of bytes with three digits, in decimal units such as kB and MB."""
     if value_bytes is None:
         return NONE
     for unit in SIZES[:-1]:

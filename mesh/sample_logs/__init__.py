@@ -1,1 +1,1 @@
-"""Link logs of a mesh that never ran, planned from a topology and a traffic profile: `amqpmesh linklogs generate`."""
+"""Plans link logs of a mesh that never ran, from a topology and a traffic profile, for `amqpmesh linklogs generate`."""

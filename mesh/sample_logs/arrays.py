@@ -1,4 +1,4 @@
-"""Links and addresses as the arrays of a plan."""
+"""Turns planned links and addresses into the arrays of a `LogPlan`."""
 
 from __future__ import annotations
 

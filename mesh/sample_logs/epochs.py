@@ -1,4 +1,4 @@
-"""Outages over time, and the paths that messages take meanwhile."""
+"""Computes the outages in force at each time of a plan, and the paths that messages take meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class OutagesInForce:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A time without changes. ``known``: outages that paths avoid; ``broken``: outages in force."""
+    """A span of time without a change of outages.
+
+    ``known``: outages that routers have noticed, so that paths avoid them. ``broken``: outages in force.
+    """
 
     from_us: int
     to_us: int
@@ -35,7 +38,10 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class PathPeriod:
-    """A path for as long as it is used without a pause. ``is_cut``: the path broke at ``to_us``, else it was left."""
+    """A path, and the span in which it is used without a pause.
+
+    ``is_cut``: the path broke at ``to_us``; otherwise traffic moved away from a working path.
+    """
 
     path: Path
     from_us: int
@@ -45,7 +51,10 @@ class PathPeriod:
 
 
 class Epochs:
-    """Epochs of a topology. ``reroute_us``: time from an outage or its end until paths follow."""
+    """The epochs of a topology with planned outages.
+
+    ``reroute_us``: time in us from the start or end of an outage until routers change their paths.
+    """
 
     def __init__(
         self, topology: Topology, outages: Sequence[PlannedOutage], begins_us: int, ends_us: int, reroute_us: int
@@ -67,15 +76,20 @@ class Epochs:
         return [epoch.from_us for epoch in self.epochs]
 
     def shortest(self, epoch: Epoch, source: str) -> ShortestPaths | None:
-        """The paths that routers know in ``epoch``; None if the routers know ``source`` to be down."""
+        """Return the shortest paths from ``source`` in ``epoch``, or None if routers know that ``source`` is down."""
         return self._from(epoch.known, source)
 
     def way(self, at_us: int, source: str, targets: tuple[str, ...]) -> PathPeriod | None:
-        """The way in use at ``at_us`` from ``source`` to the nearest of ``targets``."""
+        """Return the path in use at ``at_us`` from ``source`` to the nearest of ``targets``, with its span; None
+        without a path.
+        """
         return next((way for way in self.ways(source, targets) if way.from_us <= at_us < way.to_us), None)
 
     def to_broker(self, way: PathPeriod | None, broker: str, at_us: int) -> PathPeriod | None:
-        """The part of the way while the broker at its end serves; None if the broker does not serve at ``at_us``."""
+        """Shorten a path's span to the time in which the broker at its end serves.
+
+        Return None if there is no path, or if the broker does not serve at ``at_us``.
+        """
         spans = self.spans(lambda epoch: broker not in epoch.broken.nodes | epoch.known.nodes)
         span = next(((from_us, to_us) for from_us, to_us in spans if from_us <= at_us < to_us), None)
         if way is None or span is None:
@@ -84,12 +98,12 @@ class Epochs:
         return PathPeriod(way.path, from_us, to_us, way.is_cut or to_us < way.to_us, way.cost)
 
     def up(self, routers: Iterable[str]) -> list[tuple[int, int]]:
-        """Spans in which all ``routers`` work, and the connection between them if there are two."""
+        """Return the spans in which all ``routers`` work, and the connection between them if there are two."""
         path = tuple(routers)
         return self.spans(lambda epoch: not epoch.broken.breaks(path))
 
     def spans(self, is_so: Callable[[Epoch], bool]) -> list[tuple[int, int]]:
-        """Spans in which ``is_so`` holds, as pairs of start and end."""
+        """Return the spans, as pairs of start and end, in which ``is_so`` holds for the epoch."""
         found: list[tuple[int, int]] = []
         for epoch in self.epochs:
             if not is_so(epoch):
@@ -139,7 +153,7 @@ class Epochs:
         return graph
 
     def _add_uplink(self, graph: Graph, known: OutagesInForce, edge: str) -> None:
-        """Add the active uplink of an edge router: the cheapest that works."""
+        """Add the active uplink of an edge router to the graph: the cheapest uplink that is not known to be broken."""
         for uplink, cost in self._topology.costs_at(edge).items():
             if not known.breaks((edge, uplink)):
                 graph.add_edge(edge, uplink, cost=cost)

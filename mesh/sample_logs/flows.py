@@ -1,4 +1,4 @@
-"""The routes and rates of the messages of an address, for each span between two changes."""
+"""Plans the routes and rates of the messages of an address, for each span of time between two changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from mesh.sample_logs.starvation import StarvedSpan
 from router.routing.spf import tree
 
 NEVER_TOLD_US = 2_000_000
-"""A mesh holds messages for this time until a path or taker is back: in shorter gaps no producer starves."""
+"""Time in us for which a mesh holds messages until a path or taker is back; a producer does not starve in a shorter
+gap.
+"""
 
 
 class Flows:
-    """The flows of one address."""
+    """The planned message flows of one address.
+
+    ``without_takers`` collects the spans in which a producer had no path to any consumer or broker.
+    """
 
     def __init__(
         self,
@@ -39,7 +44,7 @@ class Flows:
         self.without_takers: list[StarvedSpan] = []
 
     def lay(self) -> None:
-        """Add all routes and pieces of this address to the table."""
+        """Add all routes of this address, and their rates in each span of time, to the mesh's table of routes."""
         for from_us, to_us in self._segments():
             producers = [each for each in _now(self._producers, from_us) if not self._is_hungry(each, from_us)]
             consumers = list(_now(self._consumers, from_us))
@@ -188,7 +193,7 @@ def _now(sessions: Iterable[SampleSession], at_us: int) -> Iterator[SampleSessio
 
 
 def _end(sessions: Sequence[SampleSession], ways: Sequence[PathPeriod]) -> tuple[int, bool]:
-    """The earliest end of ``sessions`` and ``ways``, and whether that end cuts deliveries in flight."""
+    """Return the earliest end among ``sessions`` and ``ways``, and whether this end cuts off deliveries in flight."""
     ends = [(each.to_us, each.is_lost) for each in sessions] + [(each.to_us, each.is_cut) for each in ways]
     ends_us = min(at_us for at_us, _ in ends)
     return ends_us, any(is_cut for at_us, is_cut in ends if at_us == ends_us)

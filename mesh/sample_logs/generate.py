@@ -1,4 +1,4 @@
-"""Run `amqpmesh linklogs generate`: make a plan, then files, with a bar on a terminal."""
+"""Runs `amqpmesh linklogs generate`: makes a plan and writes its link logs, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def run(
     level: Level,
     out: Output,
 ) -> None:
-    """Generate link logs. Raise CommandFailed if ``directory`` is not empty, or if no message would be sent."""
+    """Generate link logs in ``directory``.
+
+    Raise CommandFailed if ``directory`` is not empty, if the duration is below 1 s, or if the topology has no traffic.
+    """
     if directory.exists() and any(directory.iterdir()):
         raise CommandFailed(f"{directory} is not empty: expected a new or empty directory")
     if duration_s < LEAST_S:

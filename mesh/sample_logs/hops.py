@@ -1,4 +1,4 @@
-"""Links between nodes: circuits, routes to brokers, and the connections of these links."""
+"""Plans the connections between nodes, and the links over them: circuits, link routes, and links to brokers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from mesh.sample_logs.registry import CONNECTION_LOST, FOREVER, PATH_LOST, Regis
 from router.routing.spf import Path
 
 SETTLING_US = 50_000
-"""Time until a circuit that is not needed any more is closed."""
+"""Time in us until an unused circuit is closed, and until a connection is up again."""
 OLD_US = 60_000_000
-"""Age, at the beginning of the logs, of connections and links that exist then."""
+"""Age in us, at the beginning of the logs, of links that exist then; connections are ten times as old."""
 ROLES = {"route": "route", "broker": "broker"}
-"""Role by the first part of a link's name; other links are circuits."""
+"""Role of a link by the kind in its name; links of other kinds have the role circuit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEnds:
-    """A link or connection as both nodes record it: messages enter at ``near`` and leave at ``far``."""
+    """A link or connection as recorded by the nodes at both ends; messages enter at ``near`` and leave at ``far``."""
 
     near: RegistryEntry
     far: RegistryEntry
 
 
 class Trunks:
-    """Connections between routers, and from routers to brokers, by the two nodes."""
+    """All connections between two routers, or a router and a broker, over time."""
 
     def __init__(self, topology: Topology, epochs: Epochs, registry: Registry, begins_us: int, ends_us: int) -> None:
         self._topology = topology
@@ -44,7 +44,7 @@ class Trunks:
                 self._connect(router, broker, (router, broker))
 
     def between(self, one: str, other: str, at_us: int) -> tuple[RegistryEntry, RegistryEntry]:
-        """The connection between two nodes at ``at_us``: as ``one`` and as ``other`` records it."""
+        """Return the connection between two nodes at ``at_us``, as recorded by ``one`` and as recorded by ``other``."""
         for dialer, near, far in reversed(self._found[frozenset((one, other))]):
             if near.opens_us <= at_us:
                 return (near, far) if dialer == one else (far, near)
@@ -87,7 +87,7 @@ class Trunks:
 
 
 class Hops:
-    """Links along ways. A link is made on first use, and closed when its way or its owner is gone."""
+    """The links between nodes along paths; a link is made on first use, and closed when its path or owner is gone."""
 
     def __init__(self, trunks: Trunks, registry: Registry, begins_us: int) -> None:
         self._begins_us = begins_us
@@ -99,9 +99,9 @@ class Hops:
     def along(
         self, way: PathPeriod, from_us: int, owner: object, kind: str, ends_us: int, **columns: str
     ) -> list[RecordedEnds]:
-        """The links from the first router of the way to the last, shared by all with this ``owner``.
+        """Return the links from the first router of the path ``way`` to the last; equal ``owner`` values share links.
 
-        ``kind`` begins the names of the links.
+        ``kind`` is the first part of the names of the links.
         """
         return [
             self.over(pair, way.path[i:], (owner, way.path, way.from_us), from_us, kind, ends_us, way.is_cut, **columns)
@@ -119,7 +119,10 @@ class Hops:
         is_cut: bool,
         **columns: str,
     ) -> RecordedEnds:
-        """The link from a node to its neighbor, recorded with ``path``. The link exists at least until ``ends_us``."""
+        """Return the link from a node to its neighbor, made on first use and open at least until ``ends_us``.
+
+        The link's records have ``path`` in the column of that name.
+        """
         near, far = self._trunks.between(*pair, from_us)
         found = (key, pair, near.opens_us)
         if found not in self._made:
@@ -137,7 +140,7 @@ class Hops:
     def _attach(self, connection: RegistryEntry, from_us: int, **columns: str) -> RegistryEntry:
         opens_us = from_us - OLD_US if from_us <= self._begins_us else from_us
         if connection.run.role == "broker":
-            # A broker knows no paths: a router is its peer on the link, wherever deliveries come from.
+            # A broker knows no paths: its records name the router as peer of the link, wherever deliveries come from.
             columns = {name: columns[name] for name in ("direction", "name", "address", "treatment")}
             columns["role"] = "router"
         entry = self._registry.attach(connection, opens_us, **columns)
@@ -145,9 +148,9 @@ class Hops:
         return entry
 
     def _keep(self, entry: RegistryEntry, ends_us: int, is_cut: bool) -> None:
-        """Keep a link until ``ends_us``.
+        """Extend the life of a link until ``ends_us``, unless its connection closes before.
 
-        A cut link ends with its connection, or as soon as its ends hear of the cut.
+        The cause of the link's end is that of its connection, or a lost path if the path was cut.
         """
         assert entry.connection is not None
         entry.closes_us = min(max(entry.closes_us, ends_us + SETTLING_US), entry.connection.closes_us)

@@ -1,4 +1,4 @@
-"""The tree of a multicast: a copy to each taker, and to each router with takers behind."""
+"""Plans the tree of a multicast message: a copy for each local consumer, and one for each branch to another router."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from router.routing.spf import Branch
 
 @dataclass(frozen=True, slots=True)
 class MulticastTree:
-    """The tree of a multicast, grown from its ingress."""
+    """The tree of one multicast, from its ingress router to all routers with consumers."""
 
     own: OwnLinks
     ways: Mapping[SampleSession, PathPeriod]
@@ -36,7 +36,11 @@ class MulticastTree:
         before: tuple[str, ...],
         gone_us: float,
     ) -> tuple[list[RouteStep], float]:
-        """The steps from ``router`` on, the router's own first, and the one-way time to its furthest taker in us."""
+        """Return the steps of a message from ``router`` on, and the one-way time in us to the furthest consumer behind
+        it.
+
+        The steps of ``router`` itself come first, then those of the routers behind it.
+        """
         path, run = (*before, router), incoming.run.place
         copies = [RouteStep(run, incoming, self.own.of(each), COPY, gone_us, 0.0, each.client.pace) for each in takers]
         behind: list[RouteStep] = []
@@ -52,6 +56,6 @@ class MulticastTree:
         return [RouteStep(run, incoming, None, MANY, gone_us, furthest_us), *copies, *behind], furthest_us
 
     def _since(self, router: str) -> int:
-        """The time since which all ways over this branch have been in use."""
+        """Return the time since which every path over the branch to ``router`` has been in use."""
         found = [way.from_us for way in self.by_target.values() if router in way.path]
         return max(found)

@@ -1,4 +1,4 @@
-"""The state records of each run of a node, and the clock of the run."""
+"""Makes the planned runs of all nodes: the state records of each run, and the errors of its clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mesh.terminal.version import read_version
 
 
 class NodeRuns:
-    """The runs of all nodes that record."""
+    """Makes the runs of all nodes that record, which leaves out brokers that are not embedded."""
 
     def __init__(self, topology: Topology, profile: Profile, times: Times, epochs: Epochs, registry: Registry) -> None:
         self._topology = topology
@@ -33,7 +33,10 @@ class NodeRuns:
     def make(
         self, trunks: Trunks, starved: Iterable[tuple[RegistryEntry, Sequence[StarvedSpan]]]
     ) -> tuple[PlannedRun, ...]:
-        """``starved``: links with the spans in which the link had no credit; other links always had credit."""
+        """Make the runs, with records of neighbors, links and credit.
+
+        ``starved``: links with the spans in which each had no credit; every other link always had credit.
+        """
         told = self._registry.told()
         for place, each in telling.neighbors(self._topology, trunks):
             told[place].append(each)
@@ -71,7 +74,9 @@ class NodeRuns:
         )
 
     def _steps(self, run: SampleRun) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Steps of the clock of the run's node, before the run begins and during the run: times and sizes."""
+        """Return the steps of the node's clock, as pairs of time and size in us: those before the run, and those during
+        it.
+        """
         told = self._profile.clock_steps.get(run.node, ())
         steps = sorted((self._times.at_us(each.at), int(each.by * 1e6)) for each in told)
         earlier = [each for each in steps if each[0] <= run.begins_us]

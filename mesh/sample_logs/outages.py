@@ -1,4 +1,4 @@
-"""The outages of nodes and links, from the profile or drawn at random."""
+"""Plans the outages of nodes and links, from the profile or at random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mesh.sample_logs.profile import OutageProfile, Profile
 def outages(
     topology: Topology, profile: Profile, begins_us: int, ends_us: int, random: Generator
 ) -> tuple[PlannedOutage, ...]:
-    """Outages in order of time."""
+    """Return the planned outages in order of time; drawn at random if the profile has no key `outages`."""
     if profile.outages is None:
         return tuple(_drawn(topology, begins_us, ends_us, random))
     told = [
@@ -37,7 +37,10 @@ def _usual_cause(outage: OutageProfile) -> str:
 
 
 def _drawn(topology: Topology, begins_us: int, ends_us: int, random: Generator) -> Iterator[PlannedOutage]:
-    """Draw a link in the first half and a router in the second; the rest of the mesh stays connected without either."""
+    """Draw an outage of a link in the first half, and one of a router in the second.
+
+    Only a link or router without which the rest of the mesh stays connected is drawn.
+    """
     length_us = ends_us - begins_us
     graph = networkx.Graph((edge.dialer, edge.to) for edge in topology.edges())
     bridges = {frozenset(pair) for pair in networkx.bridges(graph)}

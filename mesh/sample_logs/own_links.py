@@ -1,4 +1,4 @@
-"""The links that the messages of an address take, and the one-way times over these links."""
+"""Plans the links over which the messages of an address pass, and the one-way times over these links."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from mesh.sample_logs.routing import WHOLE, RouteStep, RouteTable
 
 @dataclass(frozen=True, slots=True)
 class SampleMesh:
-    """The parts that all addresses share. ``links``: links of the sessions.
+    """The state that the planning of all addresses shares.
 
-    ``queues``: places by address and broker, or by address and container of the subscriber.
+    ``links``: the link of each client session.
+
+    ``queues``: places of queues, by place of the address and broker, or by place of the address and container of the
+    subscriber.
     """
 
     topology: Topology
@@ -36,7 +39,7 @@ class SampleMesh:
 
 
 class OwnLinks:
-    """The links of one address; links of circuits and routes are made on first use."""
+    """Finds the links of one address; links of circuits, link routes and brokers are made on first use."""
 
     def __init__(self, scene: SampleMesh, place: int, spoken: AddressShare) -> None:
         self._scene = scene
@@ -45,20 +48,22 @@ class OwnLinks:
         self._columns = {"address": spoken.name, "treatment": treatment(spoken)}
 
     def of(self, session: SampleSession) -> RegistryEntry:
-        """The link of a client."""
+        """Return the link of a client's session."""
         return self._scene.links[session]
 
     def along(self, way: PathPeriod, owner: object, kind: str, from_us: int, ends_us: int) -> list[RecordedEnds]:
-        """The links between routers."""
+        """Return the links between the routers along a path, with the path's ends as ingress and egress in their
+        records.
+        """
         columns = {**self._columns, "ingress": way.path[0], "egress": way.path[-1]}
         return self._scene.hops.along(way, from_us, owner, kind, ends_us, **columns)
 
     def to_broker(
         self, session: SampleSession, way: PathPeriod, broker: str, from_us: int, ends_us: int
     ) -> tuple[list[RecordedEnds], RecordedEnds]:
-        """The links between routers, and the link between the last router and the broker.
+        """Return the links between the routers, and the link between the last router and the broker.
 
-        All sessions of a sharded queue share these links.
+        All sessions of a queue on several brokers share these links; otherwise each session has its own.
         """
         is_put, is_sharded = session.client.is_producer, self._is_sharded
         router = way.path[-1] if is_put else way.path[0]
@@ -73,7 +78,9 @@ class OwnLinks:
     def branch(
         self, pair: tuple[str, str], path: tuple[str, ...], since: int, from_us: int, ends_us: int
     ) -> RecordedEnds:
-        """A link of a multicast's tree; ``path`` leads from the ingress to the end of the link."""
+        """Return the link of a multicast's tree between two routers; ``path`` leads from the ingress to the link's
+        end.
+        """
         key = (self._place, "multicast", path, since)
         columns = {**self._columns, "ingress": path[0]}
         return self._scene.hops.over(pair, pair, key, from_us, "multicast", ends_us, False, **columns)
@@ -81,7 +88,7 @@ class OwnLinks:
     def chain(
         self, way: PathPeriod, first: RegistryEntry, hops: Sequence[RecordedEnds], last: RegistryEntry
     ) -> list[RouteStep]:
-        """A step at each router of the way, in at ``first``, out at ``last``."""
+        """Return a step for each router of the path: the message enters by ``first`` and leaves by ``last``."""
         incoming = [first, *(each.far for each in hops)]
         outgoing = [*(each.near for each in hops), last]
         gone_us = self._gone_us(way.path)

@@ -1,4 +1,4 @@
-"""Make a plan of link logs from a topology and a traffic profile. The same seed makes the same plan."""
+"""Makes a plan of link logs from a topology and a traffic profile; the same seed makes the same plan."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from mesh.sample_logs.times import Times
 
 LONG_AGO_US = 3 * 3_600_000_000
 SETTLED_US = 100_000
-"""Time until a link is closed after the last of its messages may have been settled."""
+"""Time in us after which a client that has stopped closes its link, so that its last messages can be settled."""
 
 
 class Planner:
-    """Makes a plan. Each step needs the steps before it; ``plan`` takes the steps in order."""
+    """Makes a plan in several steps, each of which needs the steps before; `plan` runs all steps in order."""
 
     def __init__(self, topology: Topology, profile: Profile, times: Times, seed: int) -> None:
         self._topology = topology
@@ -60,7 +60,11 @@ class Planner:
         self._stalled: list[StarvedSpan] = []
 
     def plan(self, records: int | None) -> LogPlan:
-        """``records``: approximate number of deliveries at level full; None: as many as the profile's rate makes."""
+        """Make the plan.
+
+        ``records``: the approximate number of delivery and message records at record level full, to which all rates are
+        scaled; None: the profile's rate is kept.
+        """
         self._add_runs()
         trunks = Trunks(self._topology, self._epochs, self._registry, self._times.begins_us, self._times.ends_us)
         everybody = clients(self._topology, self._profile, self._spoken, self._random)
@@ -82,7 +86,7 @@ class Planner:
         return plan if records is None else dataclasses.replace(plan, rate_factor=records / expected_records(plan))
 
     def _add_runs(self) -> None:
-        """Add routers first, then brokers; brokers that record nothing come last."""
+        """Add the runs of all nodes: first routers, then embedded brokers, and last brokers that record nothing."""
         for name, router in self._topology.routers.items():
             self._add_runs_of(name, "edge" if router.is_edge else "router")
         for name in sorted(self._topology.brokers, key=lambda name: not self._topology.brokers[name].is_embedded):
@@ -110,7 +114,7 @@ class Planner:
         run = self._registry.run_at(client.router, max(session.from_us, self._times.begins_us))
         opens_us = max(session.from_us, run.begins_us)
         closes_us = FOREVER if session.to_us >= self._times.ends_us else session.to_us
-        # A session that is not lost is closed by the client, which first waits for the settlement of its deliveries.
+        # The client closes a session that is not lost, after it has waited for the settlement of its deliveries.
         closes_us += 0 if session.is_lost or closes_us == FOREVER else SETTLED_US
         cause = "amqp:connection:forced" if session.is_lost else None
         port = int(self._random.integers(32_768, 61_000))

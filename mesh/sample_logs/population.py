@@ -1,4 +1,4 @@
-"""Producers and consumers of each address, their routers, and their connections over time."""
+"""Invents the producers and consumers of each address, their routers, and their connections over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WILDCARD = re.compile(r"[*#]")
 
 @dataclass(frozen=True, slots=True)
 class AddressShare:
-    """An address with traffic. ``share`` is the share of all messages."""
+    """An address with traffic; ``share`` is its share of all messages, from 0 to 1."""
 
     name: str
     policy: AddressPolicy
@@ -32,9 +32,12 @@ class AddressShare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleClient:
-    """``share``: share of its address's messages that the client sends, or can take.
+    """An invented client, which is either producer or consumer of one address.
 
-    ``address``: index of the address.
+    ``share``: the share of the address's messages that the client sends, or can receive. ``address``: place of the
+    address.
+
+    ``pace``: factor of the time that the consumer takes for a copy of a multicast message.
     """
 
     container: str
@@ -50,7 +53,7 @@ class SampleClient:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleSession:
-    """A connection of a client with its link. ``is_lost``: the connection broke at ``to_us``."""
+    """A connection of a client with its link, from ``from_us`` to ``to_us``; with ``is_lost``, the connection broke."""
 
     client: SampleClient
     from_us: int
@@ -63,7 +66,7 @@ def treatment(spoken: AddressShare) -> str:
 
 
 def addresses(topology: Topology, profile: Profile, random: Generator) -> list[AddressShare]:
-    """Addresses with traffic; which of them are popular is random."""
+    """Return the addresses with traffic and their shares of all messages; the order of popularity is random."""
     book = AddressBook(topology)
     found = [
         (policy, profile.addresses.get(pattern, TrafficProfile()))
@@ -77,7 +80,10 @@ def addresses(topology: Topology, profile: Profile, random: Generator) -> list[A
 
 
 def _policies(book: AddressBook, pattern: str, count: int) -> Iterator[AddressPolicy]:
-    """Policies of names that match ``pattern``, except names for which the topology has a more specific pattern."""
+    """Invent up to ``count`` addresses that match ``pattern``, and yield their policies.
+
+    Left out are addresses with a more specific pattern in the topology, refused ones, and those at record level off.
+    """
     is_pattern = _WILDCARD.search(pattern) is not None
     made = 0
     for i in range(10 * count if is_pattern else 1):
@@ -118,7 +124,7 @@ def _of_address(
     traffic = spoken.traffic
     count = traffic.producers if is_producer else traffic.consumers
     at = (traffic.producers_at if is_producer else traffic.consumers_at) or homes
-    # Consumers are more alike than producers.
+    # Consumers differ less in their shares than producers.
     shares = (1.0 + random.permutation(count)) ** -(profile.zipf if is_producer else 0.3)
     return [
         SampleClient(
@@ -149,9 +155,9 @@ def _with_talkers(found: list[SampleClient], profile: Profile, random: Generator
 def sessions(
     client: SampleClient, up: Sequence[tuple[int, int]], begins_us: int, churn: Churn, random: Generator
 ) -> Iterator[SampleSession]:
-    """Sessions of a client. ``up``: spans in which the client's router works.
+    """Draw the connections of a client over time, within the spans ``up`` in which its router works.
 
-    Where the router is up at ``begins_us``, the first session began earlier.
+    If the router is up at ``begins_us``, the first connection began before.
     """
     for first, (from_us, to_us) in enumerate(up):
         is_old = first == 0 and from_us == begins_us

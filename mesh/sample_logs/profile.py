@@ -1,4 +1,4 @@
-"""The model of a traffic profile. A profile gives times and shares as text with a unit."""
+"""The model of a traffic profile; the file gives times and shares as text with a unit, such as `10s` or `5%`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _duration(value: Any) -> float:
 
 
 def _signed(value: Any) -> float:
-    """The offset of a clock: `-350ms` is behind."""
+    """Parse the offset of a clock in seconds; `-350ms` stands for a clock that is behind."""
     text = value.strip() if isinstance(value, str) else value
     return -_duration(text[1:]) if isinstance(text, str) and text.startswith("-") else _duration(text)
 
@@ -43,35 +43,37 @@ TimeOfDay = Annotated[time, BeforeValidator(_time_of_day)]
 
 
 class TrafficProfile(FileMapping):
-    """Traffic of the addresses of one entry in the topology."""
+    """The traffic of the addresses that match one entry of the topology."""
 
     names: int = Field(default=6, ge=1, le=10_000)
-    """For a pattern: the number of matching addresses with traffic."""
+    """Number of invented addresses with traffic, for an entry that is a pattern."""
     weight: float = Field(default=1.0, ge=0, le=1e6)
-    """Weight in the split of all messages among entries."""
+    """Weight of this entry when messages are distributed among entries."""
     producers: Count = 4
-    """Producers of each address."""
+    """Number of producers of each address."""
     consumers: Count = 3
     producers_at: Names = ()
-    """Routers of the producers, in turn (default: routers with a listener)."""
+    """Routers to which the producers attach, in turn (default: routers with a listener)."""
     consumers_at: Names = ()
     size: Size = 800
-    """Median: half of the messages are smaller."""
+    """Median size of a message in bytes."""
     size_spread: Spread = 0.8
-    """Standard deviation of the logarithm: at 0.8, one message of six is 2.2 times the median or larger."""
+    """Standard deviation of the size's natural logarithm: at 0.8, one message of six has 2.2 times the median or
+    more.
+    """
     latency: Duration = 0.004
-    """Latency at the consumer or broker: half of the messages are settled sooner. Hops between routers are added."""
+    """Median latency at the consumer or broker; the time over connections between routers is added."""
     latency_spread: Spread = 0.7
     slow: Share = 0.002
-    """Share of messages that take `slow_factor` times as long, and some of these much longer."""
+    """Share of messages that take `slow_factor` times as long, some of them far longer."""
     slow_factor: float = Field(default=25, ge=1, le=10_000)
     settled: Share = 0.1
-    """Share of producers that send pre-settled."""
+    """Share of producers whose messages are pre-settled."""
     rejected: Share = 0.002
     released: Share = 0.004
     modified: Share = 0.001
     wait: Duration = 1.5
-    """Wait in a queue: half of the messages are fetched sooner."""
+    """Median time that a message waits in a queue."""
     wait_spread: Spread = 1.0
     expired: Share = 0.003
     """Share of the messages in a queue that expire."""
@@ -93,30 +95,32 @@ class TrafficProfile(FileMapping):
 
 class DayProfile(FileMapping):
     depth: Share = 0.5
-    """Rise of the rate above the average at the peak, and fall below the average twelve hours later."""
+    """Share by which the rate rises above its average at the peak, and falls below it twelve hours later."""
     peak: TimeOfDay = time(14)
     """Time of the peak, in UTC."""
 
 
 class Churn(FileMapping):
     life: Duration = 1800.0
-    """Mean life of a connection."""
+    """Mean duration of a connection."""
     gap: Duration = 3.0
-    """Mean time until the client is connected again."""
+    """Mean time from the end of a connection until its client connects again."""
     lost: Share = 0.1
-    """Share of connections that break: deliveries in flight are then in doubt."""
+    """Share of connections that break, so that deliveries in flight are in doubt."""
 
 
 class StarvedShare(FileMapping):
     links: Share = 0.15
-    """Share of producers that run out of credit now and then."""
+    """Share of producers that have no credit from time to time."""
     every: Duration = 600.0
     duration: Duration = Field(default=4.0, alias="for")
 
 
 class StalledShare(FileMapping):
     links: Share = 0.0
-    """Share of multicast consumers without credit now and then: such a consumer misses pre-settled messages."""
+    """Share of consumers of multicast addresses that give no credit from time to time, and miss pre-settled messages
+    then.
+    """
     every: Duration = 600.0
     duration: Duration = Field(default=4.0, alias="for")
 
@@ -124,7 +128,7 @@ class StalledShare(FileMapping):
 class TalkerProfile(FileMapping):
     count: Count = 1
     factor: float = Field(default=15, ge=1, le=1e6)
-    """Times as many messages as other producers of the address send."""
+    """Factor by which a talker sends more messages than its share as a producer."""
 
 
 class OutageProfile(FileMapping):
@@ -132,10 +136,10 @@ class OutageProfile(FileMapping):
     broker: str | None = None
     link: Annotated[tuple[str, str] | None, Field()] = None
     at: Offset
-    """Time after the start."""
+    """Time from the start of the logs to the outage."""
     duration: Duration = Field(alias="for")
     stopped: bool = False
-    """Whether the router or broker ends in order, with a record of its end; else the node is killed."""
+    """Whether the router or broker is stopped in order, and records its end; otherwise the node is killed."""
     cause: str = Field(default="", max_length=200)
 
     @property
@@ -159,40 +163,42 @@ class RecordLoss(FileMapping):
 class ClockChange(FileMapping):
     at: Offset
     by: Skew
-    """With a minus: back."""
+    """Time by which the clock is set forward; a negative one sets the clock back."""
 
 
 class Profile(FileMapping):
-    """Traffic over a topology."""
+    """A traffic profile: the load, and the disturbances, of a mesh whose link logs are generated."""
 
     duration: Duration = 3600.0
     rate: Rate = 300.0
-    """Messages a second of all producers together, on average over a day."""
+    """Rate of all producers together, in messages a second on average over a day."""
     zipf: float = Field(default=1.1, ge=0, le=5)
-    """Exponent of popularity: the shares of addresses go as 1, 2, 3, ... to the power of minus this number."""
+    """Exponent of popularity: the shares of addresses are proportional to 1, 2, 3, ... to the power of minus this
+    number.
+    """
     users: int = Field(default=8, ge=1, le=100_000)
-    """Number of users if the topology has none."""
+    """Number of invented users, if the topology has no users."""
     addresses: dict[str, TrafficProfile] = Field(default_factory=dict)
-    """Traffic by address or pattern of the topology (default: all entries of the topology, alike)."""
+    """Traffic by address or pattern of the topology (default: the same traffic for all entries of the topology)."""
     hop: Duration = 0.0003
-    """One-way time over a connection of cost 1."""
+    """One-way time over a connection of cost 1; a connection of cost n takes n times as long."""
     day: DayProfile = DayProfile()
     churn: Churn = Churn()
     starved: StarvedShare = StarvedShare()
     stalled: StalledShare = StalledShare()
     talkers: TalkerProfile = TalkerProfile()
     outages: tuple[OutageProfile, ...] | None = None
-    """Default: a link and a router, drawn at random; none if no other path exists."""
+    """Outages of nodes and links (default: one link and one router, drawn at random, if there are other paths)."""
     reroute: Duration = 0.2
-    """Time until traffic avoids an outage."""
+    """Time from an outage until traffic avoids the broken node or link."""
     clock_skew: dict[str, Skew] = Field(default_factory=dict)
-    """Time by which the clock of a node is ahead."""
+    """Time by which the clock of each node is ahead at the start."""
     clock_steps: dict[str, tuple[ClockChange, ...]] = Field(default_factory=dict)
-    """When the clock of a node is set, and by how much."""
+    """Times at which the clock of each node is set, and the changes."""
     lost_records: dict[str, tuple[RecordLoss, ...]] = Field(default_factory=dict)
-    """Spans in which a node had no room for records."""
+    """Spans in which each node has no room for records, so that records are lost."""
     file_every: Duration = 3600.0
-    """Longest span of records in a file. A file holds at most 524,288 records, all of the same hour."""
+    """The longest span of records in a file; a file also ends with the hour, and at 524,288 records."""
 
 
 PARTS: dict[tuple[str, ...], type[BaseModel]] = {
@@ -207,7 +213,7 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     ("clock_steps", "*"): ClockChange,
     ("lost_records", "*"): RecordLoss,
 }
-"""The models of the mappings in a profile; `*` is any key."""
+"""The models of the mappings in a profile, by path of keys; `*` stands for any key."""
 
 
 def log_us(seconds: float) -> float:

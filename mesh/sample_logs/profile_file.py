@@ -1,4 +1,4 @@
-"""Read traffic profiles, and report all problems of a file at once, each with its place in the file."""
+"""Reads traffic profiles, and reports all problems of a file at once, each with its line in the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProfileInvalid(InvalidFile):
 
 
 def read_profile(path: Path, topology: Topology) -> Profile:
-    """Read a profile. Raise ProfileInvalid with all problems of the file, in itself or with this topology."""
+    """Read a profile. Raise ProfileInvalid with all problems of the file itself, and of the file with this topology."""
     return parse_profile(ProfileInvalid.read(path), topology, file=str(path))
 
 
@@ -54,13 +54,13 @@ def _problem(detail: Any) -> Problem:
 
 
 def _part(path: problems.Path) -> type[BaseModel]:
-    """The model of the mapping at ``path``."""
+    """Return the class of the model for the mapping at ``path``."""
     names = [str(step) for step in path if not isinstance(step, int)]
     return PARTS.get(tuple(names)) or PARTS[(*names[:1], "*")]
 
 
 def _strangers(profile: Profile, topology: Topology) -> Iterator[Problem]:
-    """Names that the topology does not have."""
+    """Yield a problem for each name in the profile that the topology does not have."""
     nodes, routers = topology.node_names, tuple(topology.routers)
     for pattern, traffic in profile.addresses.items():
         yield from _unknown(("addresses", pattern), "address", pattern, tuple(topology.addresses))

@@ -1,4 +1,4 @@
-"""The queues of a plan, and the time that messages stay in each."""
+"""Plans the queues at brokers, and the time that messages wait in each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from mesh.sample_logs.registry import Registry, SampleRun
 
 
 def kept(addresses: Sequence[AddressShare], everybody: Sequence[SampleClient]) -> list[tuple[int, str]]:
-    """Queues by index of the address, and by broker or subscriber."""
+    """List the queues, each as the place of its address, with the broker or, for a topic, the container of the
+    subscriber.
+    """
     found: list[tuple[int, str]] = []
     for place, spoken in enumerate(addresses):
         if spoken.policy.kind.has_queues:
@@ -29,7 +31,7 @@ def kept(addresses: Sequence[AddressShare], everybody: Sequence[SampleClient]) -
 def queue_table(
     topology: Topology, registry: Registry, addresses: Sequence[AddressShare], queues: Sequence[tuple[int, str]]
 ) -> PlannedQueues:
-    """Queues numbered from 1 at each broker."""
+    """Make the table of planned queues, numbered from 1 at each broker."""
     runs: dict[str, list[SampleRun]] = defaultdict(list)
     for run in registry.runs:
         runs[run.node].append(run)
@@ -64,7 +66,10 @@ def queue_table(
 
 
 def _grave(addresses: Sequence[AddressShare], queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
-    """The dead-letter queue: a queue with traffic of its own at the same broker, or NO_QUEUE."""
+    """Return the place of a queue's dead-letter queue, or NO_QUEUE.
+
+    The dead-letter queue must have traffic of its own, at the same broker.
+    """
     policy = addresses[place].policy
     broker = policy.brokers[0] if policy.kind.has_subscriptions else key
     name = policy.queue.dead_letter

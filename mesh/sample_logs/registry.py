@@ -1,4 +1,4 @@
-"""The connections and links of each run of a node, their numbers, and the records of each."""
+"""Collects the connections and links of all runs of nodes, numbers them, and makes their records."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ PATH_LOST = "amqpmesh:path-lost"
 CONNECTION_LOST = "amqp:connection:forced"
 FOREVER = 2**62
 CLOSING_US = 10
-"""Time from the close of connections and links to the end, for a node that is stopped."""
+"""Time in us between the close of connections and links and the end of a node that is stopped in order."""
 
 Row = dict[str, str | int | None]
 
 
 @dataclass(slots=True)
 class SampleRun:
-    """A run of a node. ``ends_us`` is FOREVER for a run without an end. ``is_stopped``: the run ends in order."""
+    """A run of a node; ``ends_us`` is FOREVER if the run outlasts the logs, and ``is_stopped`` tells that it ends in
+    order.
+    """
 
     node: str
     role: str
@@ -29,9 +31,9 @@ class SampleRun:
     is_stopped: bool = False
 
     def told_us(self, closes_us: int) -> int | None:
-        """Time of the record of a close at ``closes_us``.
+        """Return the time at which this run records a close at ``closes_us``, or None if the close is not recorded.
 
-        A run that ends in order records the close just before its own end; a killed run does not record the close.
+        A run that ends in order records open entries as closed just before its end; a killed run does not.
         """
         if closes_us < self.ends_us:
             return closes_us
@@ -40,7 +42,7 @@ class SampleRun:
 
 @dataclass(slots=True)
 class RegistryEntry:
-    """A connection or a link. ``closes_us`` is FOREVER if the entry exists at the end."""
+    """A connection or link of a run; ``closes_us`` is FOREVER if it is open at the end of the logs."""
 
     run: SampleRun
     opens_us: int
@@ -55,7 +57,7 @@ class RegistryEntry:
 
 @dataclass(frozen=True, slots=True)
 class TimedRecord:
-    """A record, and the time until which the record is valid."""
+    """A state record, and the time until which its state lasts."""
 
     row: Row
     until_us: int
@@ -89,7 +91,9 @@ class Registry:
         return entry
 
     def attach(self, connection: RegistryEntry, opens_us: int, **columns: str) -> RegistryEntry:
-        """A link that lives as long as its connection, unless closed sooner; places of links count from 1."""
+        """Add a link that lives as long as its connection, unless its ``closes_us`` is set earlier; places count from
+        1.
+        """
         entry = RegistryEntry(
             connection.run, opens_us, connection.closes_us, dict(columns), connection.cause, connection
         )
@@ -98,7 +102,7 @@ class Registry:
         return entry
 
     def number(self) -> None:
-        """Number the entries from 1 in each run, in order of opening."""
+        """Number connections and links separately from 1 in each run, in order of opening."""
         for entries in (self.connections, self.links):
             next_number: dict[int, int] = defaultdict(lambda: 1)
             for entry in sorted(entries, key=lambda entry: entry.opens_us):
@@ -106,7 +110,9 @@ class Registry:
                 next_number[entry.run.place] += 1
 
     def told(self) -> dict[int, list[TimedRecord]]:
-        """Records of all numbered entries, by run."""
+        """Return the records of opening and closing of all entries, by place of the run; entries must be numbered
+        before.
+        """
         found: dict[int, list[TimedRecord]] = defaultdict(list)
         for kind, entries in ((RecordKind.CONNECTION, self.connections), (RecordKind.LINK, self.links)):
             for entry in entries:
@@ -118,7 +124,7 @@ def _life(kind: RecordKind, entry: RegistryEntry) -> Iterator[TimedRecord]:
     numbered: Row = {kind.value: entry.number, **entry.columns}
     if entry.connection is not None:
         numbered["connection"] = entry.connection.number
-        # Repeat the columns of the connection, so that a reader of the link need not look up the connection.
+        # Repeats the columns of the connection, so that a reader of the link need not look the connection up.
         numbered |= {name: entry.connection.columns[name] for name in ("container", "user", "remote_address")
                      if name in entry.connection.columns}  # fmt: skip
     common: Row = {"kind": kind.value, **numbered}

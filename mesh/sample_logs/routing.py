@@ -1,4 +1,4 @@
-"""Routes of messages as steps over links, collected into the tables of a plan."""
+"""Collects the routes of messages, as steps over links, into the tables of a `LogPlan`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ WHOLE, MANY, COPY = (PARTS.index(part) for part in (DeliveryPart.WHOLE, Delivery
 
 @dataclass(frozen=True, slots=True)
 class RouteStep:
-    """``gone_us``, ``ahead_us``: one-way times from the first router, and to the last."""
+    """The record of a message at one router: the incoming and the outgoing link.
+
+    ``gone_us``, ``ahead_us``: one-way times in us from the first router, and to the last.
+    """
 
     run: int
     incoming: RegistryEntry
@@ -40,7 +43,7 @@ class Route:
 
 @dataclass(slots=True)
 class RouteTable:
-    """Routes by key, and pieces in the order of addition."""
+    """Collects routes, each under a key so that an equal route is found again, and their rates in spans of time."""
 
     routes: list[Route] = field(default_factory=list)
     places: dict[object, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The spans in which a client's link has no credit."""
+"""Draws the spans in which a client's link has no credit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mesh.sample_logs.times import Times
 
 @dataclass(frozen=True, slots=True)
 class StarvedSpan:
-    """A span in which a session's link had no credit."""
+    """A span in which the link of a client's session had no credit."""
 
     session: SampleSession
     from_us: int
@@ -29,10 +29,10 @@ class StarvedSpan:
 def starve(
     session: SampleSession, starved: StarvedShare | StalledShare, times: Times, random: Generator
 ) -> list[StarvedSpan]:
-    """Draw the spans of one link; spans that would outlast the session or the logs are left out."""
+    """Draw the spans without credit of one link; a span that would outlast the session or the logs is left out."""
     found: list[StarvedSpan] = []
     at_us = max(session.from_us, times.begins_us)
-    # A client that starves does so in each of its sessions.
+    # Whether a client starves is derived from its container-id, so that it starves in all of its sessions or in none.
     if sha256(session.client.container.encode()).digest()[0] / 256 >= starved.links:
         return []
     while True:

@@ -1,4 +1,4 @@
-"""State records of neighbors, paths, credit and runs."""
+"""Makes the state records of neighbors, paths, credit, and starts and ends of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLD_US = 60_000_000
 
 
 def neighbors(topology: Topology, trunks: Trunks) -> Iterator[tuple[int, TimedRecord]]:
-    """Records of neighbors, each with the place of the run that writes the record."""
+    """Yield the records of gained and lost neighbors, each with the place of the run that writes the record."""
     for edge in topology.edges():
         for _, near, far in trunks.all_of(edge.dialer, edge.to):
             for entry, neighbor in ((near, edge.to), (far, edge.dialer)):
@@ -38,7 +38,7 @@ def _neighbor(entry: RegistryEntry, neighbor: str, cost: int) -> Iterator[tuple[
 
 
 def paths(topology: Topology, epochs: Epochs, run: SampleRun) -> Iterator[TimedRecord]:
-    """Records of the paths of a run of a router to every other router, one for each change."""
+    """Yield the records of the paths from the run's router to every other router: one for each change of a path."""
     for target in topology.routers:
         if target != run.node:
             yield from _path(epochs, run, target)
@@ -53,7 +53,7 @@ def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
             changes.append((epoch.from_us, path, known.costs.get(target, 0) if known is not None else 0))
     last = ""
     for (at_us, path, cost), (until_us, _, _) in pairwise([*changes, (run.ends_us, "", 0)]):
-        # A router that is back later has another run.
+        # Later changes belong to another run of this router.
         if at_us >= run.ends_us:
             return
         event = RecordEvent.CLOSED if not path else RecordEvent.CHANGED if last else RecordEvent.OPENED
@@ -65,9 +65,11 @@ def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
 
 
 def credit(entry: RegistryEntry, spans: Sequence[StarvedSpan], ends_us: int) -> Iterator[TimedRecord]:
-    """Records of the credit of a link: after its first second, then of ``spans`` without credit, in order."""
+    """Yield the records of a link's credit: one after its first second, and those of ``spans`` without credit, in
+    order.
+    """
     tell = _wait if entry.columns["direction"] == INCOMING else _standstill
-    # A change after the last second of a link is recorded as the link closes.
+    # A change after the last second of a link is recorded when the link closes.
     last_us = min(entry.closes_us, ends_us) - 1
     waits = [replace(each, at_us=min(each.at_us, last_us)) for span in spans for each in tell(span)]
     first = _Change(_second_after(entry.opens_us), CREDIT)
@@ -94,7 +96,7 @@ class _Change:
 
 
 def _wait(span: StarvedSpan) -> Iterator[_Change]:
-    """A record for each second of the span, and for the second in which the span ends."""
+    """Yield a record for each second of a span without credit, and one for the second in which the span ends."""
     since_us = span.from_us
     for at_us in range(_second_after(span.from_us), span.to_us, SECOND_US):
         yield _Change(at_us, 0, at_us - since_us, span.cause)
@@ -103,7 +105,9 @@ def _wait(span: StarvedSpan) -> Iterator[_Change]:
 
 
 def _standstill(span: StarvedSpan) -> Iterator[_Change]:
-    """Records of a receiver that gives no credit, once the receiver has stood still for ``STILL_S``."""
+    """Yield the records of a receiver that gives no credit: when ``STILL_S`` seconds have passed, and at the span's
+    end.
+    """
     still_us = _second_after(span.from_us + STILL_S * SECOND_US)
     if still_us < span.to_us:
         yield _Change(still_us, 0)
@@ -115,7 +119,7 @@ def _second_after(at_us: int) -> int:
 
 
 def _at_once(changes: Sequence[_Change]) -> list[_Change]:
-    """Merge changes with the same time and cause into a single record."""
+    """Merge the changes of credit with the same time and cause into one; their starved times are added."""
     found: dict[tuple[int, str | None], _Change] = {}
     for each in changes:
         same = found.get((each.at_us, each.cause))
@@ -125,7 +129,10 @@ def _at_once(changes: Sequence[_Change]) -> list[_Change]:
 
 
 def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[TimedRecord]:
-    """Records of clock steps. ``clock_us``: lead of the wall clock over the monotonic clock before the first step."""
+    """Yield a record for each step of a clock.
+
+    ``clock_us``: how far the wall clock is ahead of the monotonic clock before the first step, in us.
+    """
     for at_us, by_us in steps:
         clock_us += by_us
         row: Row = {
@@ -138,7 +145,7 @@ def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[Timed
 
 
 def stopped(run: SampleRun) -> Iterator[TimedRecord]:
-    """The last record of a run that ends in order; a killed run leaves none."""
+    """Yield the last record of a run that is stopped in order; nothing for a run that is killed or goes on."""
     if run.is_stopped:
         at_us = run.ends_us - 1
         row: Row = {"kind": RecordKind.NODE.value, "event": RecordEvent.CLOSED.value, "at_us": at_us, "cause": STOPPED}

@@ -1,4 +1,4 @@
-"""The beginning and end of the logs."""
+"""The beginning and the end of generated link logs, in us since 1970."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ class Times:
     ends_us: int
 
     def at_us(self, offset_s: float) -> int:
-        """The time ``offset_s`` after the beginning."""
+        """Return the time ``offset_s`` seconds after the beginning, in us since 1970."""
         return self.begins_us + int(offset_s * 1e6)

@@ -1,4 +1,4 @@
-"""How each kind of a drill's faults is injected, healed, and shown to have taken effect."""
+"""The injection of each kind of fault: how a fault is applied, healed, and proven to have had an effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from mesh.drills.model import Command, DiskFull, ExpireCertificate, Fault, LinkF
 
 
 def injection_of(fault: Fault, stage: MeshCopy | None, leases: Leases) -> Injection:
-    """Return the injection of ``fault``. ``stage`` is None where the mesh is not ours: only commands work there."""
+    """Return a new injection for ``fault``.
+
+    ``stage`` is the copy of the mesh; None for a running mesh, where only a command of the user can be a fault.
+    """
     if isinstance(fault, Command):
         return CommandInjection(fault, leases)
     assert stage is not None

@@ -1,4 +1,6 @@
-"""The fault of an expired certificate: the node restarts with an expired certificate, and its peers refuse the node."""
+"""The fault of an expired certificate: the node restarts with this certificate, and other nodes refuse its
+connections.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from mesh.deploy.running_processes import node_pid
 from mesh.drills.faults.processes import NodeInjection, holds_soon
 
 LONG_AGO = timedelta(days=400)
-"""Certificates are valid for 365 days."""
+"""Age of the expired certificate; certificates are valid for 365 days."""
 NOTICED_S = 30.0
 EXPIRED = re.compile("certificate (has )?expired")
-"""OpenSSL's words for an expired certificate, at either end.
+"""OpenSSL's error for an expired certificate, in the log of either end.
 
-The log also says `expired` of a silent neighbor, so the word alone is not enough.
+The word `expired` alone would also match the event of a silent neighbor.
 """
 
 

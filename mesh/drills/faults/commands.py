@@ -1,4 +1,4 @@
-"""Faults that the user injects: one shell command breaks something, another command heals the damage."""
+"""Faults that are shell commands of the user: one command injects the fault, another heals the fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CommandInjection(Injection):
 
 
 async def shell(command: str) -> int:
-    """Run a shell command and return its exit code; 124 after ``COMMAND_S`` seconds, like timeout(1)."""
+    """Run a shell command and return its exit code; after ``COMMAND_S`` seconds, kill the shell and return 124."""
     process = await asyncio.create_subprocess_shell(command, stdin=asyncio.subprocess.DEVNULL)
     try:
         async with asyncio.timeout(COMMAND_S):

@@ -1,6 +1,6 @@
-"""A full disk: the broker can write to no file beyond the size of its log plus a small reserve.
+"""The fault of a full disk: the broker cannot extend any file beyond the size of its log plus a small reserve.
 
-The kernel's limit on file sizes stops one process without filling the disk of all others, and needs no privilege.
+The kernel's limit on file sizes concerns one process only, leaves the disk free for all others, and needs no privilege.
 [setrlimit(2)]
 """
 
@@ -18,7 +18,7 @@ from mesh.drills.model import DiskFull
 from mesh.terminal.failure import CommandFailed
 
 SPARE_BYTES = 64 * 1024
-"""Room for the log lines of a broker that restarts. A store under load soon exceeds this size."""
+"""Reserve in bytes for the log of a restarted broker; the store of a broker under load soon exceeds the limit."""
 
 
 class FullDisk(Injection):
@@ -32,7 +32,7 @@ class FullDisk(Injection):
         self._log_bytes = 0
 
     async def apply(self) -> None:
-        # Limit the supervisor as well: a restarted broker inherits the supervisor's limits.
+        # The supervisor is limited as well, because a broker that it starts again inherits its limits.
         pids = [node_pid(self._stage.workdir, self._broker), supervisor_pid(self._stage.workdir)]
         if None in pids:
             raise CommandFailed(f"{self._broker} does not run: expected a running broker to fill its disk")
@@ -51,7 +51,7 @@ class FullDisk(Injection):
             self.bit(f"{self._broker}: {cause}")
         for lease in self._leases:
             self._stage.leases.heal(lease)
-        # A process started during the fault inherited the limit of its supervisor.
+        # A process that was started during the fault has inherited its supervisor's limit.
         for pid in living(self._stage.workdir).values():
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):

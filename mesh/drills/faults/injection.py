@@ -1,4 +1,4 @@
-"""The interface of all faults: apply the fault, heal the fault, and collect evidence for both."""
+"""The interface of all faults: apply a fault, heal the fault, and collect evidence of both."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 
 class Injection(ABC):
-    """One injected fault. ``evidence`` holds sentences.
+    """The injection of one fault into a mesh; ``evidence`` holds a sentence for each observed effect.
 
-    Always: ``did_bite`` becomes True only when something proves that the fault took effect.
+    Invariant: ``did_bite`` is True only if something proved that the fault took effect.
     """
 
     def __init__(self) -> None:
@@ -17,23 +17,23 @@ class Injection(ABC):
         self.evidence: list[str] = []
 
     async def prepare(self) -> None:
-        """Wait until the target is there to break. Called before the time of the fault is taken."""
+        """Wait until the fault's target runs; called before the time of the injection is noted."""
         return
 
     @abstractmethod
     async def apply(self) -> None:
-        """Inject the fault. Raise CommandFailed if this is not possible."""
+        """Inject the fault. Raise CommandFailed if the fault cannot be injected."""
 
     @abstractmethod
     async def heal(self) -> None:
-        """Heal the fault, and look for evidence that the fault bit. Call ``stays`` if the target does not come back."""
+        """Heal the fault, and look for evidence of its effect; call ``stays`` if the target does not come back."""
 
     def bit(self, sentence: str) -> None:
         self.did_bite = True
         self.evidence.append(sentence)
 
     def stays(self, sentence: str) -> None:
-        """Record that the fault could not be healed."""
+        """Note, with the evidence ``sentence``, that the fault could not be healed."""
         self.was_healed = False
         self.evidence.append(sentence)
 

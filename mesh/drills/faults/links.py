@@ -1,4 +1,4 @@
-"""Faults of a link between two routers, cut, silent, slow or lossy: a proxy of ours stands in the link."""
+"""Faults of a link between two routers (cut, silent, slow, lossy), injected by the drill's proxy in this link."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class LinkInjection(Injection):
 
     @property
     def lanes(self) -> Sequence[ProxyDirection]:
-        """The lanes that the fault's direction selects.
+        """Return the directions of the proxy that the fault concerns.
 
-        `forth` runs from the dialing router in the proxy, and from the router named first in the fault.
+        The proxy's direction `forth` runs from the router that dials, the fault's `forth` from the router named first;
+        the two are swapped if these routers differ.
         """
         forth, back = (self.proxy.back, self.proxy.forth) if self._is_turned else (self.proxy.forth, self.proxy.back)
         return {Direction.BOTH: (forth, back), Direction.FORTH: (forth,), Direction.BACK: (back,)}[self.fault.direction]
@@ -86,7 +87,7 @@ class SilentLink(LinkInjection):
 
 
 class LateLink(LinkInjection):
-    """Latency or limited bandwidth; the evidence is the number of chunks that were held up."""
+    """Adds latency, or limits the bandwidth; the evidence of its effect is the number of chunks that were delayed."""
 
     async def apply(self) -> None:
         self._before = sum(lane.delayed for lane in self.lanes)

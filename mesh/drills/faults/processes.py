@@ -1,4 +1,4 @@
-"""Faults of processes: nodes that die, leave in order, or stand still."""
+"""Faults of a node's process: killed, stopped in order, restarted, or paused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NodeInjection(Injection):
         return pid
 
     async def wait_back(self) -> None:
-        """Wait until another process runs the node."""
+        """Wait until another process runs the node; note a failed healing if none does within 60 s."""
         if not await answers_soon(self.stage.workdir, self.node, self.old_pid):
             self.stays(f"{self.node} did not come back within {BACK_S:g} s")
             return
@@ -52,7 +52,7 @@ class NodeInjection(Injection):
 
 
 class EndedProcess(NodeInjection):
-    """A process ended by a signal. If the fault lasts, a lock keeps the node away until the fault is healed."""
+    """Ends the node's process with a signal; if the fault lasts, a lock file keeps the node down until healing."""
 
     number: signal.Signals
 
@@ -63,7 +63,7 @@ class EndedProcess(NodeInjection):
     @property
     @abstractmethod
     def stays_away(self) -> bool:
-        """Whether the supervisor is kept from starting the node again."""
+        """Tell whether the supervisor is kept from starting the node again."""
 
     async def apply(self) -> None:
         self.old_pid = self.pid()
@@ -115,7 +115,9 @@ class PausedProcess(NodeInjection):
 
 
 async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) -> bool:
-    """Whether a process other than ``old_pid`` runs the node and answers at its control socket within ``BACK_S``."""
+    """Tell whether, within ``BACK_S`` seconds, a process other than ``old_pid`` runs the node and answers its control
+    socket.
+    """
 
     async def is_up() -> bool:
         if node_pid(workdir, node) in (None, old_pid):
@@ -135,7 +137,7 @@ async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) 
 
 
 def state_of(pid: int) -> str:
-    """State of a process as one letter, as in ps(1); empty for a process that is gone."""
+    """Return the state of a process as one letter, as in ps(1); empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
