@@ -1,9 +1,11 @@
-"""Check the import contracts of setup.cfg over all code, compiled code too: `python tools/contracts.py [ROOT]`.
+"""Checks the import contracts of setup.cfg over all code, including compiled code: `python tools/contracts.py [ROOT]`.
 
-import-linter reads Python only. So import-linter is given a copy of the packages in which each compiled module, with
-the declarations of its `.pxd`, is a Python module of the same imports at the same lines: `cimport` counts as `import`.
+import-linter reads Python only. So import-linter is given a mirror of the packages in which each compiled module, with
+the declarations of its `.pxd`, is replaced by a Python module with the same imports at the same lines; `cimport` counts
+as `import`.
 
-In the same copy no module may import itself by way of others. Imports for types, and imports within functions, count.
+In the same mirror, no group of modules may import each other in a circle. Imports for types, and imports within
+functions, count.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ import networkx
 from Cython.Build.Dependencies import strip_string_literals
 
 OF_CYTHON = {"cpython", "cython", "libc", "libcpp", "posix"}
-"""Packages that come with the Cython compiler, and are no Python modules."""
+"""Packages that come with the Cython compiler, and are not Python modules."""
 KNOWN_CIRCLES = {
-    # An endpoint makes its links, and a link knows its endpoint.
+    # An endpoint makes its links, and a link refers to its endpoint.
     frozenset({"wire.endpoint", "wire.events", "wire.link"}),
-    # Parts of a move's own state machine.
+    # These modules are parts of one state machine, that of a move.
     frozenset({"router.forwarding.given_back", "router.forwarding.move", "router.forwarding.retransmit"}),
 }
 _IMPORT = re.compile(
@@ -36,7 +38,9 @@ _FIRST_NAME = re.compile(r"(?:from|import)\s+([\w]+)")
 
 
 def imports_of(source: str) -> Iterator[tuple[int, str]]:
-    """Line number, from 0 on, and Python statement of each import in Cython code, also within functions."""
+    """Yield the line number, from 0, and the Python statement of each import in Cython code, including those in
+    functions.
+    """
     code, _ = strip_string_literals(source.replace("\\\n", " \n"))
     for found in _IMPORT.finditer(code):
         statement = re.sub(r"\bcimport\b", "import", re.sub(r"\s*(?:#[^\n]*)?\n\s*", " ", found["statement"])).strip()
@@ -45,7 +49,7 @@ def imports_of(source: str) -> Iterator[tuple[int, str]]:
 
 
 def as_python(*sources: str) -> str:
-    """A module with the imports of several sources. The imports of the first source keep their lines."""
+    """Return a Python module with the imports of several sources; imports of the first source keep their lines."""
     lines: list[str] = []
     for source in sources:
         first = len(lines)
@@ -70,7 +74,7 @@ def write_mirror(root: Path, packages: list[str], mirror: Path) -> None:
 
 
 def imported_by(source: str, modules: set[str]) -> Iterator[str]:
-    """Those of ``modules`` that a Python module imports."""
+    """Yield those of ``modules`` that the Python module ``source`` imports."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names):
@@ -81,7 +85,7 @@ def imported_by(source: str, modules: set[str]) -> Iterator[str]:
 
 
 def circles(mirror: Path) -> list[frozenset[str]]:
-    """Groups of modules in which each imports all others, directly or by way of the others."""
+    """Return the groups of modules in which each module imports all others, directly or through others."""
     found = {
         ".".join(path.relative_to(mirror).with_suffix("").parts).removesuffix(".__init__"): path
         for path in mirror.rglob("*.py")
@@ -93,7 +97,7 @@ def circles(mirror: Path) -> list[frozenset[str]]:
 
 
 def check_circles(mirror: Path) -> int:
-    """Write each circle that is not a known one, and each known one that is gone; return the exit code."""
+    """Print each circle of imports that is not a known one, and each known one that is gone; return the exit code."""
     found = set(circles(mirror))
     said = [f"BROKEN: modules import each other in a circle: {_listed(group)}" for group in found - KNOWN_CIRCLES]
     said += [
@@ -109,7 +113,7 @@ def _listed(group: frozenset[str]) -> str:
 
 
 def check(root: Path) -> int:
-    """Run `lint-imports` on the mirror, look for circles, and return the exit code."""
+    """Run `lint-imports` on the mirror, look for circles of imports, and return the exit code."""
     settings = ConfigParser()
     settings.read(root / "setup.cfg")
     packages = settings["importlinter"]["root_packages"].split()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds what is published: a source distribution, a wheel of amqpmesh from it, and a wheel of proton, which PyPI has as source
-# only. Run as: tools/dist.sh [PYTHON [FOLDER]]; otherwise for the Python of .venv, into dist.
-# Wants .venv; `make dist` sees to that. What is compiled: whatever git would commit, committed or not.
+# Builds the published files: a source distribution, a wheel of amqpmesh from this distribution, and a wheel of proton, which
+# PyPI has as source only. Run as: tools/dist.sh [PYTHON [FOLDER]]; by default for the Python of .venv, into dist.
+# Needs .venv, which `make dist` makes. Compiles the files that git would commit, including uncommitted changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/sources.sh
@@ -23,6 +23,6 @@ if ! "$work/venv/bin/python" -m build --no-isolation --outdir "$TO" "$work/sourc
     cat "$work/log" >&2
     exit 1
 fi
-# Proton's wheel is for every Python from 3.11 on.
+# Proton's wheel works with every Python from 3.11 on.
 cp .venv/wheels/python_qpid_proton-*.whl "$TO"
 ls "$TO"

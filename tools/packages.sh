@@ -1,4 +1,5 @@
-# Sourced. `install_packages NAME...`: Debian or Ubuntu packages, by apt where it may, else by telling the reader how.
+# Sourced. `install_packages NAME...` installs Debian or Ubuntu packages with apt-get; a user who may not do so is shown the
+# command, and the function fails.
 
 install_packages() {
     local -a sudo=()
@@ -10,7 +11,7 @@ install_packages() {
     fi
     echo "Installing with apt-get: $*"
     "${sudo[@]}" apt-get update -qq
-    # RUNLEVEL=1: a package that brings a service must not start it; the tests start their own.
+    # RUNLEVEL=1: a package with a service must not start the service, because the tests start their own.
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get install --yes --no-install-recommends -qq -o Dpkg::Use-Pty=0 "$@" >/dev/null
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of what tests talk to: brokers and clients of others, a browser.
+# Installs the Debian packages of the programs that tests talk to: other projects' brokers and clients, and a browser.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
 
 missing=()
-need() { # package, then a test that is true where it is not needed
+need() { # arguments: a package, then a command that succeeds if the package is not needed
     local package=$1
     shift
     "$@" >/dev/null 2>&1 || missing+=("$package")

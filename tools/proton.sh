@@ -1,6 +1,6 @@
-# Sourced. `alone COMMAND...`: a build in which pkg-config finds nothing.
-# Proton takes in OpenSSL and Cyrus SASL where pkg-config finds them, and its client then chooses other mechanisms. amqpmesh
-# uses neither, and what is built must not depend on what lies about on the machine.
+# Sourced. `alone COMMAND...` runs a build in which pkg-config finds no library.
+# Proton uses OpenSSL and Cyrus SASL if pkg-config finds these libraries, and proton's client then chooses other mechanisms.
+# amqpmesh needs neither library, and the build must not depend on the libraries that a machine happens to have.
 
 alone() (
     unset PKG_CONFIG_PATH

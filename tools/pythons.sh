@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds a wheel for each Python that setup.cfg names, and runs with it installed in .venv-<version> the fast tier, unit tests and
-# simulation, then mesh_tests/wheel: the same wheel on a Debian that has nothing else.
-# A version that the machine lacks is said to be absent, which is not a failure. More words go to pytest's first run.
-# With a word in ONE_FOR only one of them, which the word decides: another word, perhaps another one.
+# Builds a wheel for each Python that setup.cfg names, installs the wheel in .venv-<version>, and runs the unit tests and the
+# simulations there; then mesh_tests/wheel tests the same wheel on a bare Debian.
+# A version that the machine lacks is reported as absent, which is no failure. Arguments go to pytest's first run.
+# If ONE_FOR is set, only one version is tested, chosen by a hash of ONE_FOR.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -22,10 +22,11 @@ chosen() {
     echo "${all[16#$hash % ${#all[@]}]}"
 }
 
-find_python() { # version; prints a Python that can make virtual environments and compile
+find_python() { # argument: version; prints the path of a Python that can make virtual environments and compile
     local candidate
     for candidate in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python; do
-        # By its own name: what pyenv puts on PATH runs only versions that are chosen.
+        # Versions of pyenv are found by their path, because pyenv's commands on PATH run only the versions that are
+        # chosen.
         if "$candidate" -c "import os, sys, sysconfig, venv, ensurepip, ssl, sqlite3
 sys.exit('%d.%d' % sys.version_info[:2] != '$1' or not os.path.exists(sysconfig.get_path('include') + '/Python.h'))" 2>/dev/null; then
             "$candidate" -c 'import sys; print(sys.executable)'
@@ -37,19 +38,19 @@ sys.exit('%d.%d' % sys.version_info[:2] != '$1' or not os.path.exists(sysconfig.
 
 site_packages() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))'; }
 
-install_wheel() { # virtual environment, Python
+install_wheel() { # arguments: virtual environment, Python
     [[ -x $1/bin/python ]] || "$2" -m venv "$1" || return
-    # Nothing is measured here: half the time to compile, half as fast.
+    # The wheel is not measured, and compiles in half the time without optimization.
     CFLAGS='-O1 -g0' bash tools/dist.sh "$2" "$1/dist" || return
     local -r pip=("$1/bin/python" -m pip install -q --disable-pip-version-check --find-links "$1/dist")
     "${pip[@]}" "$(echo "$1"/dist/amqpmesh-*.whl)[test]" || return
-    # Of this revision, whatever wheel of the same version was there before.
+    # Replaces a wheel of the same version that was built from another revision.
     "${pip[@]}" --force-reinstall --no-deps "$1"/dist/amqpmesh-*.whl
 }
 
-# The checkout comes last, in programs that tests start, too: mesh_tests is there only, and everything else is to come from
-# the wheel.
-test_wheel() { # virtual environment, then pytest's words
+# The checkout comes last on the path, also in programs that tests start: mesh_tests comes from the checkout, all other
+# packages from the wheel.
+test_wheel() { # arguments: virtual environment, then options of pytest
     local -r venv=$1 site=$(realpath "$(site_packages "$1")")
     shift
     AMQPMESH_WHEEL=$(realpath "$venv"/dist/amqpmesh-*.whl) AMQPMESH_INSTALLED_IN=$site \

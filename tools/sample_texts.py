@@ -1,7 +1,7 @@
 """Draws texts of the sources at random, for a reader who has not seen the project: `tools/sample_texts.py SEED`.
 
-Prints JSON lines: number, kind (docstring, comment, error, event), text and, with --places, file and line. The reader
-restates the texts without places; a judge compares each restatement with the code.
+Prints a JSON line for each text: number, kind (docstring, comment, error, event), text and, with --places, file and
+line. The reader restates each text without its place; a judge compares the restatements with the code.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _of_python(file: str, source: str) -> Iterator[Text]:
 
 
 def _literal(node: ast.expr) -> str:
-    """The text of a string; an expression in an f-string is shown in braces."""
+    """Return the text of a string literal; an expression in an f-string is shown in braces."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -77,7 +77,7 @@ def _literal(node: ast.expr) -> str:
 
 
 def _comments(file: str, source: str) -> Iterator[Text]:
-    """Comments; lines below each other are one."""
+    """Yield the comments of a Python source; comments on successive lines are one text."""
     lines: list[str] = []
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -96,7 +96,7 @@ def _of_cython(file: str, source: str) -> Iterator[Text]:
     for found in PYX_DOCSTRING.finditer(source):
         yield Text("docstring", found[1], file, source[: found.start()].count("\n") + 1)
     lines: list[str] = []
-    # A docstring keeps its number of lines, so that the lines of comments stay those of the file.
+    # A docstring keeps its number of lines, so that comments keep their line numbers.
     code = PYX_DOCSTRING.sub(lambda found: "\n" * found[0].count("\n"), source)
     for number, line in enumerate([*code.splitlines(), ""], 1):
         if found := PYX_COMMENT.match(line):
@@ -107,7 +107,7 @@ def _of_cython(file: str, source: str) -> Iterator[Text]:
 
 
 def drawn(seed: int) -> list[Text]:
-    """The number of texts of each kind in ``SHARES``, each of at least four words, mixed."""
+    """Draw the number of texts that ``SHARES`` gives for each kind, each of at least four words, and shuffle them."""
     chance = random.Random(seed)
     worth = [each for each in texts() if len(each.text.split()) >= FEWEST_WORDS and "noqa" not in each.text]
     chosen = [

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes .venv with amqpmesh and its test tools in it. Says what it installs before it does.
+# Makes .venv with amqpmesh and its test tools in it. Names each package before installing the package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
 source tools/proton.sh
 
-# A Python that can make virtual environments and compile: python-qpid-proton comes as source, the hot loop is ours.
+# Python code that succeeds in a Python that can make virtual environments and compile C; proton and amqpmesh are
+# compiled.
 readonly USABLE='
 import ensurepip, os, sys, sysconfig, venv
 sys.exit(sys.version_info < (3, 11) or not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
@@ -42,7 +43,7 @@ if ! .venv/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))'
 fi
 echo 'Installing amqpmesh and its test tools into .venv (the first time takes some minutes)'
 
-run_pip() { # a sentence, then pip's words
+run_pip() { # arguments: a sentence, then options of pip
     echo "  $1"
     shift
     if ! .venv/bin/python -m pip --disable-pip-version-check "$@" >.venv/install.log 2>&1; then
@@ -51,8 +52,9 @@ run_pip() { # a sentence, then pip's words
     fi
 }
 
-# Two thirds of forwarding is proton's engine: optimized as a whole, and calling itself directly, it takes a tenth less.
-# Proton keeps to the stable ABI, and its wheel says so: `make pythons` and `make dist` take the same one for every Python.
+# Two thirds of the cost of forwarding is in proton's engine, which takes a tenth less time if optimized as a whole and
+# linked to itself directly. Proton keeps to Python's stable ABI, so `make pythons` and `make dist` use this one wheel
+# for every Python.
 readonly WHEELS=.venv/wheels BUILT_ALONE='
 import sys, cproton_ffi
 sys.exit(cproton_ffi.lib.pn_sasl_extended() or cproton_ffi.lib.pn_ssl_present())'

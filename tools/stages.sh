@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs commands one after the other, each whatever became of those before it, and says at the end how each of them ended.
+# Runs commands one after the other, even if an earlier command fails, and prints at the end how each command ended.
 # As a script: tools/stages.sh COMMAND... (each an argument, for bash). Sourced: `stage COMMAND WORD...`, then `tell_stages`.
-# The exit code is 1 if any of them failed. Ctrl-C ends the whole.
+# The exit code is 1 if any command failed. Ctrl-C ends the whole run.
 
 stages_told=()
 stages_failed=0
 trap 'exit 130' INT
 
-stage() { # a command and its words
+stage() { # arguments: a command with its arguments
     local -r began=$SECONDS
     local status=0 what
     printf '\n### %s\n' "$*"
@@ -21,7 +21,7 @@ stage() { # a command and its words
     return "$status"
 }
 
-tell_stages() { # false when any failed
+tell_stages() { # prints all stages with their times; returns false if any failed
     printf '\n### all stages\n'
     printf '%s\n' "${stages_told[@]}"
     return "$stages_failed"

@@ -1,4 +1,4 @@
-# A connection and its links: the base of the loops that produce and consume.
+# The connections and links of the load generator, which its producers and consumers extend.
 
 from mesh.bench.frames cimport Disposition, Flow, Frame, Transfer, u8, u32
 
@@ -12,7 +12,7 @@ cdef class BenchLink
 
 
 cdef class BenchConnection:
-    """One connection whose handshake is done; each link has a session of its own."""
+    """A connection whose handshake is done; each of its links has a session of its own."""
 
     cdef readonly int socket
     cdef readonly u32 peer_frame_bytes

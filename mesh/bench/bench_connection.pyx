@@ -112,7 +112,7 @@ cdef class BenchConnection:
     def feed(self, bytes leftover):
         """Parse the bytes that were read together with the answers to the attaches."""
         if len(leftover) > MAX_FRAME:
-            raise ValueError(f"{len(leftover)} bytes")
+            raise ValueError(f"expected at most {MAX_FRAME} bytes, got {len(leftover)}")
         memcpy(self.inbox + self.inbox_to, <const u8 *>leftover, len(leftover))
         self.inbox_to += len(leftover)
         self.parse()
@@ -323,7 +323,7 @@ def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
     cdef bint is_busy, are_done
     cdef double now, due, moved_at = clock()
     if count >= MAX_POLLED:
-        raise ValueError(f"{count} connections")
+        raise ValueError(f"expected fewer than {MAX_POLLED} connections, got {count}")
     while True:
         now = clock()
         is_busy, are_done = False, True

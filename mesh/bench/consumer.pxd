@@ -9,12 +9,12 @@ cdef class BenchConsumer(BenchLink):
     cdef size_t body_bytes
     cdef bint is_each, is_granted
     cdef u8 *seen
-    # The delivery whose frames are arriving
+    # The delivery whose frames are arriving.
     cdef bint is_partial, is_partial_settled, is_ours
     cdef u32 partial_id
     cdef long long missing_bytes
     cdef Stamp stamp
-    # The range of deliveries to settle at the end of the batch
+    # The range of deliveries that is settled at the end of the batch of frames.
     cdef bint has_range
     cdef u32 first, last
 

@@ -158,7 +158,7 @@ def _converse(connection: socket.socket, handshake: Handshake) -> None:
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:
-            raise Unreachable("connection lost: the peer closed it in the handshake")
+            raise Unreachable("connection lost: the peer closed the connection in the handshake")
         handshake.receive(data)
 
 

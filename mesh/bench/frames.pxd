@@ -1,4 +1,4 @@
-# The frames of the hot path as C: the reads and writes of a load-generating loop for each message.
+# Reading and writing, in C, of the frames that the load generator sends and receives for each message.
 
 ctypedef unsigned char u8
 ctypedef unsigned int u32
@@ -11,9 +11,9 @@ cdef enum:
 
 cdef enum:
     MAX_WINDOW = 0x7FFFFFFF
-    # Head of the body: run, number, nanoseconds.
+    # Bytes of the stamp at the start of a body: run, number, nanoseconds.
     STAMP_BYTES = 16
-    # Room for the longest frame that is written here without a payload.
+    # Bytes of the longest frame without a payload that is written here.
     SMALL_FRAME_BYTES = 64
     TRANSFER_HEAD_BYTES = 29
     CONTINUED_HEAD_BYTES = 20

@@ -118,7 +118,7 @@ class IdleConnections:
     def _read(connection: socket.socket) -> bytes:
         data = connection.recv(READ_BYTES)
         if not data:
-            raise Unreachable("the peer closed it in the handshake")
+            raise Unreachable("the peer closed the connection in the handshake")
         return data
 
     def _where(self) -> str:
@@ -237,7 +237,7 @@ class LinkHolder:
         try:
             data = self._connection.recv(READ_BYTES)
         except TimeoutError:
-            raise TimedOut(f"no answer for {self._stall_s:g} s") from None
+            raise TimedOut(f"no answer from the server for {self._stall_s:g} s") from None
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:

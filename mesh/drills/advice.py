@@ -59,7 +59,7 @@ def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
     for rule in RULES:
         if rule.fits(metric, fault_kind, address_type):
             return rule.text
-    raise ValueError(f"no metric {metric!r}; known: {', '.join(sorted(METRICS))}")
+    raise ValueError(f"unknown metric {metric!r}: expected one of {', '.join(sorted(METRICS))}")
 
 
 RULES = (

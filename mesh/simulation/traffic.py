@@ -1,8 +1,7 @@
-"""Producers and consumers during faults, and the fate of each message.
+"""Producers and consumers of a simulation, which go on during faults; a journal notes the outcome of each message.
 
-A client that loses its connection or link comes back at the tick after the loss was noticed: at the client's own router
-or, while this router is down, at another. Producers send at their rate as far as credit allows, and never send a
-message twice.
+A client that has lost its connection or link connects again at its next tick: to its own router or, while this router
+is down, to a random one. Producers send at their rate as far as credit allows, and never send a message twice.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from wire.terminus import Durability, Expiry
 
 TICK_S = 0.1
 CREDIT = 100
-"""The credit of each consumer"""
+"""The credit of each consumer, in messages."""
 
 
 class SimParty:
-    """A client with a single link; after a loss the client dials and attaches again."""
+    """A client of a simulation with a single link; after a loss, the client connects and attaches again."""
 
     def __init__(self, flow: SimFlow, name: str, home: str) -> None:
         self.flow = flow
@@ -33,7 +32,7 @@ class SimParty:
         self.client: FlowClient | None = None
 
     def tick(self) -> None:
-        """Keep the link up now, and again every ``interval_s``."""
+        """Connect the client and attach its link if either is lost, and do so again every ``interval_s``."""
         mesh = self.flow.mesh
         self._keep_up()
         mesh.at(mesh.now + self.interval_s, self.tick, self.client or self)
@@ -50,7 +49,9 @@ class SimParty:
         raise NotImplementedError
 
     def on_lost(self) -> None:
-        """Called when the link is lost, for any reason."""
+        """Called when the link is lost, for any reason; a producer then counts messages without an outcome as
+        unknown.
+        """
 
     def _keep_up(self) -> None:
         mesh, client = self.flow.mesh, self.client
@@ -72,7 +73,7 @@ class SimProducer(SimParty):
     def __init__(self, flow: SimFlow, name: str, home: str) -> None:
         super().__init__(flow, name, home)
         self._messages: dict[int, int] = {}
-        """Sender's number of a message -> place of the message in the journal"""
+        """Number of each message in this sender's link -> place of the message in the journal."""
 
     @property
     def interval_s(self) -> float:
@@ -139,7 +140,7 @@ class FlowClient(SimClient):
 
 
 class SimFlow:
-    """The producer and the consumers of one address."""
+    """The producer and the consumers of one address, with the journal of their messages."""
 
     def __init__(self, mesh: SimMesh, plan: FlowPlan, rate_per_s: float, consumers: int, chance: random.Random) -> None:
         self.mesh = mesh
@@ -158,7 +159,7 @@ class SimFlow:
 
     @property
     def is_for_all(self) -> bool:
-        """Whether every consumer should get every message."""
+        """Tell whether every consumer should receive every message."""
         return self.plan.kind.is_copied
 
     @property
@@ -169,22 +170,24 @@ class SimFlow:
         return self.plan.sender if isinstance(party, SimProducer) else self.plan.receiver
 
     def start(self) -> None:
-        """Attach the links. Messages follow once ``is_open``."""
+        """Connect the clients and attach their links; the producer sends nothing before ``is_open`` is set."""
         for party in self.parties:
             party.tick()
 
     def on_arrival(self, consumer: SimConsumer, message: Message) -> None:
         who, number = self.consumers.index(consumer) if self.is_for_all else 0, int(message.body)
         if message.delivery_count > 0 and (who, number) in self._seen:
-            self.redelivered += 1  # The message says that it was redelivered.
+            # Only a message with a delivery-count above 0 may arrive again without counting as duplicated.
+            self.redelivered += 1
         else:
             self._seen.add((who, number))
             self.journal.on_arrival(who, 0, number, self.mesh.now)
 
     def lost(self) -> int:
-        """Count messages that were accepted and then lost.
+        """Return the number of messages that were accepted and then lost.
 
-        A multicast message is lost if no consumer received the message; a topic's, if any consumer missed the message.
+        A multicast message is lost if no consumer received it; a message of a topic, if any consumer did not receive
+        it.
         """
         lost = list(self.journal.lost())
         is_lost_to_all = self.plan.kind.is_copied_by_routers
@@ -196,6 +199,6 @@ class SimFlow:
 
 
 def client_routers(mesh: SimMesh) -> list[str]:
-    """Routers that clients may connect to; all routers if the topology has no listener."""
+    """Return the names of the routers with a listener for clients; of all routers if no router has one."""
     listening = [name for name, router in mesh.topology.routers.items() if router.listeners]
     return sorted(listening or mesh.topology.routers)

@@ -1,8 +1,8 @@
-"""Nodes joined by pipes, stepped in virtual time: bytes, deadlines and other actions that are due.
+"""Steps nodes that are joined by pipes in virtual time: arrivals of bytes, deadlines of nodes, and scheduled actions.
 
-`run(seconds)` does everything in order of time. Nothing sleeps, and nothing is random: actions at the same moment
-happen in the order in which they were arranged. The cost of a step depends on the nodes that the step touches, not on
-the number of nodes. Changes to nodes from outside are looked for once, at each call of ``run`` or ``flush``.
+All events happen in order of time, and events at the same time in the order in which they were scheduled. Nothing
+sleeps, and nothing is random. The cost of a step depends on the nodes that the step changes, not on the number of
+nodes. Changes that a test makes to nodes are looked for once, at each call of ``run``, ``step`` or ``flush``.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ _IDLE_S = 60.0
 
 @dataclass(eq=False)
 class Pipe:
-    """A connection: two (node, endpoint) ends. Bytes take ``delay_s`` each way, and keep their order."""
+    """A connection between two ends, each a node with its endpoint; bytes take ``delay_s`` each way and keep their
+    order.
+    """
 
     ends: tuple[tuple[Any, Endpoint], tuple[Any, Endpoint]]
     delay_s: float
     number: int = 0
     is_cut: bool = False
     arrives_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    """When the last bytes in flight reach each end."""
+    """For each end, the time at which the last bytes in flight arrive."""
     is_finished: list[bool] = field(default_factory=lambda: [False, False])
-    """Whether each end has sent its last bytes, and lets go of the connection."""
+    """For each end, whether its endpoint has sent its last bytes, and drops the connection."""
 
 
 class World:
-    """All nodes and pipes, and a clock of virtual time that starts at 1,000 s."""
+    """All nodes and pipes of a simulation, and its clock of virtual time, which starts at 1,000 s."""
 
     def __init__(self, delay_s: float = 0.001) -> None:
         self.now = 1000.0
         self.delay_s = delay_s
         self.pipes: dict[Pipe, None] = {}
         self.nodes: dict[Any, int] = {}
-        """Node -> the number under which the node was added."""
+        """For each node, the number under which the node was added; nodes with the same deadline act in this order."""
         self.log: list[Any] = []
         self._ends: dict[Endpoint, tuple[Pipe, int]] = {}
         self._queue: list[tuple[float, int, Callable[[], None], Any]] = []
@@ -49,9 +51,9 @@ class World:
         self._touched: dict[Any, None] = {}
         self._alarms: list[tuple[float, int, Any]] = []
         self._deadlines: dict[Any, float] = {}
-        """Node -> its current alarm. Other alarms of a node in the heap are out of date."""
+        """For each node, the time of its valid alarm; the heap may hold outdated alarms of the node as well."""
 
-    # Nodes and connections
+    # Nodes and connections.
     def add(self, node: Any) -> None:
         self.nodes[node] = next(self._order)
         self.touch(node)
@@ -61,11 +63,14 @@ class World:
         self._deadlines.pop(node, None)
 
     def touch(self, node: Any) -> None:
-        """Mark a node that got input: look for bytes to send, and for the node's next deadline."""
+        """Mark a node as changed, so that `settle` sends its bytes and reads its next deadline."""
         self._touched[node] = None
 
     def at(self, when: float, action: Callable[[], None], node: Any = None) -> None:
-        """Arrange ``action``. ``node``: the only node that the action affects; None if any node may be affected."""
+        """Schedule ``action`` at the time ``when``.
+
+        ``node``: the only node that the action changes; None if the action may change any node.
+        """
         heapq.heappush(self._queue, (when, next(self._order), action, node))
 
     def join(self, one: tuple[Any, Endpoint], other: tuple[Any, Endpoint]) -> Pipe:
@@ -81,7 +86,9 @@ class World:
         return [pipe for pipe in self.pipes if any(end is node for end, _ in pipe.ends)]
 
     def cut(self, pipe: Pipe, *, silently: bool = False) -> None:
-        """Cut a connection. Both nodes hear of the cut at once; if ``silently``, only at a second cut."""
+        """Cut a connection, and tell both nodes; with ``silently``, bytes are lost, and the nodes hear of the cut at a
+        second call.
+        """
         if pipe not in self.pipes:
             return
         pipe.is_cut = True
@@ -95,7 +102,9 @@ class World:
         self.settle()
 
     def abort(self, endpoint: Endpoint, reason: str) -> None:
-        """Let one end drop its connection. The other end hears of the loss, unless the connection is cut."""
+        """Let one end drop its connection with ``reason``; the other end hears of the loss later, unless the connection
+        is cut.
+        """
         pipe, end = self._ends[endpoint]
         self._disconnect(pipe.ends[end][0], endpoint, reason)
         if all(end.is_freed for _, end in pipe.ends):
@@ -110,18 +119,18 @@ class World:
         endpoint.free()
 
     def on_cut(self, pipe: Pipe) -> None:
-        """Called when a connection is lost: a subclass that keeps connections up dials again."""
+        """Called when a connection is lost, for subclasses that keep connections up and connect again."""
 
     def on_touched(self, node: Any) -> bool:
-        """Do the next task that ``node`` asks of a driver; return False if there was no task."""
+        """Carry out the next request that ``node`` makes to its driver; return False if there was no request."""
         return False
 
     def on_step(self, node: Any) -> None:
-        """Called when ``node`` may have done something; for subclasses that watch nodes."""
+        """Called when ``node`` may have changed, for subclasses that watch nodes."""
 
-    # Bytes
+    # Bytes.
     def flush(self) -> None:
-        """Send every byte that any node wants to send, whoever changed the node."""
+        """Send the bytes that any node wants to send, including nodes that were not marked as changed."""
         for pipe in list(self.pipes):
             self._flush_pipe(pipe, 0)
             self._flush_pipe(pipe, 1)
@@ -130,7 +139,9 @@ class World:
         self.settle()
 
     def settle(self) -> None:
-        """Send the bytes of touched nodes only, until no touched node has bytes left."""
+        """Send the bytes of all nodes marked as changed, until none of them has bytes to send; then set their
+        alarms.
+        """
         looked_at: dict[Any, None] = {}
         while self._touched:
             touched, self._touched = self._touched, {}
@@ -167,9 +178,9 @@ class World:
                 self.touch(node)
 
     def _let_go(self, pipe: Pipe, end: int) -> None:
-        """Let go of a connection, like a driver after the last bytes are written.
+        """Drop a finished connection at one end, as a driver does once the last bytes are written.
 
-        The other end hears of the loss after those bytes.
+        The other end hears of the loss after these bytes have arrived.
         """
         node, endpoint = pipe.ends[end]
         if endpoint.is_freed or pipe not in self.pipes:
@@ -179,7 +190,7 @@ class World:
         self.at(self.now if is_last else max(self.now + pipe.delay_s, pipe.arrives_at[1 - end]), lambda: self.cut(pipe))
 
     def _send(self, pipe: Pipe, end: int, data: bytes) -> None:
-        # The delay may have changed since the last bytes: bytes sent first arrive first.
+        # The delay may have become shorter since the last bytes, but bytes sent first arrive first.
         when = pipe.arrives_at[end] = max(self.now + pipe.delay_s, pipe.arrives_at[end])
         self.at(when, lambda: self.arrive(pipe, end, data), pipe.ends[end][0])
 
@@ -191,10 +202,10 @@ class World:
             endpoint.receive(data)
             node.on_input(endpoint, self.now)
         except AmqpError as fault:
-            # Close the connection, as a driver does after a fault of the peer.
+            # The peer broke the protocol: its connection is closed with the error, as a driver does.
             endpoint.close(fault)
 
-    # Time
+    # Time.
     def _set_alarm(self, node: Any) -> None:
         deadline = node.next_deadline()
         if deadline is None:
@@ -223,7 +234,7 @@ class World:
         self.touch(node)
 
     def run(self, seconds: float) -> None:
-        """Let ``seconds`` pass."""
+        """Let ``seconds`` of virtual time pass, with all events in this time."""
         self.flush()
         end = self.now + seconds
         while self._step(end):
@@ -231,13 +242,13 @@ class World:
         self.now = end
 
     def step(self) -> None:
-        """Let time pass until the next event, such as an arrival of bytes or a deadline, and do that event."""
+        """Let virtual time pass until the next event, and carry out this event."""
         self.flush()
         self._step(self.now + _IDLE_S)
         self.settle()
 
     def _step(self, end: float) -> bool:
-        """Do the next event. Return False if nothing is due before ``end``."""
+        """Carry out the next event; return False if no event is due before ``end``."""
         self.settle()
         alarm = self._next_alarm(end)
         due = self._queue[0][0] if self._queue else end
@@ -251,7 +262,9 @@ class World:
         return True
 
     def run_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
-        """Let time pass until ``condition``. Raise AssertionError if ``seconds`` were not enough."""
+        """Let virtual time pass until ``condition`` holds. Raise AssertionError if it does not hold within
+        ``seconds``.
+        """
         end = self.now + seconds
         while not condition():
             assert self.now < end, f"not within {seconds} s of virtual time"

@@ -9,11 +9,12 @@ cdef class AddressGroup(Group):
     cdef readonly str address
     cdef readonly int phase
     cdef readonly int priority
-    # The user whose attach made the queue first, for an address that a broker keeps; None: an operator, or unknown.
+    # The user whose attach made the queue, for an address that is stored at a broker; None if an operator made the
+    # queue, or if nobody knows.
     cdef public object maker
     cdef readonly dict inlets
     cdef readonly dict takers
-    # None until first used: most groups of a large mesh have no streams or drains.
+    # Streams (links for large deliveries) and drains; None until first used, because most groups have none.
     cdef dict streams
     cdef object drains
     cdef CreditSharing sharing
@@ -28,7 +29,7 @@ cdef class AddressGroup(Group):
     cdef Copies copies
     cdef object despair
     cdef bint is_dead
-    # How long deliveries without a taker are held.
+    # Time in s for which deliveries are held while the group has no taker.
     cdef readonly double hold_s
     cdef unsigned long long deliveries_in_before
     cdef unsigned long long deliveries_out_before

@@ -14,13 +14,19 @@ class GroupOwner(Protocol):
     def on_better_way(self, group: AddressGroup, taker: Taker) -> None:
         """A circuit that is not a taker of the group yet is up."""
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
-        """Return a stream for an anycast's large deliveries, beside the shared ``taker``; None until it can take."""
+        """Return the stream (a link for large deliveries) beside the shared ``taker`` of an anycast; None until it has
+        credit.
+        """
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
-        """True if each reachable broker of a sharded queue sends here; for a circuit, each broker connected here."""
+        """Tell whether each reachable broker of a queue on several brokers sends here; for a circuit, each connected
+        broker.
+        """
     def open_branches(self, group: AddressGroup) -> None:
-        """Open the branches of a multicast that leave this router, now; the branches have no credit at first."""
+        """Open now the branches of a multicast that leave this router; they have no credit at first."""
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
-        """Return the branches for large deliveries of ``inlet`` at a multicast; at first without credit."""
+        """Return the branches for large deliveries of ``inlet`` at a multicast, opened if needed; new ones have no
+        credit.
+        """
 
 class AddressGroup(Group):
     address: str
@@ -54,9 +60,11 @@ class AddressGroup(Group):
     def has(self, taker: Taker) -> bool: ...
     def leave_taker(self, left: Taker) -> None: ...
     def has_passed_on(self, left: Taker) -> bool:
-        """True if ``left`` has passed on all deliveries, pre-settled ones too; if unknown, send a barrier."""
+        """Tell whether the replaced circuit ``left`` has passed on all deliveries; if that is unknown, send it a
+        barrier.
+        """
     def give_up_order_behind(self, left: Taker) -> None:
-        """Stop keeping order behind ``left``: no consumer behind it could see the difference."""
+        """Let later deliveries no longer wait for those of the replaced circuit ``left``."""
     def go_on(self) -> None: ...
     def on_drained(self) -> None: ...
     def forget_inlet(self, inlet: Inlet) -> None: ...

@@ -8,24 +8,24 @@ from wire.proton cimport pn_delivery_t
 
 cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
-    # Only the closest takers, even while these have no credit.
+    # True if deliveries go to the closest takers only, even while these have no credit.
     cdef readonly bint is_strict
     cdef readonly bint is_retransmitted
     cdef dict retries
-    # Takers that lead to edge routers, by the number of the connection; None until there are some.
+    # Takers that lead to edge routers, by the number of the connection; None until there is one.
     cdef dict at_edges
-    # Number of local takers that a returned delivery can be offered to, as of this version of the group.
+    # Number of local takers to which a returned delivery can be offered, valid for this version of the group.
     cdef int offerable
     cdef unsigned int offerable_version
     cdef unsigned long long turn
-    # The takers in their order; None after a change.
+    # The takers in the order in which they are tried; None after a change.
     cdef list takers_listed
     cdef Recalls recalls
-    # None until a queue sent a message that is too large for the consumers here.
+    # Handles messages that are too large for the consumers here; None until a queue has sent one.
     cdef TooLarge too_large
-    # Links of brokers with returned messages that nobody here wanted; None until there are some.
+    # Links from brokers with returned messages that no taker here accepts; None until there is one.
     cdef dict unwanted
-    # True if some inlets rest.
+    # True if some inlets have no float (credit without a consumer's credit) because their deliveries were recalled.
     cdef bint has_resting
 
     cdef bint has_local(self) noexcept

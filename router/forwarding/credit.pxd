@@ -9,7 +9,7 @@ cdef class CreditSharing:
     cdef object again
     cdef object timers
     cdef dict hungry
-    # Sum of the weights of all inlets used recently, and the part of producers in it.
+    # Sum of the weights of all inlets that were used recently, and the share of producers in this sum.
     cdef int in_use
     cdef int producers_in_use
     cdef object timer

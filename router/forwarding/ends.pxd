@@ -5,31 +5,33 @@ from wire.proton cimport pn_delivery_t
 from recording.records cimport Recorder
 
 cdef enum:
-    # Ways of an inlet's deliveries over parallel links: one link that all share, one that all pre-settled deliveries
-    # of a multicast share, and one of the inlet's own for large deliveries.
+    # The ways of deliveries to the same egress, each over another link: shared deliveries, pre-settled deliveries of a
+    # multicast, and large deliveries of a single inlet.
     SHARED_WAY
     SETTLED_WAY
     LARGE_WAY
-    # No more deliveries go to this circuit: a circuit over another path replaced it.
+    # Way of a replaced circuit: later deliveries go over another path, and wait until this circuit has passed on its
+    # own.
     LEFT_WAY
-    # As LEFT_WAY, and nobody waits for the deliveries the circuit has.
+    # Way of a replaced circuit for whose deliveries later deliveries no longer wait.
     FORSAKEN_WAY
 
 
 cdef class Group:
-    # Sums over the group's members, kept as they change: deliveries.
+    # Sums over the group's inlets and takers, in deliveries, updated at each change.
     cdef int promised_to_producers
     cdef int promised_to_circuits
     cdef int credit_of_locals
     cdef int credit_of_circuits
-    # Raised whenever a taker comes, goes or is about to go.
+    # Incremented whenever a taker comes, goes or is about to go.
     cdef unsigned int version
-    # The node's recorder, and how much it records of the group's deliveries (`recording.records`).
+    # The node's recorder, and the record level of the group's deliveries (`recording.records`).
     cdef readonly Recorder recorder
     cdef readonly unsigned char record_level
-    # RELEASED from a circuit's sender is for this router alone (`recall`).
+    # True if an ingress router may recall deliveries from this group by the outcome RELEASED (`recall`).
     cdef bint takes_recalls
-    # Deliveries of the group are in a queue: a consumer that leaves in order gives back those without an outcome.
+    # True if the deliveries come from a queue: a consumer that leaves in order gives back deliveries without an
+    # outcome.
     cdef bint is_of_queue
 
     cdef int pump(self, Inlet inlet) except -1
@@ -60,7 +62,7 @@ cdef class Carrier(Waiter):
     cdef Carrier older_in
     cdef Carrier newer_out
     cdef Carrier older_out
-    # The delivery was written to its end, as seen when the engine was about to forget that.
+    # True if the delivery was written to its end before the engine forgot this.
     cdef bint was_written
 
     cdef bint note_taker(self) except -1
@@ -78,59 +80,63 @@ cdef class Carrier(Waiter):
 cdef class Inlet(InletHead):
     cdef readonly Group group
     cdef readonly int limit
-    # Average size of the last few deliveries.
+    # Average size, in bytes, of the last few deliveries.
     cdef readonly long long usual_bytes
     cdef int promised_count
     cdef readonly bint is_circuit
-    # From an edge router, for which this router is the ingress; `shuns`: the edge whose takers it must not feed (0:
-    # none).
+    # `is_edge`: the inlet comes from an edge router, whose ingress is this router. `shuns`: number of the connection to
+    # the edge router whose takers must not receive the inlet's deliveries; 0 for none.
     cdef public bint is_edge
     cdef public int shuns
-    # Router id at the other end of a circuit.
+    # For a circuit, the id of the ingress router.
     cdef public object ingress
-    # A circuit for large deliveries, beside a shared one.
+    # True for a circuit for large deliveries, beside a shared circuit.
     cdef public bint is_stream
     cdef public bint is_draining
-    # Lost with its link or connection: its deliveries do not go on.
+    # True once the inlet is lost with its link or connection: its deliveries are not passed on.
     cdef public bint is_lost
-    # The group has this inlet among its inlets.
+    # True while the inlet is one of the group's inlets.
     cdef bint is_member
-    # The ingress recalled the deliveries waiting here: no float until a consumer has credit.
+    # True if the ingress recalled the deliveries that wait here: the inlet gets no float until a consumer has credit.
     cdef bint is_resting
-    # The way of the last delivery, and whether deliveries may be on other ways.
+    # The way of the last delivery, and whether earlier deliveries on other ways may not have been passed on yet.
     cdef int way
     cdef bint has_other_ways
-    # Circuits that may not have passed on all of the inlet's deliveries -> the barrier (`order`) or None.
+    # Circuits that may not have passed on all of the inlet's deliveries, each with the barrier sent there (`order`) or
+    # None.
     cdef dict unheard
-    # For a router's inlet, the circuits among them with deliveries of which no outcome will tell.
+    # For an inlet from a router: the circuits of `unheard` that have pre-settled deliveries, which get no outcome.
     cdef dict settled_to
-    # When the barrier at the head is answered in any case; 0: no barrier.
+    # Time at which the barrier at the head is answered in any case; 0 without a barrier there.
     cdef double barrier_due_s
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
-    # For records: time without credit of the sender; the inlet is to be looked at when the second is over.
+    # For link logs: time that the sender was without credit, and whether the inlet waits to be recorded at the second's
+    # end.
     cdef Drought drought
     cdef bint is_restless
-    # For records: deliveries moved since the inlet was looked at.
+    # For link logs: whether deliveries have moved since the inlet was last recorded.
     cdef bint has_moved
-    # Credit sharing: deliveries_in at the last look, and when credit was last taken back (-1: never).
+    # For credit sharing: deliveries_in at the last check, and the time in s at which credit was last taken back (-1:
+    # never).
     cdef long long seen_at
     cdef long long idle_at
-    # Number of producers behind the inlet: its share of turns and of scarce credit. `turns`: those taken of the
-    # present share.
+    # Number of producers behind the inlet, which is its share of turns and of scarce credit; `turns`: the turns taken
+    # of the present share.
     cdef int weight
     cdef int turns
-    # Multicast: the last delivery was pre-settled; the inlet's takers, as of this version of the group.
+    # For multicast: whether the last delivery was pre-settled, and the inlet's takers, valid for this version of the
+    # group.
     cdef bint sends_settled
     cdef list audience
     cdef bint is_audience_settled
     cdef unsigned int audience_version
-    # Arrival times of the waiting deliveries, and of the last that left, in microseconds. None: nothing waits.
+    # Arrival times of the waiting deliveries (None if none waits), and of the last delivery that left, in us.
     cdef object held_since
     cdef unsigned long long came_us
-    # Number of fans begun: a delivery that comes back keeps its place.
+    # Number of deliveries begun as fans, by which a delivery that comes back gets its old place.
     cdef unsigned long long begun_count
 
     cdef int note_held(self) except -1
@@ -165,32 +171,32 @@ cdef class Taker(DeliveryOwner):
     cdef readonly unsigned int number
     cdef readonly OutgoingCore link
     cdef readonly Group group
-    # The cost of a circuit may change, but not to 0.
+    # The cost of a circuit, or 0 for a local taker; a circuit's cost may change, but not to 0.
     cdef public int cost
-    # Number of the connection to the edge router that the taker leads to; 0: none.
+    # Number of the connection to the edge router to which the taker leads; 0 for no edge router.
     cdef public int edge
     cdef int credit_count
     cdef public bint presettles
     cdef bint is_closing_now
     cdef readonly object upstream
-    # The largest message that the peer takes; 0: any.
+    # The largest message in bytes that the peer accepts; 0 for any size.
     cdef size_t max_message_bytes
     cdef readonly bint is_stream
     cdef int way
-    # A link of ours: a circuit or a link to a broker, shared by all inlets or a stream beside the shared one.
+    # True for a link that this router opened: a circuit, a link to a broker, or a stream beside either of these.
     cdef readonly bint is_ours
     cdef bint is_broker
-    cdef bint wants_outcomes  # pre-settled deliveries go there unsettled, too
-    # Router id at the other end of an anycast circuit.
+    cdef bint wants_outcomes  # pre-settled deliveries go to this taker unsettled
+    # For an anycast circuit, the id of the egress router.
     cdef public object egress
-    # The path of a circuit from this router, or the tree of a branch of this router; None for any other taker.
+    # The path of a circuit, or the tree of a multicast branch, that begins at this router; None for any other taker.
     cdef public object path
-    # A branch of ours that gave a delivery back: the branch leads nowhere now, and is to be made anew.
+    # True for a branch of this router that gave a delivery back: the branch leads nowhere, and a new branch is needed.
     cdef readonly bint is_spent
-    # The peer left in order, by a detach, an end or a close without an error: deliveries without an outcome were not
+    # True if the peer left in order (detach, end or close without an error): deliveries without an outcome count as not
     # tried.
     cdef bint has_left_in_order
-    # A branch of another router's tree: the routers it leads to; and whether none of the routers has a taker any
+    # For a branch of another router's tree: the routers to which it leads, and whether none of these has a taker any
     # more.
     cdef public object behind
     cdef public bint is_deserted
@@ -200,19 +206,19 @@ cdef class Taker(DeliveryOwner):
     cdef public object on_finish
     cdef bint is_member
     cdef bint is_stalled
-    # Multicast: left out of pre-settled deliveries.
+    # For multicast: true if pre-settled deliveries are not copied to this taker, because it does not keep up.
     cdef bint is_skipped
     cdef readonly bint had_credit
-    # Multicast: watches while others wait for the taker, and while pre-settled deliveries do (`watch`).
+    # For multicast: timers that run while unsettled, or pre-settled, deliveries wait for this taker (`watch`).
     cdef object stall_watch
     cdef object skip_watch
     cdef readonly unsigned long long copies_missed
-    # The part of copies_missed that is recorded already.
+    # The part of copies_missed that is recorded in the link log already.
     cdef unsigned long long copies_told
-    # For records: the level, and whether deliveries moved since the taker was looked at.
+    # For link logs: the record level, and whether deliveries have moved since the taker was last recorded.
     cdef readonly unsigned char record_level
     cdef bint has_moved
-    # Whether the receiver asks for a drain, and the number of drains not recorded yet.
+    # Whether the receiver asks for a drain, and the number of drains that are not recorded yet.
     cdef bint is_asked
     cdef unsigned int drains
     cdef Carrier moving
@@ -220,7 +226,7 @@ cdef class Taker(DeliveryOwner):
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_out
     cdef unsigned long long last_tag
-    # Number of producers behind the deliveries that this router sends here.
+    # Number of producers behind the deliveries that this router sends to the taker.
     cdef int weight
     cdef unsigned long long last_turn
 

@@ -11,7 +11,7 @@ from router.timers import Timers
 
 @type_check_only
 class Feeder(Protocol):
-    """Owner of the messages that a feed brings."""
+    """The interface of the object that owns a feed, the inlet by which a fallback queue's messages come back."""
 
     holds: bool
 

@@ -23,13 +23,13 @@ cdef class FanCopy(Carrier):
 
 cdef class Fan(Carrier):
     cdef list copies
-    # The whole message, while the delivery may have to go out again; counted in ``budget``.
+    # The whole message, as long as the delivery may have to be sent again; its bytes count in ``budget``.
     cdef bytes kept
     cdef Copies budget
-    # The delivery's place among those of its inlet; and until when it may go out again, if it came back once.
+    # The delivery's place among those of its inlet, and the time until which a returned delivery may be sent again.
     cdef unsigned long long place
     cdef double until_s
-    # A taker may have got the delivery, or was left out.
+    # True if a taker may have received the delivery, or was left out.
     cdef bint was_passed_on
     cdef int open_count
     cdef bytes prefix
@@ -41,7 +41,7 @@ cdef class Fan(Carrier):
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned long long start_us
-    # From when on the ttl in the header counts.
+    # Time in us from which on the ttl in the header counts.
     cdef unsigned long long counted_us
     cdef size_t size_bytes
 

@@ -5,7 +5,7 @@ cdef class Guard:
     cdef IncomingCore link
     cdef size_t max_message_bytes
     cdef object tell
-    # How long a begun delivery may stand still, in looks of a quarter each; None: for ever.
+    # Time for which a begun delivery may stand still, in checks of a quarter of the limit each; None for any time.
     cdef object patience
     cdef object timer
     cdef unsigned int seen_count

@@ -5,12 +5,14 @@ from wire.proton cimport pn_delivery_t
 from recording.records cimport Recorder
 
 cdef enum:
-    # A complete delivery up to this size goes over shared links: the router can read it out of the way of others.
+    # Size up to which a complete delivery goes over shared links: the router can read it without holding up others.
     WHOLE_BYTES = 4 * CHUNK_BYTES
 
 
 cdef class ReturnMark:
-    """The mark of a returned delivery: its place among the inlet's, and until when it may return again."""
+    """Marks a returned delivery with its place among the inlet's deliveries, and the time until which it may return
+    again.
+    """
 
     cdef unsigned long long place
     cdef double until_s
@@ -19,13 +21,14 @@ cdef class ReturnMark:
 cdef class InletHead(DeliveryOwner):
     cdef readonly Recorder recorder
     cdef readonly unsigned int number
-    # How much is recorded of the deliveries here (`recording.records`).
+    # The record level of the deliveries here (`recording.records`).
     cdef public unsigned char record_level
     cdef readonly IncomingCore link
-    # A circuit in transit: a delivery that was not written counts as not tried by any taker.
+    # True for a circuit in transit, for which a delivery that was not written counts as not tried by any taker.
     cdef public bint is_transit
     cdef Guard guard
-    # The message at the head, read early to learn its level, and still current on the link.
+    # The bytes of the message at the head, read early to learn its priority while the message is still current on the
+    # link.
     cdef bytes held_head
     cdef int held_level
     # Messages before those on the link, read out of the engine whole: a deque of (delivery, bytes), with a `ReturnMark`

@@ -12,11 +12,11 @@ cdef class Move(Carrier):
     cdef Copies copies
     cdef bint has_left
     cdef bint is_refused
-    # The message is larger than its taker takes, and goes back.
+    # True if the message is larger than its taker accepts, and goes back.
     cdef bint is_too_large
     cdef size_t sent_bytes
     cdef unsigned long long start_us
-    # From when on the ttl in the header counts; and whether the message expired before any of it left.
+    # Time in us from which on the ttl in the header counts, and whether the message expired before any part of it left.
     cdef unsigned long long counted_us
     cdef bint is_expired
     cdef Recorder recorder
@@ -25,13 +25,13 @@ cdef class Move(Carrier):
     cdef unsigned int taker_number  # of the last taker
     cdef object outcome
     cdef list tried
-    # Joint outcome of a queue's consumers that did not want the message; None without one.
+    # Joint outcome of a queue's consumers that returned the message; None if no consumer did.
     cdef object said
-    # The delivery came back, and its taker did not write it.
+    # True if the delivery came back, and its taker had not written it.
     cdef bint is_untried
-    # An earlier taker of the delivery is lost.
+    # True if an earlier taker of the delivery is lost.
     cdef bint is_in_doubt
-    # The sender, not a client, is lost: the taker's delivery may not be the last.
+    # True if the sender is lost and not a client, so that the message may come again over another link.
     cdef bint comes_again
     cdef object timer
 

@@ -5,9 +5,9 @@ from wire.proton cimport pn_delivery_t
 
 
 cdef class Multicast(AddressGroup):
-    # Producers here have sent pre-settled deliveries, which have branches apart.
+    # True once producers here have sent pre-settled deliveries, which have branches of their own.
     cdef readonly bint is_settled_apart
-    # Branches are being made anew: producers' deliveries wait for missing branches, but not for ever.
+    # True while branches are made anew: producers' deliveries wait for missing branches, but not without end.
     cdef bint is_changing
     cdef double lacks_since_s
 

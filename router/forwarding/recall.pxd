@@ -9,7 +9,7 @@ cdef class Recalls:
     cdef double patience_s
     cdef bint is_strict
     cdef object timer
-    # The state of each circuit with outstanding deliveries at the last look.
+    # The state of each circuit with outstanding deliveries, at the last check.
     cdef dict seen
 
     cdef int watch(self) except -1

@@ -7,7 +7,7 @@ cdef class Relay(Group):
     cdef readonly Inlet inlet
     cdef readonly Taker taker
     cdef bint is_draining
-    # The broker sent a message that is larger than the client's link takes, and the message went back.
+    # True if the broker sent a message larger than the client's link accepts, so that the message went back.
     cdef bint is_too_small
     cdef int senders_before
     cdef int _rank

@@ -2,7 +2,7 @@ from router.forwarding.ends cimport Inlet
 
 
 cdef class SharedCreditInlet(Inlet):
-    """One sender's inlet for one of its addresses."""
+    """The inlet of one sender to an anonymous terminus for one of the addresses in its messages."""
 
     cdef int give_back(self, int most) except -1
 

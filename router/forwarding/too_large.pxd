@@ -6,10 +6,10 @@ cdef class TooLarge:
     cdef AddressGroup group
     cdef object timers
     cdef object settings
-    # Consumer that could not have a message -> the size of the message.
+    # For each consumer that could not receive a message, the size of the message in bytes.
     cdef dict small
     cdef object timer
-    # Broker's link with a returned message -> the timer that renews the link.
+    # For each link from a broker with a returned message, the timer that renews the link.
     cdef dict renewals
 
     cdef int note(self, Inlet inlet, size_t size) except -1

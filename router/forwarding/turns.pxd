@@ -1,6 +1,6 @@
 cdef enum:
     USUAL_LEVEL = 4
-    # 0 to 9: higher priorities count as the highest. [3.2.1]
+    # Number of message priorities, 0 to 9; higher priorities count as 9. [3.2.1]
     LEVELS = 10
 
 

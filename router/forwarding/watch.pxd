@@ -4,7 +4,7 @@ from router.forwarding.ends cimport Taker
 cdef class TakerWatch:
     cdef Taker taker
     cdef object timer
-    # Deliveries and bytes that had gone out to the taker when the watch began.
+    # Deliveries and bytes that had gone to the taker when the watch began.
     cdef unsigned long long deliveries_out
     cdef size_t sent_bytes
 

@@ -1,5 +1,5 @@
-# Sourced by tools/asan.sh. `build`: proton and amqpmesh's compiled parts with AddressSanitizer, in .venv-asan.
-# The checkout's own compiled parts belong to .venv, so amqpmesh is built and tested in a copy.
+# Sourced by tools/asan.sh. `build` compiles proton and amqpmesh's compiled modules with AddressSanitizer, in .venv-asan.
+# The compiled modules in the checkout belong to .venv, so amqpmesh is built and tested in a copy of the checkout.
 
 source tools/proton.sh
 source tools/sources.sh
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-quietly() { # a command whose output matters only when it fails
+quietly() { # argument: a command whose output is printed only if it fails
     "$@" >"$BUILD/last.log" 2>&1 || {
         cat "$BUILD/last.log" >&2
         fail "this failed: $*"
@@ -23,7 +23,7 @@ quietly() { # a command whose output matters only when it fails
 
 run_pip() { quietly "$PYTHON" -m pip --disable-pip-version-check "$@"; }
 
-# Never through pip's cache: what is made here must not be handed to an ordinary build.
+# Built without pip's cache, because an ordinary build must not find a wheel with the sanitizer there.
 compile_with_pip() {
     printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$BUILD/parallel.cfg"
     DIST_EXTRA_CONFIG=$BUILD/parallel.cfg CFLAGS=$FLAGS LDFLAGS=-fsanitize=address \
@@ -32,7 +32,7 @@ compile_with_pip() {
 
 requirements() { .venv/bin/python tools/asan/requirements.py "$@"; }
 
-find_runtime() { # prints the file to preload
+find_runtime() { # prints the path of the sanitizer's library, to be preloaded
     local runtime
     runtime=$(cc -print-file-name=libasan.so)
     [[ -e $runtime ]] || fail 'cc has no libasan.so. On Debian it comes with gcc: apt-get install gcc'
@@ -51,7 +51,7 @@ make_venv() {
     run_pip install "${wanted[@]}"
 }
 
-fetch_proton() { # prints the archive
+fetch_proton() { # prints the path of proton's source archive
     local -r sources=$BUILD/sdist
     local wanted
     wanted=$(requirements --proton)
@@ -63,11 +63,11 @@ fetch_proton() { # prints the archive
     echo "$sources"/*.tar.gz
 }
 
-patch_proton() { # archive, goal
+patch_proton() { # arguments: archive, folder
     rm -rf "$2"
     mkdir -p "$2"
     tar -xzf "$1" -C "$2" --strip-components=1
-    # The ceiling: inside a repository git skips what is ignored there, without a word.
+    # GIT_CEILING_DIRECTORIES: within a repository, git would skip files that the repository ignores, without an error.
     GIT_CEILING_DIRECTORIES=$(dirname "$2") git -C "$2" apply "$PATCH" ||
         fail "$(basename "$1") is not what $PATCH was made for: see where it pools objects now, and renew the patch"
 }
@@ -86,12 +86,12 @@ install_proton() {
     run_pip install --no-deps --force-reinstall "$wheel"/*.whl
 }
 
-compiled_key() { # of what setup.py compiles, and how
+compiled_key() { # prints a hash of the sources that setup.py compiles
     source_files | grep -zE '\.(pyx|pxd|c|h)$|^(setup\.(py|cfg)|pyproject\.toml)$' | sort -z | xargs -0 sha256sum |
         sha256sum | cut -c1-16
 }
 
-copy_sources() { # and take away what is not among them any more
+copy_sources() { # copies the sources, and deletes files of the copy that are not sources any more
     source_files | LC_ALL=C sort -z >"$BUILD/files.new"
     mkdir -p "$COPY"
     [[ ! -e $BUILD/files ]] ||
@@ -100,7 +100,7 @@ copy_sources() { # and take away what is not among them any more
     mv "$BUILD/files.new" "$BUILD/files"
 }
 
-install_amqpmesh() { # compiles nothing when the compiled parts are of these very sources
+install_amqpmesh() { # compiles nothing if the compiled modules were built from these sources
     local key
     key=$(compiled_key)
     if [[ $(cat "$BUILD/built" 2>/dev/null) == "$key" && -d $COPY ]]; then
@@ -110,7 +110,7 @@ install_amqpmesh() { # compiles nothing when the compiled parts are of these ver
     echo 'Compiling amqpmesh with AddressSanitizer'
     rm -rf "$COPY" "$BUILD/built" "$BUILD/files"
     copy_sources
-    # Cython has written the C of these sources for .venv: what is newer than its source is not written again.
+    # Copies the C code that Cython wrote for .venv, so that Cython need not write it again.
     [[ ! -d build/cython ]] || (mkdir -p "$COPY/build" && cp -a build/cython "$COPY/build/")
     compile_with_pip install --editable "$COPY"
     echo "$key" >"$BUILD/built"

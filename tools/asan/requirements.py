@@ -1,4 +1,4 @@
-"""Print the packages that amqpmesh needs to run, be tested and be built: a requirement a line, from setup.cfg.
+"""Prints the packages that amqpmesh needs to run, be tested and be built, from setup.cfg: one requirement a line.
 
 Proton is left out; ``--proton`` prints only Proton.
 """

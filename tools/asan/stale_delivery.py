@@ -1,4 +1,4 @@
-"""Use a delivery after its settlement. Under the sanitizer, this script must fail before its end."""
+"""Uses a delivery after its settlement: under AddressSanitizer, this script must fail before its last line."""
 
 from mesh_tests.unit.wire.pipes import Pipe
 from wire import delivery as deliveries
@@ -13,5 +13,5 @@ sender.finish()
 pipe.run()
 deliveries.settle(stale)
 pipe.run()
-# With proton's pool, this memory would wait for the next delivery, and the sanitizer would see no error.
+# With proton's pool of objects, the memory would be kept for the next delivery, and the sanitizer would find no error.
 deliveries.is_partial(stale)

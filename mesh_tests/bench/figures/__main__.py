@@ -1,6 +1,6 @@
 """Measures the figures of the catalogue: `make figures`, or `python -m mesh_tests.bench.figures --help`.
 
-Results are written after each command, so a run that is cut off keeps what it has measured.
+The results are written after each command, so that an interrupted run keeps the figures it has measured.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def is_chosen(measurement: Measurement, only: Sequence[str]) -> bool:
 
 
 def run(measurement: Measurement) -> Documents:
-    """Run the command; return the JSON documents of its standard output. Raises NotMeasured if the command fails."""
+    """Run a measurement's command, and return the JSON documents that it prints. Raise NotMeasured if the command
+    fails.
+    """
     try:
         done = subprocess.run(
             [sys.executable, "-P", *measurement.command],
@@ -96,7 +98,7 @@ def run(measurement: Measurement) -> Documents:
 
 
 def documents_of(output: str) -> Documents:
-    """Return the JSON documents in ``output``, which follow each other. Raises NotMeasured if there is none."""
+    """Return the JSON documents that follow each other in ``output``. Raise NotMeasured if there is none."""
     decoder, found, rest = json.JSONDecoder(), [], output.strip()
     while rest:
         try:
@@ -125,7 +127,7 @@ def circumstances_now() -> Circumstances:
 
 
 def revision() -> str:
-    """The commit, with `+` behind it if a source differs from the commit; documents may differ."""
+    """Return the short hash of the commit, with `+` if a file other than documents differs from the commit."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()

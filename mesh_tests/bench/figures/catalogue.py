@@ -1,6 +1,6 @@
-"""The figures of docs/reference/figures.md, and the command that measures each one.
+"""The catalogue of figures in docs/reference/figures.md, with the command that measures each.
 
-A figure that is not in this table stands in no document. The sections are those of the page, in order.
+A figure that is not in the catalogue stands in no document. The sections are those of the page, in the same order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from mesh_tests.bench.figures.readers import at, row, slowest_change
 MB = 1 / 1e6
 KB = 1 / 1e3
 MS = 1 / 1e3
-"""Milliseconds of a microsecond"""
+"""Factor from microseconds to milliseconds."""
 
 ROUTERS = "Routers: CPU of the router for each message, 100 bytes, one router, one producer to one consumer"
 STREAMS = "Routers: latency and large messages"
@@ -262,7 +262,7 @@ CATALOGUE: tuple[Measurement, ...] = (
             _broker(
                 "await",
                 "a producer that waits for each accept",
-                "1 broker, 1 to 1, each accept waited for, 1 KB",
+                "1 broker, 1 to 1, waiting for each accept, 1 KB",
                 "durable",
                 "1,800/s",
             ),

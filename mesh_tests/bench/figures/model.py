@@ -1,6 +1,6 @@
-"""Measured figures: a catalogue of commands, the values that each command gives, and a file of the last results.
+"""The model of measured figures: commands, the figures that each command prints, and the file of the latest results.
 
-Pure: nothing here runs a command or reads a clock.
+The model runs no command and reads no clock.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 Documents = Sequence[Any]
-"""JSON documents that a command printed, one a line of its standard output"""
+"""The JSON documents that a command printed, in order."""
 
 
 class NotMeasured(Exception):
-    """The output of a command does not hold a figure; the text says what is missing."""
+    """The output of a command lacks a figure; the text says which part is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Median, least and most of the runs; without least and most if there was one run only."""
+    """The median of a figure's runs, with the least and the greatest value; both are None after a single run."""
 
     median: float
     least: float | None = None
@@ -29,25 +29,25 @@ class Value:
 @dataclass(frozen=True, slots=True)
 class Figure:
     key: str
-    """The name of the figure in the file of results: `forward.unsettled.cpu`"""
+    """The name of the figure in the file of results, such as `forward.unsettled.cpu`."""
     title: str
     unit: str
-    """`us`, `/s`, `B`, `KB`, `MB`, `ms`, `s`, `%` or `instructions`"""
+    """`us`, `/s`, `B`, `KB`, `MB`, `ms`, `s`, `%` or `instructions`."""
     read: Callable[[Documents], Value]
     target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One command, and the figures that stand in its output."""
+    """A command, and the figures that it prints."""
 
     section: str
     command: tuple[str, ...]
-    """Words after the Python interpreter: `-m mesh bench forward --json`"""
+    """Arguments of the Python interpreter, such as `-m mesh bench forward --json`."""
     figures: tuple[Figure, ...]
     limit_s: float = 600.0
     folder: Sequence[tuple[str, ...]] = ()
-    """Commands that make input files in the working folder of ``command`` first, in the form of ``command``"""
+    """Commands, in the form of ``command``, that first make input files in the folder in which ``command`` works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,15 @@ class Circumstances:
     """Revision, machine and day of a measurement."""
 
     revision: str
-    """Short hash of the commit, with `+` behind the hash if the checkout differs from the commit"""
+    """Short hash of the commit, with `+` if the checkout differs from the commit."""
     machine: str
-    """`2 x AMD EPYC, Linux 6.1, Python 3.11.7`"""
+    """Processor, kernel and Python, such as `2 x AMD EPYC, Linux 6.1, Python 3.11.7`."""
     date: str
-    """ISO 8601, the day"""
+    """The day, in the form of ISO 8601."""
     loop_ms: float
-    """The time of a fixed loop in Python just before: on a shared host, the speed of that hour"""
+    """Time in ms of a fixed loop in Python just before the measurement; on a shared host, this tells the host's present
+    speed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The last result of a figure, and the last one of another revision."""
+    """The latest result of a figure, and the latest result of another revision."""
 
     last: Result
     before: Result | None = None
@@ -83,7 +85,7 @@ class History:
 
 
 Histories = Mapping[str, History]
-"""By the key of the figure"""
+"""The history of each figure, by the figure's key."""
 
 
 def to_json(histories: Histories) -> dict[str, Any]:

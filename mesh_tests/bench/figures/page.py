@@ -1,4 +1,4 @@
-"""The page of the figures, docs/reference/figures.md, from the file of results."""
+"""Makes the page of figures, docs/reference/figures.md, from the file of results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _when(result: Result) -> str:
 
 
 def command_of(measurement: Measurement) -> str:
-    """Return the command as a user types it."""
+    """Return the command of a measurement as a user types it, without `--json`."""
     _m, module, *words = measurement.command
     start = "amqpmesh" if module == "mesh" else f"python -m {module}"
     return f"`{' '.join([start, *(word for word in words if word != '--json')])}`"
@@ -73,7 +73,7 @@ def show(value: Value, unit: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return three digits that count, or all digits of a value over 100: `1.22`, `12.6`, `656,012`."""
+    """Format a figure with three digits, or a figure of 100 or more as a whole number: `1.22`, `12.6`, `656,012`."""
     if abs(value) >= 100 or value == 0:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""Readers of figures: each takes one value out of the JSON documents that a command printed."""
+"""Readers of figures, each of which takes one figure out of the JSON documents that a command printed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _SPREADS = {"cpu_us_per_message": "cpu_us_spread", "messages_per_s": "messages_p
 
 
 def row(work: str, name: str, mode: str = "", scale: float = 1.0) -> Callable[[Documents], Value]:
-    """Read the key ``name`` of the row of `amqpmesh bench` whose work and mode are given; multiply by ``scale``."""
+    """Make a reader of ``name`` in the row of `amqpmesh bench` with the given work and mode; values are multiplied by
+    ``scale``.
+    """
 
     def read(documents: Documents) -> Value:
         rows = [each for each in documents[-1] if each["work"] == work and mode in ("", each["mode"])]
@@ -27,7 +29,9 @@ def row(work: str, name: str, mode: str = "", scale: float = 1.0) -> Callable[[D
 
 
 def at(*path: str | int, scale: float = 1.0) -> Callable[[Documents], Value]:
-    """Read the last document at ``path``: a number, or an object with ``median``, ``least`` and ``most``."""
+    """Make a reader of the value at ``path`` in the last document: a number, or an object with ``median``, ``least``,
+    ``most``.
+    """
 
     def read(documents: Documents) -> Value:
         found: Any = documents[-1]
@@ -44,7 +48,9 @@ def at(*path: str | int, scale: float = 1.0) -> Callable[[Documents], Value]:
 
 
 def slowest_change(*kinds: str) -> Callable[[Documents], Value]:
-    """Read the slowest convergence, in milliseconds, of the changes of a simulation whose name begins with a kind."""
+    """Make a reader of the slowest convergence, in ms, among a simulation's changes whose name begins with one of
+    ``kinds``.
+    """
 
     def read(documents: Documents) -> Value:
         times = [

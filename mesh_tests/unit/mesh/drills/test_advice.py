@@ -20,7 +20,7 @@ def test_every_metric_has_advice_for_every_fault_and_type_of_address() -> None:
 
 
 def test_an_unknown_metric_is_an_error_that_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"no metric 'outtage'.* outage, "):
+    with pytest.raises(ValueError, match=r"unknown metric 'outtage'.* outage, "):
         advice_for("outtage", "kill", "anycast")
 
 
