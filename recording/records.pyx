@@ -195,7 +195,7 @@ cdef class Recorder:
         _put_text(self, text)
         return True
 
-    # The ends of links
+    # Methods about the ends of links, the inlets and takers of a router.
     cdef int note(self, object end, bint is_there, object error) except -1:
         """Note for `take_changes` that ``end``, of a link, or a queue came (``is_there``) or went, with ``error``."""
         if self.capacity:

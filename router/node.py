@@ -421,7 +421,7 @@ class RouterNode:
     def _obey(event: LinkDetached) -> None:
         event.link.endpoint.owner.on_event(event)
 
-    # For people and tests
+    # Snapshots for people and tests.
     def snapshot(self) -> RouterNodeSnapshot:
         return RouterNodeSnapshot(
             router_id=self._settings.router_id,

@@ -212,7 +212,7 @@ cdef class BrokerReceiver(QueueProducer):
                 self._on_complete(delivery)
         return 0 if self.is_over else self._top_up()
 
-    # Reading the delivery that arrives
+    # Methods that read the delivery that is arriving.
     cdef int _read(self, pn_delivery_t *delivery) except -1:
         cdef size_t pending, size
         cdef ssize_t taken
@@ -295,7 +295,7 @@ cdef class BrokerReceiver(QueueProducer):
             self.to = scan(data).to
         return 0
 
-    # Deliveries that have arrived completely
+    # Methods for deliveries that have arrived completely.
     cdef int _on_complete(self, pn_delivery_t *delivery) except -1:
         cdef bytes body = None
         cdef list targets
@@ -458,7 +458,7 @@ cdef class BrokerReceiver(QueueProducer):
         held.promised += granted
         return granted
 
-    # For the link log
+    # Methods for the link log.
     cdef int _note_credit(self) except -1:
         """Have the link recorded in the link log this second, with the time when the sender's credit ended or came."""
         if not self.record_level or self.is_over or self.link.is_gone:

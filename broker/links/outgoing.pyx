@@ -222,7 +222,7 @@ cdef class BrokerSender(QueueTaker):
             return 0
         return self._judge(delivery, self.stock.now)
 
-    # For the link log
+    # Methods for the link log.
     cdef int _note_move(self) except -1:
         """Have the link's deliveries and credit recorded in the link log this second, since they may have changed."""
         if self.record_level and not self.has_moved:

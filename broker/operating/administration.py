@@ -72,7 +72,7 @@ class Administration:
         self._evict = evict
         self._wall_offset_s = wall_offset_s
 
-    # Operations that change nothing
+    # Operations that only read, and change nothing.
 
     def list_queues(self) -> Parts:
         """Give a summary of each queue and subscription of the broker."""
@@ -191,7 +191,7 @@ class Administration:
             fields = {"messages": moved, "not_moved": 0 if has_more else left}
             yield AnswerPart(fields if has_more else fields | goals.left_out(left, goal), has_more)
 
-    # Finding the queue that a request names
+    # Functions that find the queue that a request names.
 
     def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
         held = self._stock.existing_queue(address)

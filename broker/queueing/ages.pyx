@@ -62,7 +62,7 @@ cdef class Ages:
                 high = middle
         return self.times_us[low]
 
-    # Python methods for tests, over the C functions above
+    # Python methods, for tests, that call the C functions above.
     def hear(self, long long message_id, unsigned long long now_us):
         self.note(message_id, now_us)
 

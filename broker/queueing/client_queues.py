@@ -74,7 +74,7 @@ class ClientQueues:
                 self._add(held, now)
         self._stock.watch(self)
 
-    # Calls from the message store
+    # Methods that the message store calls.
     def on_made(self, held: HeldQueue) -> None:
         now = self._stock.now
         self._add(held, now)

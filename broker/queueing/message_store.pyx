@@ -46,7 +46,7 @@ cdef dict _REASONS = {
 
 
 cdef class _Marked(Promise):
-    """Once the store has this seen mark, the queue gives messages up to the mark."""
+    """A promise kept once the store has a seen mark: the queue may then give consumers its messages up to the mark."""
 
     cdef MessageStore stock
     cdef HeldQueue held
@@ -61,7 +61,7 @@ cdef class _Marked(Promise):
 
 
 cdef class _Forgotten(Promise):
-    """Once the store has deleted the cause of a message that was moved here, the message may be moved here again."""
+    """A promise kept once the store has deleted the cause of a moved message: the message may be moved here again."""
 
     cdef HeldQueue held
     cdef long long message_id
@@ -75,7 +75,7 @@ cdef class _Forgotten(Promise):
 
 
 cdef class _Moved(Promise):
-    """Once the store has moved the message from another queue to this queue, consumers here may get the message."""
+    """A promise kept once the store has moved a message here from another queue: consumers here may get the message."""
 
     cdef MessageStore stock
     cdef HeldQueue target

@@ -58,13 +58,13 @@ class IndexReader:
                 raise
             raise DamagedIndex(str(error)) from error
         if index is None:
-            raise DamagedIndex("it is missing")
+            raise DamagedIndex("the segment is missing")
         if not isinstance(index, bytes) or len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
-            raise DamagedIndex("its index is damaged")
+            raise DamagedIndex("the segment's index is damaged")
         if not is_index(segment_id, index):
-            raise DamagedIndex("its index does not match its checksum")
+            raise DamagedIndex("the segment's index does not match its checksum")
         if has_strange_priority(index):
-            raise DamagedIndex("its index has invalid priorities")
+            raise DamagedIndex("the segment's index has invalid priorities")
         return index
 
     def _leave_out(self, segment_id: int, damage: DamagedIndex) -> None:

@@ -80,7 +80,7 @@ class LargeReader:
         if stream.offset < stream.written.size_bytes:
             self._keep(wanted.reader, stream)
         elif stream.written.checksum not in (0, stream.checksum):
-            raise DamagedBody("its bytes do not match their checksum")
+            raise DamagedBody("the message's body does not match its checksum")
         return found
 
     def _stream_of(self, wanted: BodyRange) -> _Stream:

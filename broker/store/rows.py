@@ -19,7 +19,7 @@ CAUSE_COLUMNS = "queue_id, message_id, CAST(reason AS BLOB), CAST(origin AS BLOB
 
 
 def queue_of(row: tuple[Any, ...]) -> QueueRow:
-    """Raises ValueError for impossible values."""
+    """Return the queue that a row of the table of queues describes; raises ValueError for impossible values."""
     queue_id, kind, address, container_id, link_name, owner, used_at_s = row
     return QueueRow(
         queue_id,
@@ -33,7 +33,7 @@ def queue_of(row: tuple[Any, ...]) -> QueueRow:
 
 
 def cause_of(row: tuple[Any, ...]) -> Cause:
-    """Raises ValueError for impossible values."""
+    """Return why a message was moved, from a row of the table of causes; raises ValueError for impossible values."""
     _, _, reason, origin, delivery_count, at_ms = row
     return Cause(Reason(_text(reason)), _text(origin), _number(delivery_count), _number(at_ms))
 

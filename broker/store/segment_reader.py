@@ -37,10 +37,10 @@ class SegmentReader:
             raise DamagedBody("no segment has the message")
         begin, end = self._bounds[slot : slot + 2]
         if end > len(self._bodies):
-            raise DamagedBody(f"a page of its segment, at the message or before it, cannot be read: {self._damage}")
+            raise DamagedBody(f"a page of the segment, with this body or one before, cannot be read: {self._damage}")
         body = self._bodies[begin:end]
         if self._checksums is not None and crc32(body) != self._checksums[slot]:
-            raise DamagedBody("its bytes do not match their checksum")
+            raise DamagedBody("the message's body does not match its checksum")
         return body
 
     def large(self, message_id: int) -> Written:
@@ -51,7 +51,7 @@ class SegmentReader:
         if not isinstance(message_index, bytes):
             raise DamagedBody("no segment has the message")
         if not is_index(first, message_index):
-            raise DamagedBody("the index of its segment does not match its checksum")
+            raise DamagedBody("the index of the message's segment does not match its checksum")
         slots, slot = read_index(message_index), message_id - first
         if slot >= len(slots):
             raise DamagedBody("no segment has the message")
@@ -70,11 +70,11 @@ class SegmentReader:
             raise DamagedBody("no segment has the message")
         first, message_index, bodies = row.segment_id, row.message_index, row.bodies
         if not (isinstance(message_index, bytes) and isinstance(bodies, bytes)):
-            raise DamagedBody("its segment is damaged")
+            raise DamagedBody("the message's segment is damaged")
         if not is_index(first, message_index):
-            raise DamagedBody("the index of its segment does not match its checksum")
+            raise DamagedBody("the index of the message's segment does not match its checksum")
         bounds = bounds_of(message_index)
         if row.damage is None and bounds[-1] != len(bodies):
-            raise DamagedBody(f"its segment has {len(bodies)} bytes of bodies, expected {bounds[-1]} by its index")
+            raise DamagedBody(f"the segment has {len(bodies)} bytes of bodies, expected {bounds[-1]} by its index")
         self._first, self._bounds, self._bodies, self._damage = first, bounds, bodies, row.damage
         self._checksums = checksums_in(message_index)

@@ -144,18 +144,18 @@ class _Check:
         count, rest = divmod(len(segment.message_index), slot_bytes)
         if rest or not 0 < count <= SEGMENT_MESSAGES:
             report.find(
-                f"{where}: its index has {len(segment.message_index)} bytes, expected {slot_bytes} for each message"
+                f"{where}: the index has {len(segment.message_index)} bytes, expected {slot_bytes} for each message"
             )
             return count
         if not is_index(segment.segment_id, segment.message_index):
-            report.find(f"{where}: its index does not match its checksum")
+            report.find(f"{where}: the segment's index does not match its checksum")
         slots = read_index(segment.message_index)
         bounds = bounds_of(segment.message_index)
         if segment.damage is None and bounds[-1] != len(segment.bodies):
-            report.find(f"{where}: its bodies have {len(segment.bodies)} bytes, expected {bounds[-1]} by its index")
+            report.find(f"{where}: the bodies have {len(segment.bodies)} bytes, expected {bounds[-1]} by its index")
             return count
         if has_strange_priority(segment.message_index):
-            report.find(f"{where}: its index has invalid priorities")
+            report.find(f"{where}: the index has invalid priorities")
         sums = checksums_in(segment.message_index)
         needed = self._needed(where, slots, holdings)
         report.segments += 1

@@ -1,4 +1,4 @@
-"""Computes the tables of a report from the records in link logs: functions from DataFrame to DataFrame of Spark.
+"""Computes the tables of a report from the records in link logs, with functions from DataFrame to DataFrame of Spark.
 
-The functions start no Spark session, and write no page.
+The package starts no Spark session, and writes no page.
 """

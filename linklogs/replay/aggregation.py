@@ -32,13 +32,14 @@ _MANY: Final = PARTS.index("many")
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """Sums the movements of files, in a worker of Spark: from FILE_COLUMNS, or movements already read, to PACKED sums.
+    """A function for workers of Spark that sums the movements in files of link logs, and yields packed `Sums`.
 
-    A row of the input with a value in ``moved`` has movements already read (linklogs/replay/file_slices.py).
-    ``parts``: each window's sums go to one of so many parts; a span of ``widest_us`` is never divided between parts.
-    ``runs``: by node, then by the run's number, the place of each run; None stands for all other runs of the node;
-    ``clocks``: by node and run, the clocks whose offsets are subtracted from times;
-    ``nodes``: nodes that concern the requested address, None: all. Other nodes' records are counted, not summed.
+    A row of the input names a file to read, or has movements in ``moved`` that were read from a small file before.
+    ``parts``: the number of partitions by which windows are distributed; windows within ``widest_us`` stay together.
+
+    ``runs``: the place of each run, by node and number of the run; None stands for all other runs of a node.
+    ``clocks``: by node and run, the clocks whose offsets are subtracted from times. ``nodes``: the nodes with the
+    requested address, None for all; records of other nodes are counted, not summed.
     """
 
     window_us: int
@@ -61,7 +62,9 @@ class Aggregation:
             yield noticed(notices)
 
     def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[FileSlice]:
-        """Yield the movements of the batches; ``notices`` gets a sentence for each file that is damaged or gone."""
+        """Yield the movements that the batches name or contain; a sentence is added to ``notices`` for each damaged or
+        missing file.
+        """
         for batch in batches:
             for node, octets in zip(batch["node"].to_pylist(), batch["moved"], strict=True):
                 if octets.is_valid:
@@ -90,13 +93,13 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class WindowedMovements:
-    """Movements, and the beginning of each movement's window; makes the sums."""
+    """Movements with the beginning of the window of each, from which sums are made."""
 
     moved: Movements
     window: Numbers
 
     def sides(self) -> Sums:
-        """Sums by incoming link, by outgoing link, and by queue."""
+        """Sum the movements by incoming link, by outgoing link, and by queue."""
         moved = self.moved
         is_queued = moved.part == QUEUE_PART
         came = numpy.flatnonzero((moved.part != _COPY) & ~is_queued & (moved.incoming != 0))
@@ -107,15 +110,16 @@ class WindowedMovements:
         return self._sums(numpy.concatenate([came, went, queued]), side, link)
 
     def failed(self) -> Sums:
-        """Sums of the messages that failed at a router, by the pair of incoming and outgoing link."""
+        """Sum the messages that failed at a router, by the pair of incoming and outgoing link."""
         moved = self.moved
         rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
         return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
 
     def all(self) -> Sums:
-        """Counts of records by run: a record of a delivery counts as one, and so does a record of a second of traffic.
+        """Count the records of each run; a record of a delivery counts as one, and so does a record of a second of
+        traffic.
 
-        All counts have the window of the first record, since no table shows them by window.
+        All counts get the window of the first record, since no table shows counts of records by window.
         """
         moved = self.moved
         groups = Groups.by(moved.run)
@@ -149,10 +153,10 @@ class WindowedMovements:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """Numbers for the different combinations of link, side, run and other link, so that rows are grouped by one number.
+    """Numbers the different combinations of link, side, run and other link, so that rows can be grouped by one number.
 
-    ``number``: of each row; ``keys``: by number, the combination in one number; ``runs``: the count of runs in keys;
-    ``links`` and ``others``: the links to which the keys refer.
+    ``number``: the number of each row's combination. ``keys``: for each number, the combination encoded in one integer;
+    ``runs``, ``links`` and ``others`` are needed to decode it.
     """
 
     number: Numbers
@@ -174,7 +178,7 @@ class _Links:
         return cls(number, keys, runs, links, others)
 
     def columns(self, number: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Columns run, side, link and other link of these numbers."""
+        """Decode the numbers of combinations into the columns run, side, link and other link."""
         key, other = numpy.divmod(self.keys[number], max(1, len(self.others)))
         rest, side = numpy.divmod(key, _SIDES)
         link, run = numpy.divmod(rest, self.runs)
@@ -183,7 +187,7 @@ class _Links:
 
 
 def _gathered(pieces: Iterator[FileSlice]) -> Iterator[list[FileSlice]]:
-    """Gather pieces into lists of AT_ONCE / 2 records or more, since a pass over few records takes as long."""
+    """Gather movements into lists of at least AT_ONCE / 2 records, because a pass over few records takes as long."""
     waiting: list[FileSlice] = []
     count = 0
     for piece in pieces:

@@ -28,11 +28,11 @@ _NONE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """The offsets of the clock of one run of a node.
+    """The offsets of the clock of one run of a node, in us.
 
-    ``ahead_us``: how far the clock was ahead of the clocks of other nodes at the end of the run;
-    ``was_us``: by reading (linklogs/replay/steps.py), how far the clock was ahead of itself at the end; empty if the
-    clock was never set.
+    ``ahead_us``: how far the clock was ahead of other nodes' clocks at the end of the run. ``was_us``: for each reading
+    of the clock (linklogs/replay/steps.py), how far it was ahead of its own state at the end; empty if the clock was
+    never set.
     """
 
     ahead_us: int
@@ -40,7 +40,9 @@ class RunClock:
 
 
 class OffsetChange(NamedTuple):
-    """A change of a clock's offset by ``by_us``; ``at_us``: when the writer noted the change, by the clock of then."""
+    """A change of a clock's offset by ``by_us``; ``at_us`` is the time of the writer's note, by the clock at that
+    time.
+    """
 
     at_us: int
     by_us: int
@@ -48,10 +50,10 @@ class OffsetChange(NamedTuple):
 
 @dataclass(slots=True)
 class ClockOffsets:
-    """The offsets of the clocks in a file, handed out table by table for the file's records in order.
+    """The clock offsets for the records of a file, which are read in order, table by table.
 
-    ``by_run_us``: the offset of each run when the file was begun; ``each_us``: the offset at each record of the file,
-    if a clock was set meanwhile.
+    ``by_run_us``: the offset of each run at the beginning of the file. ``each_us``: the offset at each record of the
+    file, or None if no clock was set during the file.
     """
 
     by_run_us: Mapping[int, int]
@@ -59,7 +61,9 @@ class ClockOffsets:
     _heard: int = 0
 
     def of(self, table: pyarrow.Table) -> Numbers | int:
-        """The offset of each record of ``table``, the next of the file; one number if all have the same offset."""
+        """Return the offset of each record of ``table``, the next table of the file; one number if all offsets are
+        equal.
+        """
         if self.each_us is not None:
             self._heard += len(table)
             return self.each_us[self._heard - len(table) : self._heard]
@@ -72,7 +76,8 @@ class ClockOffsets:
 
 
 def ahead_of(file: ReplayFile, kinds: Sequence[str], clocks: Mapping[int, RunClock]) -> ClockOffsets:
-    """The offsets for the records of ``kinds`` in a file; ``clocks``: by run of the file's node.
+    """Return the clock offsets for the records of these ``kinds`` in a file; ``clocks`` has the clock of each run of
+    its node.
 
     Raises ArrowException for a damaged file.
     """
@@ -81,7 +86,9 @@ def ahead_of(file: ReplayFile, kinds: Sequence[str], clocks: Mapping[int, RunClo
 
 
 def times_us(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[int | None, int | None]:
-    """Times of a file's first and last record, with clock offsets subtracted; None if the file does not say."""
+    """Return the times of a file's first and last record, corrected by the clock offsets; None if the file has no
+    times.
+    """
     first_us, last_us = file.times_us
     if not clocks or first_us is None or last_us is None:
         return first_us, last_us
@@ -95,7 +102,7 @@ def times_us(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[int | No
 
 
 def periods(at_us: Numbers, switches: Sequence[OffsetChange]) -> Numbers:
-    """For each record of a sequence, the number of switches (changes of the clock) before the record."""
+    """Return, for each record, the number of changes of the clock before the record."""
     period = numpy.zeros(len(at_us), numpy.int64)
     for number, switch in enumerate(switches):
         places = numpy.flatnonzero(period == number)
@@ -104,7 +111,7 @@ def periods(at_us: Numbers, switches: Sequence[OffsetChange]) -> Numbers:
 
 
 def _is_after(at_us: Numbers, switch: OffsetChange) -> Numbers:
-    """Whether each record was written after the switch, when the clock was set.
+    """Tell which records were written after a change of the clock (``switch``).
 
     Times by the old clock are before the switch; times by the new clock are after the switch, or at most LATE_US before
     the writer's note of it.
@@ -118,7 +125,7 @@ def _is_after(at_us: Numbers, switch: OffsetChange) -> Numbers:
 
 
 def _turn(at_us: Numbers, is_either: Numbers, switch: OffsetChange) -> int:
-    """The place of the first record by the new clock, among records that may be by the old or the new clock."""
+    """Return the index of the first record by the new clock, among records that may be by the old or the new clock."""
     either = numpy.flatnonzero(is_either)
     back_us = at_us[either[:-1]] - at_us[either[1:]]
     if len(back_us) and back_us.max() > 0:
@@ -128,7 +135,9 @@ def _turn(at_us: Numbers, is_either: Numbers, switch: OffsetChange) -> int:
 
 
 def _begins(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[dict[int, int], dict[int, list[OffsetChange]]]:
-    """By run, how far the clock was ahead when the file was begun; and the changes of clocks set during the file."""
+    """Return how far the clock of each run was ahead at the beginning of the file, and the changes of clocks during the
+    file.
+    """
     by_run_us = {run: clock.ahead_us for run, clock in clocks.items()}
     switches: dict[int, list[OffsetChange]] = {}
     for run, told in _told(file, clocks).items():
@@ -142,9 +151,10 @@ def _begins(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[dict[int,
 
 
 def _told(file: ReplayFile, clocks: Mapping[int, RunClock]) -> dict[int, list[OffsetChange]]:
-    """The readings in the file for each run whose clock was set, in order.
+    """Return the readings of clocks in the file, in order, for each run whose clock was set.
 
-    ``at_us``: the time of the reading; ``by_us``: how far the clock was then ahead of itself at the end of the run.
+    ``at_us`` is the time of the reading; ``by_us`` tells how far the clock was then ahead of its state at the run's
+    end.
     """
     found: dict[int, list[OffsetChange]] = {}
     if not any(clock.was_us for clock in clocks.values()):
@@ -162,7 +172,7 @@ def _told(file: ReplayFile, clocks: Mapping[int, RunClock]) -> dict[int, list[Of
 def _each(
     file: ReplayFile, kinds: Sequence[str], by_run_us: Mapping[int, int], switches: Mapping[int, Sequence[OffsetChange]]
 ) -> tuple[Numbers, Numbers]:
-    """The time of each record of these kinds in the file, uncorrected, and how far the clock was ahead then."""
+    """Return the uncorrected time of each record of these kinds, and how far the node's clock was ahead then."""
     tables = [
         (words(table, "kind", kinds), numbers(table, "run"), numbers(table, "at_us", _NONE))
         for table in file.pieces(kinds, ("kind", "run", "at_us"))

@@ -40,10 +40,10 @@ _NEVER: Final = ClockSteps((), {})
 
 
 class OffsetSince(NamedTuple):
-    """A row of the table of clocks: since ``at_us`` the node's clock was ahead by ``ahead_us``.
+    """A row of the table of clocks: from ``at_us`` on, the node's clock was ahead by ``ahead_us``.
 
-    ``at_us`` is None if so since the node's first record. ``set_by_us``: by how much the clock was set then, while the
-    node ran; None if no record notes the change, since the clock differs from the run before.
+    ``at_us`` is None for an offset since the node's first record. ``set_by_us``: the change, if the clock was set while
+    the node ran; None if the offset differs from the run before without a record of the change.
     """
 
     node: str
@@ -54,7 +54,9 @@ class OffsetSince(NamedTuple):
 
 
 def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> dict[Run, int]:
-    """By run, how far its clock was ahead of most other clocks at the end of the run; only if by more than SMALL_US."""
+    """Return how far the clock of each run was ahead of most other clocks at the end of the run, if more than
+    SMALL_US.
+    """
     ties = ClockTies()
     ties.add(_of_links(said))
     # Links mostly tie the clocks of all runs together; then records of neighbors are not read.
@@ -65,7 +67,7 @@ def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockStep
 
 
 def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
-    """The records with ``at_us`` corrected: the clock offset of the record's run is subtracted."""
+    """Return the records with the clock offset of each record's run subtracted from ``at_us``."""
     if not ahead_us:
         return records
     pairs = [F.lit(value) for (node, run), ahead in ahead_us.items() for value in (f"{run} {node}", ahead)]
@@ -74,7 +76,7 @@ def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
 
 
 def by_node(steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> dict[str, dict[int, RunClock]]:
-    """By node and run, the clocks that were set during the run, or are off by more than SMALL_US."""
+    """Return, by node and run, the clocks that were set during the run or are off by more than SMALL_US."""
     found: dict[str, dict[int, RunClock]] = {}
     for node, run in {*steps, *ahead_us}:
         was_us = steps.get((node, run), _NEVER).ahead_us
@@ -101,14 +103,14 @@ def history(runs: Sequence[Run], steps: Mapping[Run, ClockSteps], ahead_us: Mapp
 
 
 def table(spark: SparkSession, rows: Sequence[OffsetSince]) -> DataFrame:
-    """The table `clocks` of the report, which shows the clock offsets that were corrected."""
+    """Return the report's table `clocks`, which shows the clock offsets that were corrected."""
     columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
     # Made from an Arrow table: for a list of rows, Spark would start a Python process on a worker.
     return spark.createDataFrame(pa.table(columns, schema=COLUMNS))
 
 
 def _of_links(said: DataFrame) -> list[ClockDifference]:
-    """The median difference of each pair of runs, from a sample of links between nodes."""
+    """Return the median difference between the clocks of each pair of runs, from a sample of links between nodes."""
     is_event = F.col("event").isin(RecordEvent.OPENED.value, RecordEvent.CLOSED.value)
     # A client may attach a link of the same name again, at another node, at any time.
     is_between_nodes = ~F.col("role").isin(*OF_CLIENTS)
@@ -139,7 +141,10 @@ def _seen(said: DataFrame) -> list[NeighborChange]:
 
 
 def _going_on(runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> Iterator[ClockDifference]:
-    """Differences of 0 between the end of one run of a node and the start of its next run, since a clock goes on."""
+    """Yield a difference of 0 between the clocks at the end of a run and at the start of the node's next run.
+
+    The host's clock goes on while the node is down.
+    """
     for before, after in pairwise(sorted(runs)):
         if before[0] == after[0]:
             yield ClockDifference(before, after, -steps.get(after, _NEVER).first_us, 1)

@@ -27,7 +27,7 @@ EVENTS: Final = (
     RecordEvent.REMOVED,
 )
 WHATS: Final = (*OUTCOMES, *(event.value for event in EVENTS))
-"""By number, the outcome of a delivery, or the event of a message in a queue."""
+"""The outcome of a delivery, or the event of a message in a queue, that each number stands for."""
 OTHER: Final = len(WHATS)
 """The number of any other outcome or event, such as a word of a newer version; shown as null."""
 WHAT_BITS: Final = 4
@@ -48,7 +48,7 @@ QUEUE_PART: Final = len(PARTS)
 """The number in column ``part`` for a message that entered or left a queue, which is no part of a delivery."""
 
 CAME, WENT, QUEUE, PAIR, ALL = range(5)
-"""The side of a sum: by incoming link; by outgoing link; by queue; by both links, for failures; by run of a node."""
+"""The sides of a sum: by incoming link, by outgoing link, by queue, by both links (failures), by run of a node."""
 SIDES: Final = ("in", "out", "queue", "pair", "all")
 
 END_US: Final = 1 << 53
@@ -62,7 +62,7 @@ _NONE: Final = -1
 
 
 def numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
-    """A column as an array, with ``null`` in place of nulls, and everywhere if the table lacks the column."""
+    """Return a column as an array of numbers; nulls, and a column that the table lacks, become ``null``."""
     if name not in table.column_names:
         return numpy.full(len(table), null, numpy.int64)
     column = table[name]
@@ -71,7 +71,9 @@ def numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
 
 
 def words(table: pyarrow.Table, name: str, known: Sequence[str]) -> Numbers:
-    """The place in ``known`` of each word of a column; -1 for null, for any other word, and without the column."""
+    """Return the index in ``known`` of each word of a column; -1 for null, for any other word, and for a missing
+    column.
+    """
     if name not in table.column_names:
         return numpy.full(len(table), _NONE, numpy.int64)
     column = table[name].combine_chunks()

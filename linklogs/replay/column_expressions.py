@@ -1,4 +1,6 @@
-"""Spark expressions over columns: windows, matches of patterns and spans, rates; of built-in functions only."""
+"""Spark expressions over columns: windows, spans of time, matches of patterns, rates; made of built-in functions
+only.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,33 @@ US_PER_S = 1_000_000
 
 
 def window(at_us: Column, window_us: int) -> Column:
-    """The beginning of the window in which a time lies, in us."""
+    """Return the beginning of the window in which a time lies, in us."""
     return F.floor(at_us / F.lit(window_us)) * F.lit(window_us)
 
 
 def within(at_us: Column, span: TimeSpan) -> Column:
-    """Whether the time is in the span."""
+    """Return the condition that a time lies in the span."""
     return touches(at_us, at_us + 1, span)
 
 
 def touches(at_us: Column, until_us: Column, span: TimeSpan) -> Column:
-    """Whether a duration overlaps the span; ``until_us`` is null for a duration that has not ended."""
+    """Return the condition that a duration overlaps the span; ``until_us`` is null for a duration that has not
+    ended.
+    """
     began = F.lit(True) if span.to_us is None else at_us < span.to_us
     return began if span.from_us is None else began & F.coalesce(until_us > span.from_us, F.lit(True))
 
 
 def clipped(from_us: Column, until_us: Column, span: TimeSpan) -> tuple[Column, Column]:
-    """Begin and end of the part of a duration that lies in the span; the end is before the begin if there is none."""
+    """Return begin and end of the part of a duration in the span; without such a part, the end is before the begin."""
     begins = from_us if span.from_us is None else F.greatest(from_us, F.lit(span.from_us))
     return begins, until_us if span.to_us is None else F.least(until_us, F.lit(span.to_us))
 
 
 def like(name: str, pattern: str | None) -> Column:
-    """Whether the column matches a pattern with ``*``, ``?`` and ``[...]``; without a pattern all match."""
+    """Return the condition that a column matches a pattern with ``*``, ``?`` and ``[...]``; always true without a
+    pattern.
+    """
     if pattern is None:
         return F.lit(True)
     # Python's sign for the end of the text, \Z, would allow a line break after it in Java, whose sign is \z.

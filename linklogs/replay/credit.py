@@ -1,4 +1,4 @@
-"""Tables of links that waited for credit, with the cause of each wait; and of drained links.
+"""Makes the tables of links that waited for credit, with the cause of each wait, and of drained links.
 
 A link is starved while its sender has no credit to start a delivery. The cause says why: `no_taker`, no consumer or
 broker takes messages of the address; `takers`, there are takers (consumers or brokers), but they give no credit.
@@ -19,7 +19,7 @@ KEYS = ("node", "run", "link", "cause")
 
 
 def starved(said: DataFrame, links: DataFrame, span: TimeSpan, seconds: float) -> DataFrame:
-    """By link and cause, waits for credit in the time of the report; column ``share``: of ``seconds``, at most 1."""
+    """Return the waits for credit in the time of the report, by link and cause; ``share`` is a share of ``seconds``."""
     by_link = (
         _whole(_waits(said, span))
         .groupBy(*KEYS)
@@ -35,7 +35,7 @@ def starved(said: DataFrame, links: DataFrame, span: TimeSpan, seconds: float) -
 
 
 def starved_by_window(said: DataFrame, links: DataFrame, span: TimeSpan, window_us: int) -> DataFrame:
-    """By window, link and cause, the time without credit; a wait across several windows is divided among them."""
+    """Return the time without credit by window, link and cause; a wait over several windows is divided among them."""
     wide = F.lit(window_us)
     begins = F.sequence(window(F.col("from_us"), window_us), window(F.col("until_us") - 1, window_us), wide)
     parts = _waits(said, span).withColumn("window", F.explode(begins))
@@ -47,14 +47,14 @@ def starved_by_window(said: DataFrame, links: DataFrame, span: TimeSpan, window_
 
 
 def drains(said: DataFrame, links: DataFrame) -> DataFrame:
-    """By link, how often the receiver drained the link, and when."""
+    """Return, for each drained link, the number of drains, and the times of the first and the last."""
     told = said.where((F.col("kind") == RecordKind.CREDIT.value) & (F.col("event") == RecordEvent.DRAIN.value))
     times = F.sum("count").alias("times"), F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us")
     return _with_facts(told.groupBy("node", "run", "link").agg(*times), links)
 
 
 def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
-    """Waits for credit with begin and end, cut to the span.
+    """Return the waits for credit with begin and end, cut to the span.
 
     A row may stand for several successive records: linklogs/replay/wait_spans.py.
     """
@@ -65,7 +65,7 @@ def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
-    """The parts of waits between these times, with a proportional part of the time without credit."""
+    """Cut waits to these times, with a proportional part of the time without credit; empty parts are dropped."""
     lasted_us = F.col("until_us") - F.col("from_us")
     part_us = F.round(F.col("starved_us") * ((until_us - from_us) / lasted_us)).cast("long")
     kept = waits.withColumns({"starved_us": part_us, "from_us": from_us, "until_us": until_us})
@@ -73,7 +73,7 @@ def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
 
 
 def _whole(waits: DataFrame) -> DataFrame:
-    """One row for each wait: rows of a link and cause without a gap of NEXT_US between them become one."""
+    """Join successive waits of a link with the same cause into one row, if the gap between them is at most NEXT_US."""
     in_time = Window.partitionBy(*KEYS).orderBy("until_us")
     is_next = F.col("from_us") <= F.lag("until_us").over(in_time) + NEXT_US
     begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))

@@ -1,4 +1,4 @@
-"""How runs of nodes ended, and why neighbors were lost.
+"""Finds how runs of nodes ended, and why neighbors were lost.
 
 A node that ends in order says so in its last record; a killed node writes no such record, and counts as crashed. If
 only the connection was lost, the neighbor goes on running, and records the loss from its side, too.
@@ -27,7 +27,9 @@ CLOCKS_US = 100_000
 
 
 def endings(said: DataFrame) -> DataFrame:
-    """The end of each run, by its last record, and the kind of end (``ending``); ``next_us``: the next run's start."""
+    """Return the end of each run, from its last record, with the kind of end (``ending``) and the start of the next
+    run.
+    """
     is_end = (F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.CLOSED.value)
     # Records that the writer of link logs adds may be later than the node's end, and do not count.
     is_of_writer = (F.col("kind") == RecordKind.NODE.value) & F.col("event").isin(
@@ -43,9 +45,9 @@ def endings(said: DataFrame) -> DataFrame:
 
 
 def explained(outages: DataFrame, said: DataFrame) -> DataFrame:
-    """Outages of neighbors with column ``why``: the neighbor stopped, failed or crashed; CONNECTION; ITSELF.
+    """Add column ``why`` to outages of neighbors: the neighbor stopped, failed or crashed, or CONNECTION, or ITSELF.
 
-    Null if the cause is unknown.
+    The column is null if the cause is unknown.
     """
     ends = endings(said).select(F.col("node").alias("ended"), "run", "ended_us", "next_us", "ending")
     met = outages.join(F.broadcast(ends), _is_end_of_neighbor() | _is_own_end(), "left")
@@ -69,13 +71,18 @@ def _is_end_of_neighbor() -> Column:
 
 
 def _is_own_end() -> Column:
-    """Whether the node that recorded the loss ended in order soon after: it closes its connections before its end."""
+    """Return the condition that the node which recorded the loss itself ended in order soon after the loss.
+
+    Such a node closes its connections before its end.
+    """
     is_in_order = F.col("ending").isin(STOPPED, FAILED) & (F.col("ended") == F.col("node"))
     return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US) & ~_is_back()
 
 
 def _is_back() -> Column:
-    """Whether the neighbor was back before this end of a node, which therefore belongs to another outage."""
+    """Return the condition that the neighbor was back before this end of a node, which then belongs to another
+    outage.
+    """
     return F.col("until_us").isNotNull() & (F.col("until_us") <= F.col("ended_us"))
 
 

@@ -1,4 +1,4 @@
-"""Tables of entities, the nodes, connections, links and queues of which records speak: one row each.
+"""Makes the tables of entities (the nodes, connections, links and queues of which records speak), with a row for each.
 
 A fact is the last value of a column in the entity's records. `opened_us` is null if no record has the opening, since
 the entity was older than the records; `closed_us` is null if no record has the end.
@@ -35,7 +35,7 @@ def connections(said: DataFrame) -> DataFrame:
 
 
 def links(said: DataFrame) -> DataFrame:
-    """One row for each link; a fact that the link lacks is taken from its connection.
+    """Return a row for each link; a fact that the link's records lack is taken from its connection.
 
     Column `beyond`: the container at the other end of the connection; it names a node even if the containers of links
     are redacted.
@@ -56,7 +56,7 @@ def queues(said: DataFrame) -> DataFrame:
 
 
 def nodes(said: DataFrame) -> DataFrame:
-    """One row for each run of a node."""
+    """Return a row for each run of a node."""
     return _things(said, RecordKind.NODE, ("node", "run"), NODE_FACTS)
 
 

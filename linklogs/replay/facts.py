@@ -1,4 +1,4 @@
-"""Facts about links as arrays, by which each worker of Spark finds the address, user, connection and peer of a sum.
+"""Facts about links as arrays, in which a worker of Spark finds the address, user, connection and peer of a sum.
 
 Spark's driver makes the arrays from the tables of links and runs, which are small: a row for each link, not for each
 message.
@@ -27,7 +27,9 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Texts by number. Of addresses and users, the last text is None: no value, or unknown."""
+    """Texts, each with a number; for addresses and users, the last text is None and stands for an unknown or missing
+    value.
+    """
 
     words: tuple[str | None, ...]
 
@@ -40,15 +42,14 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about links: arrays with one place for each link, in the order of ``key``.
+    """Facts about links, as arrays with an element for each link, sorted by ``key``.
 
-    ``key``: the place of the link's run, times the count of ``links``, plus the link's place in ``links``.
-    ``runs`` are (node, run): first the ``told`` runs that have state records, then for each node a run None for
-    movements of runs that no state record describes.
-    ``links``: all different numbers of links, rising; places are used in keys, since the numbers may be too large.
-    ``peer``: for a link at the edge of the mesh, a place in PEERS; UNKNOWN for all others, and for links on which the
-    mesh talks to itself.
-    ``is_cut``: the report is cut to the links with ``is_wanted``; links without facts are left out, too.
+    ``key``: the place of the link's run, times the length of ``links``, plus the place of the link's number in
+    ``links``, the sorted link numbers. ``runs``: (node, run), first the ``told`` runs with state records, then (node,
+    None) for all runs of each node without state records.
+
+    ``peer``: for a link at the edge of the mesh, the place of client or queue in PEERS; UNKNOWN for all others, and for
+    links of the mesh's own addresses. ``is_cut``: the report is cut to the links with ``is_wanted``.
     """
 
     runs: tuple[tuple[str, int | None], ...]
@@ -66,7 +67,7 @@ class Facts:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], nodes: Sequence[str], *, is_cut: bool) -> Facts:
-        """Make the arrays from ``table``, which has the columns of `known`; ``nodes``: all nodes with files."""
+        """Make the arrays from ``table``, made by `known`; ``nodes`` are all nodes with files."""
         places = {run: place for place, run in enumerate(runs)}
         whose = zip(table["node"].to_pylist(), table["run"].to_pylist(), strict=True)
         run = numpy.array([places[each] for each in whose], numpy.int64)
@@ -82,7 +83,7 @@ class Facts:
         return cls(all_runs, len(runs), key[order], links, wanted, *rest, address, user, addresses, users, is_cut)
 
     def places(self, run: Numbers, link: Numbers) -> Numbers:
-        """The place of each link in the arrays; UNKNOWN for a link without facts."""
+        """Return the index of each link in the arrays, or UNKNOWN for a link without facts."""
         if not len(self.key):
             return numpy.full(len(run), UNKNOWN)
         number = numpy.minimum(numpy.searchsorted(self.links, link), len(self.links) - 1)
@@ -92,7 +93,7 @@ class Facts:
         return numpy.where(is_known, place, UNKNOWN)
 
     def by_node(self) -> dict[str, dict[int | None, int]]:
-        """By node, then by the number of a run, the run's place in ``runs``."""
+        """Return the place of each run in ``runs``, by node and then by the run's number."""
         found: dict[str, dict[int | None, int]] = {}
         for place, (node, run) in enumerate(self.runs):
             found.setdefault(node, {})[run] = place
@@ -102,13 +103,15 @@ class Facts:
         return Words(tuple(sorted({node for node, _ in self.runs})))
 
     def node_of_run(self) -> Numbers:
-        """For each place in ``runs``, the number of the run's node in `nodes`."""
+        """Return, for each of ``runs``, the number of its node in `nodes`."""
         number = {node: place for place, node in enumerate(self.nodes().words)}
         return numpy.array([number[node] for node, _ in self.runs], numpy.int64)
 
 
 def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
-    """The table from which `Facts` are made; ``is_wanted``: the link's address matches the pattern ``address``."""
+    """Return the table from which `Facts` are made; ``is_wanted``: the link's address matches the pattern
+    ``address``.
+    """
     roles = nodes.groupBy("node").agg(F.max("role").alias("node_role"))
     joined = links.join(F.broadcast(roles), "node", "left")
     is_wanted = F.coalesce(like("address", address), F.lit(False)).alias("is_wanted")
@@ -116,10 +119,10 @@ def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
 
 
 def _peer() -> Column:
-    """The peer of a link at the edge of the mesh: a client or a queue, as a place in PEERS.
+    """Return the peer of a link at the edge of the mesh, client or queue, as a place in PEERS.
 
-    Null within the mesh, for brokers' own links (the routers beside them have the same messages), for links on which
-    the mesh talks to itself, and for unknown links.
+    The peer is null within the mesh, for brokers' own links (routers record the same messages), for links of the mesh's
+    own addresses, and for unknown links.
     """
     is_router = F.coalesce(F.col("node_role") != "broker", F.lit(True))
     is_route = F.col("role") == "route"

@@ -1,4 +1,4 @@
-"""Reads the movements of files as Arrow tables, and packs those of small files.
+"""Reads the movements of files as Arrow tables, and packs the movements of small files.
 
 Opening a small file takes as long as reading all of it: the pass over state records opens each small file once, and
 hands its movements, packed, to the aggregation. The aggregation reads large files again, piece by piece.
@@ -37,13 +37,13 @@ COLUMNS: Final = (
 )
 """The columns that are read of movements."""
 COUNTED: Final = ("kind", "at_us", "run")
-"""Columns for nodes that do not concern the request: enough to count the records of runs by time."""
+"""The columns that are read of nodes outside of the request: enough to count the records of runs by time."""
 
 
 class FileSlice(NamedTuple):
     """Movements from a part of one file.
 
-    ``ahead_us``: how far the node's clock was ahead, one number for all records or an array with one for each.
+    ``ahead_us``: how far the node's clock was ahead, as one number for all records or an array with one for each.
     """
 
     node: str
@@ -54,18 +54,21 @@ class FileSlice(NamedTuple):
 def pieces(
     file: ReplayFile, clocks: Mapping[int, RunClock], span: TimeSpan = ALWAYS, columns: Sequence[str] = COLUMNS
 ) -> Iterator[FileSlice]:
-    """Yield the movements of a file; ``clocks``: by run of the node; ``span``: records outside may be left out.
+    """Yield the movements of a file, piece by piece; ``clocks`` has the clock of each run of the node.
 
-    Raises ArrowException or OSError for a damaged file.
+    Records outside of ``span`` may be left out. Raises ArrowException or OSError for a damaged file.
     """
     ahead = ahead_of(file, MOVED, clocks)
-    # If a clock is off, so are the statistics of row groups, and a step shows only in the order of all records.
+    # If a clock is off, so are the statistics of row groups, and a step of the clock shows only in the order of all
+    # records.
     for table in file.pieces(MOVED, columns, ALWAYS if clocks else span):
         yield FileSlice(file.node, table, ahead.of(table))
 
 
 def packed(found: Sequence[FileSlice]) -> Iterator[tuple[str, bytes]]:
-    """Movements of each node in Arrow's stream format, for `unpacked`; the times must be corrected already."""
+    """Encode the movements of each node in Arrow's stream format, for `unpacked`; steps of clocks must be corrected
+    before.
+    """
     for node, own in groupby(found, key=lambda piece: piece.node):
         table = _table(list(own)).combine_chunks()
         sink = pyarrow.BufferOutputStream()
@@ -76,7 +79,7 @@ def packed(found: Sequence[FileSlice]) -> Iterator[tuple[str, bytes]]:
 
 
 def unpacked(node: str, octets: pyarrow.Buffer, clocks: Mapping[int, RunClock]) -> FileSlice:
-    """The opposite of `packed`, with the offsets at the ends of runs from ``clocks``.
+    """Decode movements that `packed` encoded, with the clock offsets at the ends of runs from ``clocks``.
 
     Steps of a clock within a run were subtracted before `packed`.
     """
@@ -85,7 +88,9 @@ def unpacked(node: str, octets: pyarrow.Buffer, clocks: Mapping[int, RunClock]) 
 
 
 def joined(found: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """Join successive pieces of a node into one: a pass over a small table takes as long as over a large one."""
+    """Join successive pieces of a node into one, because a pass over a small table takes as long as over a large
+    one.
+    """
     for node, own in groupby(found, key=lambda piece: piece.node):
         beside = list(own)
         ahead_us = [piece.ahead_us for piece in beside]

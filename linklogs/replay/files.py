@@ -20,7 +20,7 @@ from linklogs.moments import ALWAYS, TimeSpan
 from recording.columns import COLUMNS, RUN_KEY, RecordKind
 
 DAMAGED: Final = "is damaged"
-"""The words that follow a file's name in a notice."""
+"""The words that follow a file's name in a notice about damage."""
 FILE_COLUMNS: Final = ("node", "path", "size_bytes", "content")
 AT_ONCE: Final = 1 << 20
 """The most records in one piece; a worker needs some 200 MB for a piece with all columns computed from it."""
@@ -36,7 +36,7 @@ KINDS: Final = frozenset(kind.value for kind in RecordKind)
 FILLED: Final = {
     column.name: frozenset(kind.value for kind in column.kinds) if column.kinds else KINDS for column in COLUMNS
 }
-"""The kinds that fill in each column: a row group of one kind is read without the other columns."""
+"""The kinds of records that have a value in each column; a row group of one kind is read without the other columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class BadFile:
 class ReplayFile:
     """An open file of a node's link log.
 
-    ``run``: the run of all or most records; None if the file does not say. ``size_bytes``: the file's size when found.
+    ``run``: the run of all or most records; None if the metadata lack the run. ``size_bytes``: the file's size when
+    found.
     """
 
     node: str
@@ -71,17 +72,17 @@ class ReplayFile:
 
     @property
     def times_us(self) -> tuple[int | None, int | None]:
-        """Times of the first and the last record, uncorrected."""
+        """Return the times of the first and the last record, uncorrected."""
         return times(self.parquet.metadata)
 
     @property
     def replaces(self) -> tuple[str, ...]:
-        """Paths of files whose records are all in this file."""
+        """Return the paths of files whose records are all in this merged file."""
         beside = self.path.rpartition("/")[0]
         return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 
     def pieces(self, kinds: Sequence[str], columns: Sequence[str], span: TimeSpan = ALWAYS) -> Iterator[pyarrow.Table]:
-        """Yield tables of the records of these kinds; columns that the file lacks are missing.
+        """Yield tables of the records of these kinds, without columns that the file lacks.
 
         Some records outside ``span`` may be left out. Raises ArrowException for a damaged file.
         """
@@ -97,7 +98,7 @@ class ReplayFile:
                 yield from (_of_kinds(table, kinds) for table in self._of_group(group, columns))
 
     def _touches(self, group: int, span: TimeSpan) -> bool:
-        """False if statistics show that no record of the row group is in the span."""
+        """Return False if the statistics of a row group show that none of its records is in the span."""
         if span.is_all:
             return True
         metadata = self.parquet.metadata
@@ -108,7 +109,7 @@ class ReplayFile:
         return is_late_enough and (span.to_us is None or at_us.statistics.min <= span.to_us)
 
     def _has_any(self, group: int, kinds: Sequence[str]) -> bool:
-        """Whether the row group has records of these kinds; reads only the column of kinds."""
+        """Tell whether a row group has records of these kinds; only its column of kinds is read."""
         return any(len(_of_kinds(table, kinds)) for table in self._of_group(group, ["kind"]))
 
     def _of_group(self, group: int, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
@@ -116,7 +117,9 @@ class ReplayFile:
             yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[frozenset[str]]:
-        """For each row group the first and the last kind by name, from its statistics; an empty set without these."""
+        """Yield for each row group the names of its first and its last kind, from its statistics; an empty set without
+        these.
+        """
         metadata = self.parquet.metadata
         for group in range(metadata.num_row_groups):
             kind = metadata.row_group(group).column(column)
@@ -125,7 +128,7 @@ class ReplayFile:
 
 
 def _plain(table: pyarrow.Table) -> pyarrow.Table:
-    """Cast columns to the types of link logs, since another writer may have used other Arrow types; except WORDS."""
+    """Cast columns to the types of link logs, except WORDS, because another writer may have used other Arrow types."""
     for place, field in enumerate(table.schema):
         wanted = ARROW.get(TYPES.get(field.name, ""))
         if field.name not in WORDS and wanted is not None and field.type != wanted:
@@ -143,7 +146,7 @@ def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ReplayFile | BadFile]:
-    """Open the files of these rows; column ``content`` has a file's octets, or null for a path on this machine."""
+    """Open the files named in these rows; column ``content`` has a file's bytes, or null for a path on this machine."""
     for batch in batches:
         for node, path, size_bytes, content in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
             yield _opened(node.as_py() or "", path.as_py(), size_bytes.as_py(), content)
@@ -166,7 +169,7 @@ def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar
 
 
 def _source(path: str) -> pyarrow.NativeFile:
-    """A small file is read into memory; a large file stays on disk, and its parts are read on demand."""
+    """Open a file on this machine: a small file is read into memory, the parts of a large file are read on demand."""
     file = pyarrow.OSFile(path)
     return pyarrow.BufferReader(file.read_buffer()) if file.size() <= AT_ONCE_BYTES else file
 
@@ -175,7 +178,8 @@ def _parquet(source: pyarrow.NativeFile) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(source, read_dictionary=WORDS)
     except KeyError:
-        # The file lacks one of WORDS: to look for missing columns first would open each file twice.
+        # The file lacks one of WORDS. Missing columns are not looked for before, because each file would then be opened
+        # twice.
         names = parquet.read_schema(source).names
         return parquet.ParquetFile(source, read_dictionary=[name for name in WORDS if name in names])
 
@@ -185,5 +189,5 @@ def damaged(path: str, error: Exception) -> str:
 
 
 def shown(path: str) -> str:
-    """The path as notices show it, without Spark's prefix of local paths, as in `file:/mnt/logs`."""
+    """Return a path as notices show it, without Spark's prefix `file:` of local paths."""
     return path.removeprefix("file:") if not path.startswith("file://") else path.removeprefix("file://")

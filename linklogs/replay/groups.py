@@ -14,8 +14,8 @@ from linklogs.replay.codes import Numbers
 class Groups:
     """Rows grouped by key.
 
-    ``order`` puts rows with the same key side by side; each group begins at one of ``begins`` in this order;
-    ``keys``: the key of each group.
+    ``order`` puts rows with the same key side by side; each group begins at one of ``begins`` in this order; ``keys``
+    has the key of each group.
     """
 
     order: Numbers
@@ -39,7 +39,7 @@ class Groups:
         return _reduced(numpy.maximum, values[self.order], self.begins)
 
     def places(self) -> Numbers:
-        """The number of each row's group."""
+        """Return the number of the group to which each row belongs."""
         places = numpy.empty(len(self.order), numpy.int64)
         places[self.order] = numpy.repeat(numpy.arange(len(self)), self.lengths())
         return places
@@ -49,7 +49,7 @@ class Groups:
 
 
 def changes(in_order: Numbers) -> Numbers:
-    """The places at which a sorted column has another value than before, the first place included."""
+    """Return the indices at which a sorted column has another value than before, including the first."""
     is_new = numpy.empty(len(in_order), bool)
     is_new[:1] = True
     numpy.not_equal(in_order[1:], in_order[:-1], out=is_new[1:])

@@ -13,14 +13,14 @@ import numpy
 from linklogs.replay.codes import Numbers
 
 BUCKETS: Final = 1024
-"""More than the number of buckets for latencies of 63 bits."""
+"""A number above all numbers of buckets, for latencies of up to 63 bits."""
 _COUNT_BITS: Final = 50
 _COUNT: Final = (1 << _COUNT_BITS) - 1
 _EXACT_OCTAVE: Final = 4
 
 
 def bucket_of_each(took_us: Numbers) -> Numbers:
-    """The bucket of each latency, as `bucket_of` in recording/columns.py for one.
+    """Return the histogram bucket of each latency in us, like `bucket_of` in recording/columns.py for one.
 
     Latencies must be below 2^53 us, which are centuries.
     """
@@ -30,14 +30,14 @@ def bucket_of_each(took_us: Numbers) -> Numbers:
 
 
 def least_of_each(buckets: Numbers) -> Numbers:
-    """The least latency of each bucket, in us."""
+    """Return the least latency of each bucket, in us."""
     octave = numpy.maximum(buckets // 16 - 1, 0)
     least: Numbers = numpy.where(buckets < 16, buckets, (16 + buckets % 16) << octave)
     return least
 
 
 def wide_of_each(buckets: Numbers) -> Numbers:
-    """The largest latency of each bucket, less the least."""
+    """Return the width of each bucket: its largest latency less its least, in us."""
     wide: Numbers = (numpy.int64(1) << numpy.maximum(buckets // 16 - 1, 0)) - 1
     return wide
 
@@ -58,9 +58,10 @@ def counts_of(pairs: Numbers) -> Numbers:
 
 
 def percentile(pairs: Numbers, begins: Numbers, messages: Numbers, percent: int) -> Numbers:
-    """A percentile of each histogram, by nearest rank: the middle of its bucket, in us.
+    """Return a percentile of each histogram, by nearest rank, as the middle of the percentile's bucket in us.
 
-    ``pairs`` has one histogram after the other, buckets rising; each begins at ``begins`` and has ``messages`` in all.
+    ``pairs`` has one histogram after the other, with rising buckets; each begins at one of ``begins``, and counts as
+    many messages as ``messages`` says.
     """
     seen = numpy.cumsum(counts_of(pairs))
     before = seen[begins] - counts_of(pairs[begins])

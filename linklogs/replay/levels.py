@@ -42,7 +42,9 @@ Keys: TypeAlias = Callable[["LinkSums"], tuple[Numbers, Callable[[Numbers], Colu
 
 @dataclass(frozen=True, slots=True)
 class LinkSums:
-    """Sums of links, with facts about each link; ``place``: the link's place in ``facts``, UNKNOWN without facts."""
+    """Sums of links with the facts about each link; ``place`` is the link's index in ``facts``, UNKNOWN without
+    facts.
+    """
 
     sums: Sums
     facts: Facts
@@ -58,7 +60,9 @@ class LinkSums:
         return cls(of_links.where(is_wanted), facts, place[is_wanted])
 
     def fact(self, values: Numbers) -> Numbers:
-        """A fact for each sum, from an array of facts; UNKNOWN for links without facts."""
+        """Return the value of ``values``, an array of facts, for the link of each sum; UNKNOWN for a link without
+        facts.
+        """
         if not len(values):
             return numpy.full(len(self.place), UNKNOWN)
         return numpy.where(self.place == UNKNOWN, UNKNOWN, values[self.place])
@@ -67,7 +71,7 @@ class LinkSums:
         return self if mask.all() else LinkSums(self.sums.where(mask), self.facts, self.place[mask])
 
     def crossing(self) -> LinkSums:
-        """Sums of links at the edge of the mesh, to clients and queues."""
+        """Select the sums of links at the edge of the mesh, to clients and queues."""
         return self.where(self.fact(self.facts.peer) != UNKNOWN)
 
 
@@ -99,7 +103,7 @@ def _connections(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
 
 
 def _connections_of(facts: Facts) -> int:
-    """How many connections there are; a connection's number is unique only within a run."""
+    """Count the connections; a connection's number is unique only within a run."""
     known = facts.connection != UNKNOWN
     number, connections = numbered(facts.connection[known])
     run = facts.key[known] // max(1, len(facts.links))
@@ -148,10 +152,10 @@ def _of_users(of: LinkSums) -> LinkSums:
 
 @dataclass(frozen=True, slots=True)
 class AggregationLevel:
-    """What a table of traffic sums by, such as router or address.
+    """The key by which a table of traffic is summed, such as router or address.
 
-    ``names``: the key columns of the table; ``rows``: selects the sums that count; ``keys``: the key of each sum as one
-    number, and a function from such numbers to key columns.
+    ``names``: the key columns of the table. ``rows``: a function that selects the sums that count. ``keys``: a function
+    that returns the key of each sum as a number, and a function from such numbers to the key columns.
     """
 
     name: str
@@ -159,7 +163,7 @@ class AggregationLevel:
     rows: Callable[[LinkSums], LinkSums]
     keys: Keys
     things: Callable[[Facts], int]
-    """About how many rows the table has, without windows."""
+    """Estimates the number of rows in the table without windows."""
 
 
 LEVELS: Final = (
@@ -182,10 +186,10 @@ LEVELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WindowLevels:
-    """Makes the tables by window, in a worker of Spark: from batches of PACKED to batches of ROWS.
+    """A function for workers of Spark that makes the tables by window: from batches of packed sums to batches of ROWS.
 
-    The rows include the sums without windows for `TotalLevels`. All sums of a window must come to the same worker.
-    ``windows_us``: by level, the width of a window.
+    The rows include sums over all windows for `TotalLevels`. All sums of a window must come to the same worker.
+    ``windows_us``: the width of a window at each level, in us.
     """
 
     facts: Facts
@@ -206,9 +210,9 @@ class WindowLevels:
 
 @dataclass(frozen=True, slots=True)
 class TotalLevels:
-    """Makes the tables over the whole time, from the sums without windows of `WindowLevels`, all in one worker.
+    """A function for one worker of Spark that makes the tables over the whole time, from the sums of `WindowLevels`.
 
-    ``seconds``: the report's time, for rates.
+    ``seconds``: the length of the report's time, for rates.
     """
 
     facts: Facts
@@ -245,7 +249,9 @@ US_PER_S: Final = 1_000_000
 
 
 def _is_told(sums: Sums, facts: Facts) -> Numbers:
-    """Whether the run of each sum has state records; otherwise nothing is known about its links and queues."""
+    """Tell whether the run of each sum has state records; without these, nothing is known about its links and
+    queues.
+    """
     is_told: Numbers = (sums.run >= 0) & (sums.run < facts.told)
     return is_told
 
@@ -255,7 +261,7 @@ def _windows(sums: Sums, window_us: int | None) -> Numbers:
 
 
 def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
-    # Counts of records (side ALL) include runs without state records, which no other table has.
+    # Counts of records (side ALL) include runs without state records, which are in no other table.
     found = sums.where(_is_told(sums, facts) | ((sums.run >= 0) & (sums.side == ALL)))
     words = pyarrow.array([*WHATS, None], pyarrow.string())
     columns = {
@@ -269,7 +275,7 @@ def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
 
 
 def _whole(sums: Sums) -> pyarrow.RecordBatch:
-    """Sums over all windows, packed; failures by pair of links are left out, since tables show them by window only."""
+    """Add sums over all windows and pack them, without failures by pair of links, which are shown by window only."""
     rest = sums.where(sums.side != PAIR)
     link, _ = numbered(rest.link)
     runs = int(rest.run.max(initial=0)) + 2

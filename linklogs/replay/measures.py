@@ -1,4 +1,4 @@
-"""Computes the columns of traffic tables from sums with histograms: messages, bytes, rates, outcomes, and latency.
+"""Computes the measures in traffic tables from sums with histograms: messages, bytes, rates, outcomes, and latency.
 
 Percentiles are by nearest rank, and the middle of the bucket: off by BUCKET_ERROR at most. The largest is exact.
 """
@@ -30,7 +30,7 @@ MEASURES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GroupMeasures:
-    """Groups of ``sums``, each with its measures.
+    """Groups of ``sums``, from which the measures of each group are computed.
 
     ``pairs``: the histograms of the groups, one after the other; each begins at one of ``begins``.
     """
@@ -48,7 +48,7 @@ class GroupMeasures:
         return len(self.groups)
 
     def columns(self, seconds: float) -> dict[str, pyarrow.Array]:
-        """The columns of MEASURES, a row for each group; ``seconds``: the time over which rates are computed."""
+        """Return the columns of MEASURES, with a row for each group; ``seconds`` is the time for rates."""
         messages, longest_us = self.groups.added(self.sums.messages), self.groups.largest(self.sums.longest_us)
         size_bytes = self.groups.added(self.sums.size_bytes)
         percentiles = {
@@ -67,7 +67,9 @@ class GroupMeasures:
         return {name: pyarrow.array(values) for name, values in columns.items()}
 
     def added(self) -> Sums:
-        """The groups as sums without windows. All rows of a group must agree in run, side, both links and outcome."""
+        """Return the groups as sums without windows; all rows of a group must agree in run, side, both links and
+        outcome.
+        """
         first = self.groups.order[self.groups.begins]
         return Sums(
             run=self.sums.run[first],
@@ -84,12 +86,12 @@ class GroupMeasures:
         )
 
     def of_pairs(self) -> tuple[Numbers, Numbers, Numbers]:
-        """For each pair of all histograms: the key of its group, the bucket and the count."""
+        """Return, for each bucket of all histograms, the key of the group, the bucket and its count."""
         lengths = numpy.diff(self.begins, append=len(self.pairs))
         return numpy.repeat(self.keys, lengths), buckets_of(self.pairs), counts_of(self.pairs)
 
     def _outcomes(self) -> Numbers:
-        """Messages by outcome (rows) and group (columns)."""
+        """Return the number of messages by outcome (row) and group (column)."""
         place = (self.groups.places() << WHAT_BITS) + self.sums.what
         counts = numpy.bincount(place, self.sums.messages, len(self) << WHAT_BITS)
         by_outcome: Numbers = counts.astype(numpy.int64).reshape(-1, 1 << WHAT_BITS).T[: len(OUTCOMES)]

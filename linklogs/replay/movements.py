@@ -1,4 +1,4 @@
-"""Movements (deliveries, seconds of traffic, messages in queues) as numpy columns, from pieces of files."""
+"""Movements (deliveries, seconds of traffic, messages in queues) as numpy columns, made from pieces of files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Movements:
-    """Movements as columns of one length, a place for each record.
+    """Movements as columns of equal length, with an element for each record.
 
     ``run``: the place of the run, counted from 1; 0 for an unknown node. ``incoming``: the incoming link, or the queue
-    of a message in a queue.
+    for a message in a queue.
     """
 
     run: Numbers
@@ -42,11 +42,11 @@ class Movements:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Mapping[int | None, int], ahead_us: Numbers | int) -> Movements:
-        """The movements in records of one node, with times corrected.
+        """Make columns from the records of one node, with corrected times.
 
-        ``runs``: places by the number of the node's run, and by None the place of all others. ``ahead_us``: how far the
-        clock was ahead, always or at each record. Records without a time, or with an impossible time, are left out;
-        impossible sums are cut to the limit.
+        ``runs``: the place of each run by number; None stands for all other runs. ``ahead_us``: how far the node's
+        clock was ahead, for all records or at each. Records without a possible time are left out; impossible sums are
+        cut to the limit.
         """
         table, at_us = _in_time(table, ahead_us)
         kind, event = words(table, "kind", MOVED), words(table, "event", WHATS)
@@ -85,7 +85,7 @@ class Movements:
 
 
 def _in_time(table: pyarrow.Table, ahead_us: Numbers | int) -> tuple[pyarrow.Table, Numbers]:
-    """The records whose time is possible both before and after correction, and the corrected times."""
+    """Return the records whose time is possible both before and after correction, and the corrected times."""
     told_us = numbers(table, "at_us", _NONE)
     at_us: Numbers = told_us - ahead_us
     if _can_be(told_us) and _can_be(at_us):
@@ -99,7 +99,9 @@ def _can_be(at_us: Numbers) -> bool:
 
 
 def _places(run: Numbers, runs: Mapping[int | None, int]) -> Numbers:
-    """The place of each record's run, counted from 1; fast for the usual table, whose records are all of one run."""
+    """Return the place of each record's run, counted from 1; fast for the usual table, whose records are all of one
+    run.
+    """
     other = runs.get(None, _NONE)
     if len(run) and run[0] == run[-1] and (run == run[0]).all():
         return numpy.full(len(run), runs.get(int(run[0]), other) + 1, numpy.int64)

@@ -12,7 +12,7 @@ PAIR = ("node", "neighbor")
 
 
 def history(said: DataFrame) -> DataFrame:
-    """Each change of a neighbor's cost or presence; repeats in the snapshot of a file are left out."""
+    """Return each change of a neighbor's cost or presence; repeats in the snapshots of files are left out."""
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("before", F.lag("cost").over(in_time))
     is_news = (F.col("event") != RecordEvent.LIVE.value) | F.col("before").isNull() | (F.col("before") != F.col("cost"))
@@ -20,9 +20,9 @@ def history(said: DataFrame) -> DataFrame:
 
 
 def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
-    """Each loss of a neighbor by a router; ``until_us``: when the neighbor was back, null if never.
+    """Return each loss of a neighbor by a router; ``until_us`` is the time when the neighbor was back, null if never.
 
-    ``failed`` counts deliveries not accepted at this router in the windows that the outage touches.
+    ``failed`` counts the deliveries that were not accepted at this router, in all windows that the outage touches.
     """
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("until_us", F.lead("at_us").over(in_time))

@@ -1,4 +1,4 @@
-"""Paths of circuits: the path taken, the cheapest path, and the load of each connection between routers."""
+"""Makes the tables of circuits, with the path taken and the cheapest path, and of the load between routers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CIRCUIT = ("node", "run", "link")
 
 
 def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: DataFrame | None) -> DataFrame:
-    """Each circuit at its ingress: its path, the cheapest path, and its traffic.
+    """Return each circuit at its ingress, with its path, the cheapest path, and its traffic.
 
     A circuit is the chain of links for one address from an ingress to an egress router. Costs and the cheapest path are
     those at the circuit's end, or the last ones for a circuit that has not ended. ``cheapest``, if given, has the
@@ -33,13 +33,13 @@ def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: Data
     joined = until.join(cheapest, ["node", "egress"], "left") if cheapest is not None else _with_told(until, said)
     priced = joined.join(_priced(joined, _changes(_told_costs(said), "cost")), list(CIRCUIT), "left").drop(ENDED_US)
     is_other = F.col("path") != F.col("cheapest")
-    # Another path at equal cost is no detour; another path of unknown cost is taken for a detour.
+    # Another path of equal cost is no detour; another path of unknown cost is taken for a detour.
     costs_more = F.coalesce(F.col("cost") > F.col("cheapest_cost"), F.lit(True))
     return priced.withColumn("is_detour", F.coalesce(is_other & costs_more, F.lit(False)))
 
 
 def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
-    """Circuits with the cheapest path that the ingress router recorded, as of the circuit's end."""
+    """Add to circuits the cheapest path that the ingress router recorded, as of the circuit's end."""
     told = said.where((F.col("kind") == RecordKind.PATH.value) & (F.col("event") != RecordEvent.CLOSED.value))
     paths = told.select("node", "egress", "at_us", F.struct("path", "cost").alias("way"))
     asked = circuits.select(*CIRCUIT, "egress", ENDED_US)
@@ -50,16 +50,16 @@ def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
 
 
 def _changes(told: DataFrame, name: str) -> DataFrame:
-    """The rows in which the value of column ``name`` changes; repeats, which each file's snapshot has, are dropped."""
+    """Return the rows in which the value of column ``name`` changes; repeats in the snapshots of files are dropped."""
     of_one = Window.partitionBy(*(each for each in told.columns if each not in ("at_us", name))).orderBy("at_us")
     is_same = F.col(name).eqNullSafe(F.lag(name).over(of_one)) & (F.row_number().over(of_one) > 1)
     return told.withColumn("is_same", is_same).where(~F.col("is_same")).drop("is_same")
 
 
 def _as_of(asked: DataFrame, told: DataFrame, on: Sequence[str], name: str) -> DataFrame:
-    """Rows of ``asked`` with the last value recorded until ENDED_US.
+    """Add to the rows of ``asked`` the last value recorded until ENDED_US.
 
-    Without such a record the first later value is taken, as it probably held before there were records.
+    Without such a record, the first later value is taken, as it probably held before there were records.
     """
     before = F.when(F.col("at_us") <= F.col(ENDED_US), F.col("at_us"))
     found = F.coalesce(F.max_by(name, before), F.min_by(name, "at_us")).alias(name)
@@ -67,7 +67,7 @@ def _as_of(asked: DataFrame, told: DataFrame, on: Sequence[str], name: str) -> D
 
 
 def costs(said: DataFrame) -> DataFrame:
-    """The cost from each router to each neighbor, as last recorded."""
+    """Return the cost from each router to each neighbor, as last recorded."""
     return _told_costs(said).groupBy("node", "neighbor").agg(F.max_by("cost", "at_us").alias("cost"))
 
 
@@ -77,7 +77,7 @@ def _told_costs(said: DataFrame) -> DataFrame:
 
 
 def edges(flows: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
-    """The connections between routers, a row from each router to each neighbor: cost and traffic."""
+    """Return a row from each router to each of its neighbors, with cost and traffic."""
     to_routers = links.where((F.col("direction") == "outgoing") & F.col("connection_role").isin("router", "edge"))
     way = to_routers.select("node", "run", "link", F.col("beyond").alias("neighbor"))
     moved = _went(flows).join(F.broadcast(way), ["node", "run", "link"]).groupBy("node", "neighbor")
@@ -95,7 +95,7 @@ def _went(flows: DataFrame) -> DataFrame:
 
 
 def _priced(circuits: DataFrame, costs: DataFrame) -> DataFrame:
-    """The cost of each circuit's path; null if the cost between two successive routers is unknown."""
+    """Return the cost of each circuit's path; null if the cost between two successive routers is unknown."""
     routers = F.split(F.col("path"), ">")
     whole = F.when(routers[0] == F.col("node"), routers).otherwise(F.concat(F.array("node"), routers))
     # A path that begins and ends at the same router has no cost.

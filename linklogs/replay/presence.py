@@ -14,10 +14,10 @@ ENDED_US = "ended_us"
 
 
 def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
-    """Add WAS_THERE, whether the entity existed in the span, and ENDED_US, null for an entity that may still exist.
+    """Add column WAS_THERE, whether the entity existed in the span, and ENDED_US, null if the entity may still exist.
 
-    No record tells of the end of an entity that ended with its node. Such an entity ends at the node's orderly end, or
-    after a crash when the node is back.
+    An entity that ended with its node has no record of its end: it ends with the node's orderly end, or, after a crash,
+    when the node is back.
     """
     known = things.join(F.broadcast(_over(said)), ["node", "run"], "left")
     ended = known.withColumn(ENDED_US, F.coalesce("closed_us", "over_us")).drop("over_us")
@@ -26,6 +26,6 @@ def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _over(said: DataFrame) -> DataFrame:
-    """When each run was over for certain; null for a node's last run without a record of its end."""
+    """Return the time at which each run was certainly over; null for a node's last run without a record of its end."""
     told_us = F.when(F.col("ending") != CRASHED, F.col("ended_us"))
     return endings(said).select("node", "run", F.coalesce(told_us, "next_us").alias("over_us"))

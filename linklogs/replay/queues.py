@@ -1,4 +1,4 @@
-"""Queues over time: depth, age of the oldest message, and messages in and out."""
+"""Makes the tables of queues: depth, age of the oldest message, and messages in and out."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ EVENTS = (
 
 
 def things(said: DataFrame, address: str | None) -> DataFrame:
-    """Queues whose address matches a pattern."""
+    """Return the queues whose address matches the pattern ``address``."""
     return things_of(said).where(like("address", address))
 
 
 def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame, from_us: int | None) -> DataFrame:
-    """``flows``: of the whole time. Depths are the largest and the last one told.
+    """Return the table of queues over the whole time, from depths in state records and traffic in ``flows``.
 
-    The depth told last before ``from_us`` held at ``from_us``. Ages include the ages at the end of ``said``.
+    The table has the greatest and the last depth. The last depth recorded before ``from_us`` counts as the depth at
+    ``from_us``. Ages include those at the end of the records.
     """
     depths = _with_ages(_depths(_since(said, from_us), KEYS), said, queues)
     both = depths.join(_moved(flows, KEYS), list(KEYS), "full")
-    # The last depth told of a queue that was gone before is no longer its depth.
+    # The last recorded depth of a queue that was gone before ``from_us`` does not count.
     return _named(both, queues).where(F.col(WAS_THERE) | F.col(RecordEvent.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
 
 
@@ -67,7 +68,7 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 
 
 def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFrame:
-    """Add ages at the end: a broker tells of a queue only when something changes.
+    """Add the age of the oldest message at the end, because a broker records a queue only when the queue changes.
 
     Without a change the oldest message gets older, until the queue is deleted, or its broker ends.
     """
@@ -75,7 +76,7 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
     of_queue = Window.partitionBy(*KEYS)
     changed_us = F.max(F.when(F.col("event") != RecordEvent.LIVE.value, F.col("at_us"))).over(of_queue)
     since = told.withColumn("changed_us", F.coalesce(changed_us, F.lit(0)))
-    # Snapshots in files of the first version repeat an age told before.
+    # Snapshots in files of the first version repeat an age recorded before.
     last = (
         since.where(F.col("at_us") >= F.col("changed_us"))
         .groupBy(*KEYS)
@@ -89,7 +90,7 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
     age_us = F.when(F.col("count") > 0, F.greatest(F.lit(0), until_us - F.col("came_us")))
     ages = closed.join(F.broadcast(ended), ["node", "run"]).select(*KEYS, age_us.alias("age_us"))
     aged = depths.join(ages, list(KEYS), "left")
-    # The greatest of a null and a number is the number.
+    # In Spark, the greatest of null and a number is the number.
     for name in ("oldest_us", "last_oldest_us"):
         aged = aged.withColumn(name, F.greatest(name, "age_us"))
     return aged.drop("age_us")

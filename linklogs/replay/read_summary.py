@@ -1,4 +1,4 @@
-"""Facts about the files read: runs of nodes, counts of records, times, and files left out."""
+"""Sums up the files that were read: runs of nodes, counts of records, times, and files left out."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from recording.columns import RecordEvent, RecordKind
 
 @dataclass(frozen=True, slots=True)
 class ReadSummary:
-    """``runs`` are (node, run), ``nodes`` all nodes with files.
+    """Facts about all files that were read for a report.
 
-    ``first_us`` and ``last_us``: of all records, None if no file says.
-    ``notices``: a sentence for each unreadable file. ``replaced``: files whose records are all in others.
-    ``readings``: of clocks, by run.
+    ``runs``: (node, run) of each run. ``nodes``: all nodes with files. ``first_us``, ``last_us``: times of the first
+    and last record, None if no file has times. ``notices``: a sentence for each unreadable file. ``replaced``: files
+    whose records are all in merged files. ``readings``: the readings of each run's clock.
     """
 
     runs: tuple[tuple[str, int], ...]
@@ -36,7 +36,7 @@ class ReadSummary:
 
     @classmethod
     def of(cls, rows: DataFrame) -> ReadSummary:
-        """From rows of TELLING."""
+        """Make the summary from the rows that `StateRows` made."""
         is_file = F.col("kind") == FILE
         by_run = rows.groupBy("node", "run").agg(
             F.sum(F.when(is_file, F.col("count"))).alias("records"),
@@ -65,14 +65,14 @@ class ReadSummary:
         )
 
     def span(self, asked: TimeSpan) -> TimeSpan:
-        """The part of the requested time with records; without ends if no file says."""
+        """Return the part of the requested time with records; the requested time itself if no file has times."""
         if self.first_us is None or self.last_us is None:
             return asked
         return TimeSpan(self.first_us, self.last_us).within(asked)
 
 
 def _reading() -> Column:
-    """Null for records that are no reading."""
+    """Return the reading of a node's clock in a record; null for a record without a reading."""
     is_reading = (F.col("kind") == RecordKind.NODE.value) & F.col("at_us").between(0, END_US - 1)
     is_change = F.coalesce(F.col("event") == RecordEvent.CHANGED.value, F.lit(False))
     can_be = F.col("clock_us").between(1 - END_US, END_US - 1)

@@ -1,4 +1,4 @@
-"""Merges repeats: each file opens with everything present then, most of which was in the file before, too.
+"""Merges repeated state records: each file opens with a snapshot, most of which was in the file before, too.
 
 Rows with equal facts about a connection, a link or a path become one row, with the last time and the count of rows. All
 rows of neighbors stay, since the first time of a cost is history. So do rows about deliveries kept without outcome.
@@ -15,7 +15,7 @@ from linklogs.moments import TimeSpan
 from recording.columns import RecordEvent, RecordKind
 
 TIMES: Final = "times"
-"""How many records a row stands for; null for one."""
+"""Column with the number of records for which a row stands; null for one record."""
 _PERIOD: Final = "period"
 _KINDS: Final = pyarrow.array(
     [RecordKind.CONNECTION.value, RecordKind.LINK.value, RecordKind.CREDIT.value, RecordKind.PATH.value]
@@ -23,9 +23,10 @@ _KINDS: Final = pyarrow.array(
 
 
 def merged(table: pyarrow.Table, span: TimeSpan) -> pyarrow.Table:
-    """Add TIMES. Rows of one node or of several, in any order, with all columns of records.
+    """Merge repeated rows into one, with the number of merged rows in column TIMES.
 
-    Rows before, within and after the requested time stay apart, so that each period can be counted.
+    The rows may be of several nodes, in any order, and have all columns of records. Rows before, within and after the
+    requested time are not merged with each other, so that each period can be counted.
     """
     is_repeated = _is_repeated(table)
     repeated = table.filter(is_repeated)
@@ -39,7 +40,7 @@ def merged(table: pyarrow.Table, span: TimeSpan) -> pyarrow.Table:
 
 
 def _periods(at_us: pyarrow.ChunkedArray, span: TimeSpan) -> pyarrow.ChunkedArray:
-    """The count of the span's ends at or before each record."""
+    """Return the period of each record: the number of the span's two ends at or before the record."""
     period = pyarrow.chunked_array([pyarrow.repeat(pyarrow.scalar(0, pyarrow.int8()), len(at_us))])
     for end_us in (span.from_us, span.to_us):
         if end_us is not None:
@@ -49,7 +50,10 @@ def _periods(at_us: pyarrow.ChunkedArray, span: TimeSpan) -> pyarrow.ChunkedArra
 
 
 def _is_repeated(table: pyarrow.Table) -> pyarrow.ChunkedArray:
-    """True for snapshot rows, except those with time without credit, which adds up, or with unsettled deliveries."""
+    """Return True for rows of snapshots, except those with time without credit, or with unsettled deliveries.
+
+    Time without credit must stay, because it is added up.
+    """
     is_live = compute.and_kleene(
         compute.equal(table["event"], RecordEvent.LIVE.value), compute.is_in(table["kind"], _KINDS)
     )

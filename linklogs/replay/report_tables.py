@@ -1,4 +1,6 @@
-"""All tables of a report by name, each planned on demand: planning costs Spark as much as making a table."""
+"""Has all tables of a report by name, each planned on demand, because planning a table takes Spark as long as making
+one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ Maker = Callable[[], DataFrame]
 
 
 class ReportTables(Mapping[str, DataFrame]):
-    """Tables in the order in which they are worth reading, with times for people."""
+    """A mapping from names to tables, in the order in which tables are worth reading, with readable times."""
 
     def __init__(self, makers: Mapping[str, Maker]) -> None:
         self._makers = dict(makers)
@@ -39,9 +41,9 @@ class ReportTables(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True, slots=True)
 class ReportTime:
-    """The time of the report; None, and one window, if nothing moved.
+    """The time of the report, from the first to the last movement; None, and one window long, if nothing moved.
 
-    ``recorded``: the part of the requested time with records, even if nothing moved because all links wait.
+    ``recorded``: the part of the requested time with records, which may have no movement because all links wait.
     """
 
     from_us: int | None
@@ -56,11 +58,14 @@ class ReportTime:
 
 @dataclass(frozen=True, slots=True)
 class TableSources:
-    """The sources of all tables: state records, rows of traffic by window and of the whole time, and facts.
+    """The data from which all tables are made: state records, rows of traffic by window and over the whole time, and
+    links.
 
-    ``address``, ``span``, ``window_us``: as requested; ``links_window_us``: for links, which may be many.
-    ``time``: the part of the time with traffic; ``off_us``: the largest error of a clock.
-    ``cheapest``: paths, with columns node, egress, cheapest and cheapest_cost; None: as told by routers.
+    ``address``, ``span``, ``window_us``: as requested; ``links_window_us``: the window of tables of links, which may be
+    many. ``time``: the part of the span with traffic. ``off_us``: the largest error of a clock.
+
+    ``cheapest``: cheapest paths, with columns node, egress, cheapest and cheapest_cost; None for those that routers
+    recorded.
     """
 
     said: DataFrame
@@ -130,7 +135,10 @@ class TableSources:
         return paths.circuits(traffic.flows(self.in_all), self._wanted_links(), self.said, self.cheapest)
 
     def _credit(self) -> tuple[DataFrame, DataFrame, TimeSpan]:
-        """Waits told of later may lie in the time; no wait began before there were records."""
+        """Return the arguments for the tables of credit: records, links, and the recorded time.
+
+        The time is widened by the largest error of a clock, since waits recorded later may lie in the requested time.
+        """
         recorded = self.time.recorded.widened(self.off_us).within(self.span)
         return self._of_wanted(self.said), self._wanted_links(), recorded
 
@@ -144,7 +152,7 @@ class TableSources:
         return marked(connections(self.said), self.said, self.span)
 
     def _of_wanted(self, rows: DataFrame) -> DataFrame:
-        """Rows of the requested links."""
+        """Return the rows of the requested links."""
         if self.address is None:
             return rows
         keys = ["node", "run", "link"]
@@ -154,9 +162,11 @@ class TableSources:
         return self._of_wanted(self._then())
 
     def _then(self) -> DataFrame:
-        """Records of the requested time; earlier records show the state at its beginning."""
+        """Return the records of the requested time, without earlier records, which show the state at its beginning."""
         return self.said.where(within(F.col("at_us"), self.span))
 
     def _until(self) -> DataFrame:
-        """Records until the end of the requested time: the depth told last still holds for an unchanged queue."""
+        """Return the records until the end of the requested time, because the last recorded depth still holds for a
+        queue.
+        """
         return self.said.where(within(F.col("at_us"), TimeSpan(None, self.span.to_us)))

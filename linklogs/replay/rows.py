@@ -1,4 +1,4 @@
-"""Rows of all tables of traffic, in the single shape that a worker of Spark may return."""
+"""The rows of all tables of traffic, in the single shape that a worker of Spark may return."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYS: Final = {
     "largest_us": "long",
     "sums": "binary",
 }
-"""``sums`` is in Arrow's stream format, for another pass."""
+"""Columns of keys; ``sums`` has sums in Arrow's stream format, for another pass."""
 
 _FIELDS: Final = {**_KEYS, **MEASURES}
 ROWS: Final = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
@@ -44,13 +44,13 @@ SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.i
 
 @dataclass(frozen=True, slots=True)
 class TrafficRows:
-    """A number of rows of one level."""
+    """A number of rows of one aggregation level."""
 
     level: str
     count: int
 
     def batch(self, columns: Mapping[str, pyarrow.Array]) -> pyarrow.RecordBatch:
-        """Null where no column is given."""
+        """Make a batch of rows; a column that is not given is null."""
         given = {"level": pyarrow.array([self.level] * self.count, pyarrow.string()), **columns}
         nulls = {kind: pyarrow.nulls(self.count, kind) for kind in _TYPES.values()}
         arrays = [given[field.name].cast(field.type) if field.name in given else nulls[field.type] for field in SCHEMA]

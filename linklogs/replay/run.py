@@ -1,4 +1,4 @@
-"""Makes all tables of a report from a session and its parameters: shared parts at once, each table on demand."""
+"""Makes all tables of a report from a Spark session and parameters: shared data at once, each table on demand."""
 
 from __future__ import annotations
 
@@ -39,35 +39,39 @@ MOST_NEAR = 3
 RECORDS_OF_A_PART = 4_000_000
 LINKS = "links"
 CREDIT = "credit"
-"""For tables over time: as many rows as LINKS, with windows as wide."""
+"""The name under which the width of windows in tables of credit is listed; the width is that of LINKS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """``window_us`` above 0; ``address`` a pattern of addresses to which the report is cut, None for all."""
+    """The parameters of a report.
+
+    ``window_us``: width of a window in us, above 0. ``address``: a pattern of addresses to which the report is cut;
+    None for all.
+    """
 
     logs: InputLogs
     window_us: int
     address: str | None = None
     cheapest: DataFrame | None = None
-    """Cheapest paths, with columns node, egress, cheapest and cheapest_cost; None: as told by routers."""
+    """Cheapest paths, with columns node, egress, cheapest and cheapest_cost; None for those that routers recorded."""
 
 
 @dataclass(slots=True)
 class Tables:
-    """`release` frees the memory of the shared parts."""
+    """The tables of a report, by name; `release` frees the memory of the data that tables share."""
 
     by_name: Mapping[str, DataFrame]
     time: ReportTime
     windows_us: Mapping[str, int]
-    """By level: wider than requested if the table would be too long for anybody to read."""
+    """Width of windows at each level: wider than requested if the table would be too long for anybody to read."""
     read: ReadSummary
     near: tuple[str, ...]
-    """If no address matches the pattern: the most similar addresses."""
+    """The most similar addresses, if no address matches the requested pattern."""
     kept: list[DataFrame] = field(default_factory=list)
 
     def wider_us(self, asked_us: int) -> dict[str, int]:
-        """By name, tables with wider windows than requested."""
+        """Return the tables with wider windows than requested, with the width of their windows in us."""
         return {name + BY_WINDOW: each for name, each in self.windows_us.items() if each > asked_us}
 
     def release(self) -> None:
@@ -76,7 +80,7 @@ class Tables:
 
 
 def run(spark: SparkSession, params: Params) -> Tables:
-    """Raise NoLogs if nothing can be read."""
+    """Read the link logs, and plan all tables of the report. Raise NoLogs if no file can be read."""
     of_files, rows, read, steps = _read(files(spark, params.logs), params.logs.span)
     if not read.records and read.notices:
         found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
@@ -107,7 +111,9 @@ def run(spark: SparkSession, params: Params) -> Tables:
 
 
 def _nodes(said: DataFrame, links: pyarrow.Table, address: str | None) -> frozenset[str] | None:
-    """Nodes with a link or a queue whose address matches; None without a pattern: all."""
+    """Return the nodes with a link or a queue whose address matches the pattern; None, for all nodes, without a
+    pattern.
+    """
     if address is None:
         return None
     of_links = links.filter(links["is_wanted"])["node"].to_pylist()
@@ -123,14 +129,17 @@ def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
 
 
 def _is_in_time() -> Column:
-    """False for a missing or impossible time."""
+    """Return the condition that a record has a possible time."""
     return F.col("at_us").between(0, END_US - 1)
 
 
 def _time_and_notices(
     over_time: DataFrame, window_us: int, span: TimeSpan, read: ReadSummary
 ) -> tuple[ReportTime, list[str]]:
-    """From the first window with traffic to the last, cut to the request; and notices of unreadable files."""
+    """Return the report's time, and notices of unreadable files.
+
+    The time is from the first window with traffic to the last, cut to the requested span.
+    """
     notice = F.when(F.col("level") == NOTICE, F.col("what"))
     rows = over_time.where(F.col("level").isin(TIME, NOTICE))
     [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
@@ -142,13 +151,14 @@ def _time_and_notices(
 
 
 def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
-    """One notice for each file."""
+    """Join notices from two passes, with one notice for each file."""
     known = {notice.partition(f" {DAMAGED}")[0] for notice in before}
     return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
 def _read(of_files: DataFrame, span: TimeSpan) -> tuple[DataFrame, DataFrame, ReadSummary, dict[Run, ClockSteps]]:
-    """Live files, their rows, facts about the files, and the steps of runs with a set clock.
+    """Read the state records: return the live files, the rows, a summary of the files, and the steps of clocks that
+    were set.
 
     Files replaced by a merge may not be deleted yet, and only the merged files name them: then all is read again. So it
     is if a clock was set, since only the order within a file shows on which side of the step a record lies.
@@ -171,18 +181,22 @@ def _paths(of_files: DataFrame) -> list[str]:
 
 
 def _without(of_files: DataFrame, paths: Collection[str]) -> DataFrame:
-    """A join: thousands of names in an expression take Spark seconds."""
+    """Return the files without those at ``paths``, by a join, since an expression with thousands of names takes Spark
+    seconds.
+    """
     named = of_files.sparkSession.createDataFrame(pyarrow.table({"path": sorted(paths)}))
     return of_files.join(F.broadcast(named), "path", "left_anti")
 
 
 def _parts(spark: SparkSession, read: ReadSummary) -> int:
-    """In how many parts windows are put together, each by one worker."""
+    """Return the number of partitions over which windows are distributed, each for one worker."""
     return max(spark.sparkContext.defaultParallelism, read.records // RECORDS_OF_A_PART)
 
 
 def _moved(of_files: DataFrame, rows: DataFrame) -> DataFrame:
-    """The carried movements of small files, and the large files to read."""
+    """Return the movements of small files, which are in ``rows`` already, and the large files that are still to be
+    read.
+    """
     none = [F.lit(None).cast(kind).alias(name) for name, kind in of_files.select(*FILE_COLUMNS).dtypes]
     carried = rows.where(F.col("kind") == CARRIED).select("moved", "node", *none[1:])
     large = of_files.where(F.col("size_bytes") > SMALL_BYTES)

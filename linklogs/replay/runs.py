@@ -1,4 +1,4 @@
-"""Runs of nodes, and the records and messages that are not in the logs."""
+"""Makes the tables of runs of nodes, and of records and messages that are not in the logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recording.columns import RecordEvent, RecordKind
 
 
 def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Each run of a node; ``restart`` counts from 0. ``first_us`` and ``last_us``: of its state records.
+    """Return a row for each run of a node; ``restart`` counts from 0, and the times are those of its state records.
 
     ``ending``: stopped, failed or crashed; null for a run that may go on.
     """
@@ -24,9 +24,9 @@ def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
-    """For each run: records lost for want of room, records present, and the share that is missing.
+    """Return, for each run, the records lost for want of room, the records present, and the share that is missing.
 
-    ``untold``, without a run: records of runs that no file describes. No other table has these records.
+    ``untold``, in a row without a run: records of runs that no file describes, which are in no other table.
     """
     lost = said.where((F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.LOST.value))
     lost = lost.groupBy("node", "run").agg(F.sum("count").alias("lost"))
@@ -42,7 +42,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
 
 
 def drops(said: DataFrame, links: DataFrame) -> DataFrame:
-    """Pre-settled messages, or copies of them, lost to a receiver, by link and cause."""
+    """Return the pre-settled messages, or copies of them, that a receiver did not get, by link and cause."""
     told = said.where(F.col("kind") == RecordKind.DROP.value)
     dropped = told.groupBy("node", "run", "link", "cause").agg(F.sum("count").alias("messages"))
     facts = links.select("node", "run", "link", "address", "role", "container", "user")

@@ -1,4 +1,4 @@
-"""Shares of consumers and clients: how evenly takers share an address, and which clients send and receive most."""
+"""Makes the tables of shares: how evenly takers share an address, and which clients send and receive most."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MOST_TALKERS = 100
 
 
 def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | None, to_us: int | None) -> DataFrame:
-    """For each address: the share of each taker, and its ratio to an even share. Takers that got nothing count too.
+    """Return the share of each taker of an address, and its ratio to an even share; takers that got nothing count, too.
 
     Brokers of a queue, and its consumers, are compared separately. A broker is one taker, however many links lead to
     it. An even share is proportional to the taker's presence (``there_s``): a taker that came late, or left, has less.
-    ``from_us`` and ``to_us``: of the report, None if nothing moved. ``moved``: the rows of links of the whole time.
+    ``from_us`` and ``to_us``: the report's time, None if nothing moved. ``moved``: totals of links over the whole time.
 
     Takers are links out of the mesh, to clients and to brokers. Receivers of copies get all messages, and are left out.
     So are links of brokers, for which no deliveries are recorded.
@@ -35,7 +35,7 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | 
     facts = whose.select(
         "address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE, "there_s"
     )
-    # Brokers of a queue take the same messages that consumers take later.
+    # Brokers and consumers of a queue are kept apart, since brokers take the same messages that consumers take later.
     of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
     there = _by_taker(joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)))
@@ -46,7 +46,9 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | 
 
 
 def _there_s(from_us: int | None, to_us: int | None) -> Column:
-    """A second at least: a link that began and ended within one was there, too."""
+    """Return the seconds for which a link existed in the report's time, at least 1, so that a short-lived link
+    counts.
+    """
     if from_us is None or to_us is None:
         return F.lit(1.0)
     begins = F.greatest(F.coalesce("opened_us", F.lit(from_us)), F.lit(from_us))
@@ -55,7 +57,9 @@ def _there_s(from_us: int | None, to_us: int | None) -> Column:
 
 
 def _by_taker(links: DataFrame) -> DataFrame:
-    """The common columns of a broker's several links: routers attach a link for each producer."""
+    """Join the links of a broker to one taker, since routers attach a link for each producer; other links stay
+    single.
+    """
     own = F.when(F.col("role") != "broker", F.struct("node", "run", "link")).alias("own")
     node = F.when(F.count_distinct("node") == 1, F.min("node")).alias("node")
     alone = [F.when(F.count("*") == 1, F.min(name)).alias(name) for name in ("run", "link")]
@@ -66,7 +70,10 @@ def _by_taker(links: DataFrame) -> DataFrame:
 
 
 def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
-    """The clients that sent, and that received, most: by container, user and host. Ports may be hashes."""
+    """Return the clients that sent most, and those that received most, by container, user and host.
+
+    The port is cut off from the remote address; in redacted logs, host and port are hashes.
+    """
     host = F.regexp_replace("remote_address", r":[0-9a-f]+$", "").alias("host")
     whose = links.select("node", "run", "link", "container", "user", "remote_address")
     rows = moved.where(F.col("peer") == CLIENT).join(F.broadcast(whose), ["node", "run", "link"])
@@ -82,7 +89,9 @@ def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
 
 
 def peers(connections: DataFrame, span: TimeSpan) -> DataFrame:
-    """Containers connected to each node, and how often; ``closed``: connections closed in the time."""
+    """Return the containers connected to each node, with the number of connections; ``closed`` counts those closed in
+    the time.
+    """
     closed_us = F.when(within(F.col("closed_us"), span), F.col("closed_us"))
     return connections.groupBy("node", "role", "container").agg(
         F.count("*").alias("connections"),
@@ -95,7 +104,7 @@ def peers(connections: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def noteworthy(flows: DataFrame, links: DataFrame, most: int) -> DataFrame:
-    """Deliveries that failed, except released ones, by window, incoming and outgoing link; the latest ones."""
+    """Return the latest deliveries that failed, except released ones, by window, incoming and outgoing link."""
     of_note = flows.where((F.col("side") == "pair") & (F.col("what") != RecordOutcome.RELEASED.value))
     named = of_note.withColumnsRenamed({"link": "incoming", "other": "outgoing", "what": "outcome"})
     rows = named.groupBy("window", "node", "run", "incoming", "outgoing", "outcome").agg(

@@ -1,4 +1,4 @@
-"""State records of files as rows of Spark, few and of all kinds; with facts about each file."""
+"""Turns the state records of files, few and of all kinds, into rows of Spark, with facts about each file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from linklogs.replay.wait_spans import joined
 from recording.columns import COLUMNS
 
 FILE: Final = "file"
-"""A kind that no record has: for files themselves."""
+"""A kind that no record has: it marks a row about files themselves."""
 CARRIED: Final = "carried"
-"""Another such kind: movements of small files, carried to the pass that adds them up."""
+"""A kind that no record has: it marks movements of small files, which are passed on to the aggregation."""
 REST: Final = "what lies before that counts"
 
 _SUMS: Final = ("count", "starved_us", "size_bytes", "took_us", "credit", "cost", "oldest_us", "unsettled_count",
                 "depth_count", "depth_bytes", "acquired_count")  # fmt: skip
 
 FILES_AT_ONCE: Final = 200
-"""Filling in missing columns takes as long for a few rows as for many."""
+"""Number of files whose rows are made together, since filling in missing columns takes as long for few rows as for
+many.
+"""
 ROWS_AT_ONCE: Final = 500_000
 FEW_ROWS: Final = 2_000
 """A file with fewer rows is merged together with other files, since merging few rows alone takes longer."""
@@ -64,9 +66,10 @@ Row = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class StateRows:
-    """From FILE_COLUMNS of files to TELLING. ``clocks``: by node and run, the offsets to subtract.
+    """A function for workers of Spark: reads files, and yields their state records as rows of TELLING.
 
-    ``span``: the requested time; no record is left out.
+    ``clocks``: by node and run, the clocks whose offsets are subtracted. ``span``: the requested time, at whose ends
+    merged rows are divided; no record is left out.
     """
 
     span: TimeSpan
@@ -85,7 +88,7 @@ class StateRows:
 
 @dataclass(slots=True)
 class _Heard:
-    """Rows of some files; each table of state records has some of the columns."""
+    """The records gathered from some files until rows are made of them; each table has only some of the columns."""
 
     of_files: list[Row] = field(default_factory=list)
     told: list[pyarrow.Table] = field(default_factory=list)
@@ -106,7 +109,7 @@ class _Heard:
             self.of_files.append({"node": file.node, "notice": notice})
 
     def _told(self, file: ReplayFile, clocks: Mapping[int, RunClock], span: TimeSpan) -> str | None:
-        """Take state records; return why some are unreadable."""
+        """Gather the state records of a file; return why some are unreadable, or None."""
         try:
             ahead = ahead_of(file, TOLD, clocks)
             told = [_of_node(_right(table, ahead.of(table)), file.node) for table in file.pieces(TOLD, _NAMES)]
@@ -118,7 +121,9 @@ class _Heard:
         return None
 
     def _moved(self, file: ReplayFile, clocks: Mapping[int, RunClock], notice: str | None) -> str | None:
-        """Take movements; ``notice`` is the file's notice so far."""
+        """Gather the movements of a small file; return a notice about damage, or ``notice``, the one for its state
+        records.
+        """
         try:
             for piece in pieces(file, clocks):
                 self.moved.append(FileSlice(piece.node, _right(piece.table, piece.ahead_us), 0))
@@ -151,7 +156,7 @@ def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:
 
 
 def _conforming(told: Sequence[pyarrow.Table], span: TimeSpan) -> pyarrow.Table:
-    """All tables as one; null where a table lacks a column."""
+    """Join all tables into one, with null where a table lacks a column."""
     tables = [_SCHEMA.empty_table()]
     if told:
         tables.append(_sensible(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks())))
@@ -159,7 +164,7 @@ def _conforming(told: Sequence[pyarrow.Table], span: TimeSpan) -> pyarrow.Table:
 
 
 def _sensible(table: pyarrow.Table) -> pyarrow.Table:
-    """Cut sums to the limit: larger ones would overflow when added up."""
+    """Cut sums to the limit, because larger ones would overflow when added up."""
     for place, name in enumerate(table.column_names):
         if name in _SUMS:
             least = compute.min_element_wise(table[name], LARGEST, skip_nulls=False)
@@ -175,7 +180,7 @@ def _carried(moved: Sequence[FileSlice]) -> pyarrow.Table:
 
 
 def _rows(of_files: Sequence[Row]) -> pyarrow.Table:
-    """One row for all files of a run without a notice or replaced files."""
+    """Make one row for all files of a run that have no notice and replace no files, and a row for each other file."""
     columns = {
         name: pyarrow.array([row.get(name) for row in of_files], _SCHEMA.field(name).type)
         for name in (*_OF_FILE, *_OF_FILES)

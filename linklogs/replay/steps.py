@@ -1,4 +1,4 @@
-"""Steps of a node's clock while the node ran, from the node's own records.
+"""Finds the steps of a node's clock while the node ran, from the node's own records.
 
 A reading is the wall clock less the monotonic clock. Each file opens with a reading, and the writer notes another when
 the clock was set: within a second. Readings are in the order of the monotonic clock.
@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from typing import Final
 
 STEP_US: Final = 50_000
-"""A smaller change is a corrected clock, not a clock that was set."""
+"""The least change in us that counts as setting the clock; a smaller one is a correction by the time service."""
 DRIFT: Final = 500e-6
-"""The largest rate of correction: without a note of a change, a smaller difference is no step."""
+"""The largest rate of correction by a time service: without a note of a change, a smaller difference is no step."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunClockReading:
-    """``at_us`` by the clock of this time. ``is_change``: noted because the clock was set."""
+    """A reading of a node's clock; ``at_us`` is by the clock at that time, ``clock_us`` the wall clock less the
+    monotonic clock.
+
+    ``is_change``: the reading was noted because the clock was set.
+    """
 
     at_us: int
     clock_us: int
@@ -31,7 +35,7 @@ class RunClockReading:
 
 @dataclass(frozen=True, slots=True)
 class ClockStep:
-    """``at_us`` by the clock that the run had last."""
+    """A step of a run's clock by ``by_us``; ``at_us`` is by the clock that the run had last."""
 
     at_us: int
     by_us: int
@@ -39,9 +43,10 @@ class ClockStep:
 
 @dataclass(frozen=True, slots=True)
 class ClockSteps:
-    """Steps of one run. ``ahead_us``: by reading, how far the clock was ahead of its end.
+    """The steps of the clock of one run.
 
-    All times of the run refer to the clock at the end: a clock is set to be right, and goes on like that.
+    ``ahead_us``: for each reading, how far the clock was ahead of its state at the end of the run. All times of the run
+    refer to the clock at the end: a clock is set to be right, and goes on like that.
     """
 
     steps: tuple[ClockStep, ...]
@@ -49,7 +54,7 @@ class ClockSteps:
 
     @property
     def first_us(self) -> int:
-        """How far the clock was ahead at the start."""
+        """Return how far the clock was ahead, at the start of the run, of its state at the end."""
         return -sum(step.by_us for step in self.steps)
 
 
@@ -74,7 +79,7 @@ def steps_of(readings: Iterable[RunClockReading]) -> ClockSteps:
 def _in_order(readings: Iterable[RunClockReading]) -> list[RunClockReading]:
     readings = set(readings)
     noted = {each.at_us: each.clock_us for each in readings if each.is_change}
-    # A file that begins with a change gives the new clock's time, and a snapshot by the old clock.
+    # A file that begins with a change has the new clock's time, and a snapshot by the old clock.
     kept = [
         each
         for each in readings

@@ -1,4 +1,4 @@
-"""Many sums with a histogram each, as columns: the passes over records hand these on through Spark."""
+"""Many sums with a histogram each, as columns, in the form in which one pass hands them to the next through Spark."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ import pyarrow.ipc
 from linklogs.replay.codes import Numbers
 
 PACKED: Final = "part int, sums binary, notice string"
-"""Sums of one part, in Arrow's stream format: for Spark a single opaque value.
-
-Or else ``notice``: why part of a file was unreadable.
-"""
+"""Columns of packed sums: the sums of one part, in Arrow's stream format, or a notice why a file was unreadable."""
 _PACKED: Final = pyarrow.schema([("part", pyarrow.int32()), ("sums", pyarrow.binary()), ("notice", pyarrow.string())])
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """All arrays are of one length but ``pairs``, which has the histograms one after the other.
+    """Sums of movements, as arrays of equal length; only ``pairs``, with one histogram after the other, is longer.
 
-    ``link``: of the side, or the queue; ``other``: the other link of a pair, else 0; ``window``: its begin, us;
-    ``begins``: where each histogram begins.
+    ``link``: the incoming or outgoing link, by ``side``, or the queue. ``other``: the other link of a pair, else 0.
+    ``window``: begin of the window in us. ``begins``: the index in ``pairs`` at which each histogram begins.
     """
 
     run: Numbers
@@ -44,7 +41,7 @@ class Sums:
         return len(self.run)
 
     def lengths(self) -> Numbers:
-        """How many pairs each histogram has."""
+        """Return the number of buckets in each histogram."""
         return numpy.diff(self.begins, append=len(self.pairs))
 
     def where(self, mask: Numbers) -> Sums:
@@ -82,14 +79,14 @@ _COLUMNS: Final = tuple(each.name for each in fields(Sums))[:-2]
 
 
 def packed_by(parts: Numbers, sums: Sums) -> pyarrow.RecordBatch:
-    """PACKED, a row for each different number of ``parts``."""
+    """Pack the sums into a batch with a row for each different number in ``parts``."""
     found = numpy.unique(parts)
     packed = [sums.where(parts == part).packed() if len(found) > 1 else sums.packed() for part in found]
     return _packed(found, packed, [None] * len(found))
 
 
 def noticed(notices: Sequence[str]) -> pyarrow.RecordBatch:
-    """PACKED, without sums."""
+    """Make a batch of notices without sums."""
     count = len(notices)
     return _packed(numpy.zeros(count, numpy.int32), [None] * count, notices)
 
@@ -100,7 +97,7 @@ def _packed(parts: Numbers, sums: Sequence[bytes | None], notices: Sequence[str 
 
 
 def unpacked(batches: Iterable[pyarrow.RecordBatch]) -> tuple[Sums | None, list[str]]:
-    """All sums in the column `sums` of the batches as one, None if there are none; and all notices."""
+    """Unpack all sums in the batches into one object, or None if there are none; return the notices, too."""
     found: list[Sums] = []
     notices: list[str] = []
     for batch in batches:

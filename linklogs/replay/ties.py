@@ -1,4 +1,4 @@
-"""Offsets of clocks, computed from differences between pairs. A clock is the clock of one run of a node."""
+"""Computes the offsets of clocks from differences between pairs of clocks. A clock is that of one run of a node."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Run = tuple[str, int]
 """A node, and one of its runs."""
 
 NEAR_US: Final = 1_000_000
-"""Two routers see a connection between them come up within this time."""
+"""The time within which two routers see a connection between them come up."""
 MOST_TIMES: Final = 50
-"""Events of one pair and kind: more events tell nothing more."""
+"""The greatest number of events of one pair and kind that are compared: more events add no information."""
 
 
 class ClockDifference(NamedTuple):
-    """How far the second clock is ahead of the first, from so many samples."""
+    """How far the second clock is ahead of the first, in us, as the median of a number of samples."""
 
     one: Run
     other: Run
@@ -28,7 +28,7 @@ class ClockDifference(NamedTuple):
 
 
 class NeighborChange(NamedTuple):
-    """A neighbor that came or went, as seen by one end."""
+    """A neighbor that came or went, as recorded by the router at one end."""
 
     node: str
     run: int
@@ -39,13 +39,17 @@ class NeighborChange(NamedTuple):
 
 @dataclass(slots=True)
 class ClockTies:
-    """Clocks tied together by differences; the first difference between two clocks counts, so add the best first."""
+    """Clocks tied together by differences between pairs.
+
+    The first difference that ties two groups of clocks together counts, so the most certain differences are added
+    first.
+    """
 
     _root: dict[Run, tuple[Run, float]] = field(default_factory=dict)
-    """For each clock, another clock of its part, and how far the first is ahead."""
+    """For each clock, another clock of its group, and how far the first is ahead."""
 
     def add(self, differences: Iterable[ClockDifference]) -> None:
-        """Add differences; many samples go before few."""
+        """Add differences between clocks, those with the most samples first."""
         for one, other, us, _ in sorted(differences, key=lambda each: (-each.samples, each)):
             one_root, one_us = self._of(one)
             other_root, other_us = self._of(other)
@@ -56,9 +60,9 @@ class ClockTies:
         return len({self._of(run)[0] for run in runs}) <= 1
 
     def ahead_us(self) -> dict[Run, int]:
-        """How far each clock is ahead of the middle clock of its part.
+        """Return how far each clock is ahead of the middle clock of its group.
 
-        A node counts once for the middle, with its last clock.
+        A node counts once for the middle, with the clock of its last run.
         """
         parts: defaultdict[Run, dict[Run, float]] = defaultdict(dict)
         for run in sorted(self._root):
@@ -75,9 +79,10 @@ class ClockTies:
 
 
 def seen_differences(seen: Iterable[NeighborChange]) -> list[ClockDifference]:
-    """Differences from neighbors that came and went, as seen by both ends; differences that may be none are 0.
+    """Return differences between clocks from neighbors that came and went, as recorded at both ends.
 
-    No record says which event at one end is which at the other: the difference on which most pairs agree is taken.
+    No record says which event at one end is which at the other: the difference on which most pairs agree is taken. A
+    difference of at most NEAR_US counts as 0.
     """
     by_end: defaultdict[tuple[str, str], defaultdict[int, list[NeighborChange]]] = defaultdict(
         lambda: defaultdict(list)
@@ -104,7 +109,7 @@ def _of_pair(
     for (run, other), each in by_runs.items():
         if each:
             own = _agreed(each, of_all)
-            # Two runs that never met have a difference, too: it counts only if several events agree.
+            # Two runs that never met have a difference, too, so a difference counts only if several events agree.
             if own.samples > 1 or abs(own.us - most.us) <= NEAR_US:
                 us = own.us if abs(own.us) > NEAR_US else 0.0
                 yield ClockDifference((runs[run][0].node, run), (others[other][0].node, other), us, own.samples)
@@ -125,7 +130,9 @@ def _between(ones: Sequence[NeighborChange], others: Sequence[NeighborChange]) -
 
 
 def _agreed(differences: Sequence[int], of_all: Sequence[int]) -> _Agreed:
-    """The difference near most others; of several, the difference near most of all; then the least."""
+    """Return the difference near most others; of several, the one near most differences of all runs, then the
+    smallest.
+    """
     best = max(differences, key=lambda us: (len(_near(differences, us)), len(_near(of_all, us)), -abs(us)))
     near = _near(differences, best)
     return _Agreed(statistics.median(near), len(near))

@@ -1,4 +1,4 @@
-"""Tables of traffic from the passes over records: links and connections with facts, and readable times."""
+"""Makes the tables of traffic from the rows of the passes over records, with facts about links and connections."""
 
 from __future__ import annotations
 
@@ -23,40 +23,42 @@ def in_all(rows: DataFrame, level: AggregationLevel) -> DataFrame:
 
 
 def by_window(rows: DataFrame, level: AggregationLevel) -> DataFrame:
-    """Windows are shown by their beginnings."""
+    """Return the table of a level by window; a window is shown by its beginning."""
     return _of(rows, level).select(F.timestamp_micros("window").alias("window"), *level.names, *MEASURES)
 
 
 def links(rows: DataFrame, of_links: DataFrame) -> DataFrame:
-    """Totals of links with facts, including idle links that were there."""
+    """Return the totals of links with their facts, including idle links that existed in the time of the report."""
     return _described(rows, "links", ("node", "run", "link"), of_links, LINK_FACTS)
 
 
 def connections(rows: DataFrame, of_connections: DataFrame) -> DataFrame:
-    """As `links`."""
+    """Return the totals of connections with their facts, including idle connections that existed in the time of the
+    report.
+    """
     return _described(rows, "connections", ("node", "run", "connection"), of_connections, CONNECTION_FACTS)
 
 
 def moved(rows: DataFrame) -> DataFrame:
-    """Totals of each link; ``peer`` for links at the edge of the mesh."""
+    """Return the totals of each link; ``peer`` is set for links at the edge of the mesh."""
     of_links = rows.where(F.col("level") == "links")
     return of_links.select("node", "run", "link", "side", "peer", "messages", "size_bytes")
 
 
 def flows(rows: DataFrame) -> DataFrame:
-    """By side (linklogs/replay/codes.py) and by outcome or event."""
+    """Return the sums by side (linklogs/replay/codes.py) and by outcome or event."""
     names = ("window", "node", "run", "side", "link", "other", "what", "messages", "size_bytes", "max_us")
     return rows.where(F.col("level") == FLOWS).select(*names)
 
 
 def latency(rows: DataFrame) -> DataFrame:
-    """How many messages crossed the mesh in each bucket of latency, and the bucket's bounds."""
+    """Return the number of messages that crossed the mesh in each bucket of latency, with the bounds of the bucket."""
     found = rows.where(F.col("level") == LATENCY)
     return found.select("side", "peer", "bucket", "messages", "least_us", "largest_us").orderBy("bucket")
 
 
 def times(table: DataFrame) -> DataFrame:
-    """Readable times in place of numbers: `opened_us` becomes `opened_at`, `at_us` `at`."""
+    """Replace times in us by readable ones: `opened_us` becomes `opened_at`, and `at_us` becomes `at`."""
     for name in [name for name in table.columns if name in SHOWN]:
         shown = "at" if name == "at_us" else f"{name[:-3]}_at"
         table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, shown)

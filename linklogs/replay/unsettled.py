@@ -1,6 +1,6 @@
-"""Receivers that kept deliveries without an outcome: how many, and for how long.
+"""Makes the table of receivers that kept deliveries without an outcome: how many, and for how long.
 
-Nodes report links that stand still, once this has lasted for STILL_S, and again when the links go on.
+Nodes record a link once it has stood still for STILL_S, and again when the link goes on.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from recording.columns import STILL_S, RecordEvent, RecordKind
 
 KEYS = ("node", "run", "link")
 IN_TIME = ("at_us", "is_news")
-"""A snapshot may have the same time as the file's first record, which is news."""
+"""The order of records in time: a snapshot may have the same time as the file's first record, which comes later."""
 
 
 def unsettled(said: DataFrame, links: DataFrame, span: TimeSpan) -> DataFrame:
-    """By link, for links with such deliveries in the time of the report; ``said`` is of all time.
+    """Return, for each link with unsettled deliveries in the time of the report, their greatest number and longest
+    time.
 
-    The last count holds until the link closed, or its node stopped recording.
+    The last count holds until the link closed, or its node stopped recording. ``said`` has the records of all time.
     """
     lasting = _clipped(_lasting(said, links), span)
     by_link = (
@@ -42,7 +43,7 @@ def unsettled(said: DataFrame, links: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
-    """Counts with the time from and until which each held."""
+    """Return the counts of unsettled deliveries, each with the time from and until which the count held."""
     told = said.where((F.col("kind") == RecordKind.CREDIT.value) & F.col("unsettled_count").isNotNull())
     ends = endings(said).select("node", "run", F.col("ended_us").alias("end_us"))
     of_links = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS))
@@ -62,7 +63,7 @@ def _clipped(lasting: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _waits(lasting: DataFrame) -> DataFrame:
-    """One row for each period with unsettled deliveries, whatever the counts and however many records."""
+    """Return a row for each period with unsettled deliveries, whatever the counts and however many records."""
     in_time = Window.partitionBy(*KEYS).orderBy(*IN_TIME)
     has_some = F.col("unsettled_count") > 0
     is_new = has_some & ~F.coalesce(F.lag("unsettled_count").over(in_time) > 0, F.lit(False))

@@ -1,4 +1,4 @@
-"""Joins records of a wait for credit, one for each second, into one row as long as there is no gap.
+"""Joins the records of a wait for credit, one for each second, into one row as long as there is no gap.
 
 Producers without a taker wait for days; a row for each second would outnumber all movements.
 """
@@ -16,14 +16,14 @@ from linklogs.replay.codes import LARGEST, Numbers, numbers
 from recording.columns import RecordKind
 
 NEXT_US: Final = 100_000
-"""A record that begins this soon after the last continues the wait."""
+"""The greatest gap in us between two records that still belong to the same wait."""
 
 
 def joined(table: pyarrow.Table, span: TimeSpan, times: str) -> pyarrow.Table:
-    """Rows with the last time, and the whole time without credit.
+    """Join the records of each wait for credit into one row, with the last time and the whole time without credit.
 
-    ``took_us`` counts from the beginning of the first record, and ``times`` counts the records. No row crosses an end
-    of the requested time.
+    ``took_us`` counts from the beginning of the first record, and column ``times`` counts the records. A row that
+    crossed an end of the requested time is divided there.
     """
     if not {"kind", "run", "link", "starved_us", "at_us"} <= set(table.column_names):
         return table
@@ -44,7 +44,7 @@ def _as_few(waits: pyarrow.Table, span: TimeSpan, times: str) -> pyarrow.Table:
     at_us, starved_us = numbers(waits, "at_us"), numpy.clip(numbers(waits, "starved_us"), 0, LARGEST)
     order = numpy.lexsort((at_us, *keys))
     at_us, starved_us, count = at_us[order], starved_us[order], numbers(waits, times, 1)[order]
-    # A record may already stand for several.
+    # A record may already stand for several records.
     from_us = at_us - numpy.maximum(starved_us, numbers(waits, "took_us")[order])
     begins = numpy.ones(len(order), bool)
     begins[1:] = from_us[1:] > at_us[:-1] + NEXT_US
@@ -70,7 +70,7 @@ def _periods(at_us: Numbers, span: TimeSpan) -> list[Numbers]:
 
 
 def _codes(column: pyarrow.ChunkedArray) -> Numbers:
-    """Numbers that are equal where values are equal."""
+    """Return numbers that are equal where the values of the column are equal."""
     plain = column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
     encoded = pyarrow.concat_arrays(plain.chunks).dictionary_encode(null_encoding="encode")
     codes: Numbers = encoded.indices.to_numpy(zero_copy_only=False)

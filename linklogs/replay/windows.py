@@ -1,4 +1,4 @@
-"""The width of windows at each level: as requested, unless the table would be too long for anybody to read."""
+"""Chooses the width of windows at each level: as requested, unless the table would be too long for anybody to read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from linklogs.replay.levels import LEVELS
 
 MOST_ROWS: Final = 2_000_000
 WIDER: Final = (1, 2, 6, 12, 60, 360, 8640)
-"""Each divides the next: from windows of 10 s, 20 s, 1 and 2 min, 10 min, an hour, a day."""
+"""Factors of the requested width, each of which divides the next: for 10 s, windows of 10 s, 20 s, 1 min, 2 min, 10
+min, an hour and a day.
+"""
 
 
 def widened(facts: Facts, span_us: int, window_us: int) -> dict[str, int]:
-    """By level, in us."""
+    """Return the width of windows at each level, in us."""
     windows = span_us // window_us + 1
     return {level.name: window_us * _times(level.things(facts) * windows) for level in LEVELS}
 

@@ -220,7 +220,7 @@ class Client:
             link.owner.fail(self.error)
         self._notify()
 
-    # The sink of the endpoint
+    # The methods by which the endpoint hands deliveries, dispositions and flows to its sink.
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         link.owner.on_delivery(delivery)
 

@@ -184,7 +184,7 @@ class Supervisor:
                 self._enter(MeshPhase.PROBING)
                 await self._readiness.wait_probed()
         except TimeoutError:
-            raise TimedOut(f"not ready after {timeout_s:g} s: {self._missing()}") from None
+            raise TimedOut(f"the mesh was not ready after {timeout_s:g} s: {self._missing()}") from None
         self._enter(MeshPhase.READY)
 
     async def _are_all_up(self) -> bool:

@@ -56,7 +56,7 @@ class BrokerAnswers:
             raise CommandFailed(said, exit_code=first.exit_code, fix=first.fix)
 
 
-# The brokers to ask
+# Functions that choose the brokers to ask.
 
 
 def all_sites(topology: Topology, only: str | None) -> tuple[QueueSite, ...]:
@@ -180,7 +180,7 @@ async def _in_time(what: Any) -> Any:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             return await what
     except TimeoutError:
-        raise TimedOut(f"no answer within {ANSWER_TIMEOUT_S:g} s", fix=FIX) from None
+        raise TimedOut(f"the broker did not answer within {ANSWER_TIMEOUT_S:g} s", fix=FIX) from None
 
 
 # Answers

@@ -36,7 +36,7 @@ class Branches:
         self._timers = timers
         self._upstreams: dict[Inlet, CircuitSpec] = {}
 
-    # The tree of this ingress
+    # Methods about the tree of which this router is the ingress.
     def lacks_some(self, entry: AddressEntry) -> bool:
         """True if the entry has no branch yet of one of the kinds that its producers use (shared, pre-settled)."""
         return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
@@ -191,7 +191,7 @@ class Branches:
                     entry.ends.streams[hop, inlet] = taker
         return [taker for (hop, owner), taker in entry.ends.streams.items() if owner is inlet and hop in trees]
 
-    # The trees of other ingresses
+    # Methods about the trees of other ingress routers, which pass through this router.
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
         """Open the branches that continue the tree of another ingress behind this router, as the spec says.
 

@@ -93,7 +93,7 @@ class BrokerLinks:
             for broker in entry.policy.brokers
         )
 
-    # Links for large deliveries
+    # Methods about links to brokers for large deliveries.
     def stream(
         self,
         entry: AddressEntry,
@@ -128,7 +128,7 @@ class BrokerLinks:
         group.add_stream(stream)
         return stream
 
-    # Links of a queue that an address falls back to
+    # Methods about links to and from the fallback queue of an address.
     def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker | None:
         """Open a link to the fallback queue; None if the link cannot be made now.
 

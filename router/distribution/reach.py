@@ -47,7 +47,7 @@ class AddressReach:
         self._edges = edges
         self._known_edges = known_edges
 
-    # How addresses are divided into phases
+    # Methods that say which phase (group of takers) of an address is meant.
     def consumer_phase(self, policy: AddressPolicy) -> int:
         """Return the phase of the group for consumers; for a sharded queue, not the phase of its producers' group."""
         return policy.consumer_phase

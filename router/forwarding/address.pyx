@@ -58,7 +58,7 @@ cdef class AddressGroup(Group):
         """True if a consumer's drain is answered only after the producers have been asked."""
         return False
 
-    # Adding and removing ends
+    # Methods that add and remove the ends of the group, its inlets and takers.
     cdef int on_changed(self) except -1:
         self.version += 1
         self.owner.on_group_changed(self)

@@ -195,11 +195,11 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return 0
 
     cdef int reduce(self, int count) except -1:
-        """Do nothing, as in `top_up`."""
+        """Take back no credit: the sender got its credit from the `AnonymousProducer`, not for this address."""
         return 0
 
     def revoke(self):
-        """Do nothing, as in `top_up`."""
+        """Take back no credit: the sender got its credit from the `AnonymousProducer`, not for this address."""
 
 
 cdef class AnonymousProducer(DeliveryOwner):

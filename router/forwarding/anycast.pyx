@@ -172,7 +172,7 @@ cdef class Anycast(AddressGroup):
                 self.waiting.pop(inlet, None)
                 self.released += inlet.release_held()
 
-    # Circuits whose consumers have no credit
+    # Methods about circuits whose consumers have no credit: recalls, and inlets that rest.
     cdef int on_credit(self, Taker taker) except -1:
         if self.has_resting and taker.credit_count > 0:
             self._wake_if_writable(taker)

@@ -486,7 +486,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int on_unheard_settled(self, Taker taker) except -1:
-        """Do the same as `on_unheard` for a delivery that will have no outcome, such as a pre-settled delivery."""
+        """Note that the circuit ``taker`` may hold a delivery that gets no outcome, such as a pre-settled delivery."""
         self.on_unheard(taker)
         if self.is_from_node() and self.unheard is not None and taker in self.unheard:
             self.settled_to = _with(self.settled_to, taker)
@@ -927,7 +927,7 @@ cdef class Taker(DeliveryOwner):
         """True if a delivery to this taker was begun and not handed to its link to the end."""
         return self.moving is not None
 
-    # Membership: the group counts the credit of its members
+    # Methods about membership in the group, which counts the credit of its members only.
     cdef int join(self) except -1:
         cdef int credit = self.credit_count
         if not self.is_member:

@@ -70,7 +70,7 @@ cdef class AnycastWithFallback(Anycast):
                 return True
         return False
 
-    # Decisions of the node
+    # Methods by which the node tells the group where deliveries go.
     def fall_back(self, bint is_falling_back, bint is_holding):
         """Send producers' deliveries to the fallback queue, or to takers.
 
@@ -132,7 +132,7 @@ cdef class AnycastWithFallback(Anycast):
             for move in [move for move in self.retries if (<Move>move).inlet is inlet]:
                 self._on_late(move)
 
-    # Time without a taker for producers
+    # Methods that measure the time in which producers have no taker.
     def _mind_despair(self):
         if not self.has_taker():
             self._despair_later()

@@ -410,7 +410,7 @@ cdef class Move(Carrier):
             if self.is_too_large and inlet.is_of_queue():
                 inlet.group.on_too_large(inlet, size)
 
-    # Dispositions of the two peers
+    # Methods that handle the dispositions of the two peers, the taker's receiver and the sender.
     cdef int on_taker_disposition(self) except -1:
         """The taker's receiver gave a state or settled: the sender gets both unchanged.
 

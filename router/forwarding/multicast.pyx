@@ -42,7 +42,7 @@ cdef class Multicast(AddressGroup):
             # the message is for all takers.
             self.owner.open_branches(self)
 
-    # Branches come and go
+    # Methods called as branches of the tree come and go.
     def on_taker_leaving(self, Taker taker):
         if taker.cost and taker.upstream is None:
             self.begin_change()
@@ -208,7 +208,7 @@ cdef class Multicast(AddressGroup):
             fan.place, fan.until_s = mark.place, mark.until_s
         return fan
 
-    # Deliveries that no consumer got
+    # Methods about deliveries that no consumer got.
     cdef bint take_back(self, Carrier carrier) except -1:
         cdef Fan fan = <Fan>carrier
         cdef Inlet inlet = fan.inlet

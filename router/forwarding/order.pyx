@@ -241,7 +241,7 @@ cdef class Barrier(Carrier):
         return inlet.group.on_returned(inlet)
 
 
-# At the router that a barrier arrives at
+# Functions for the router at which a barrier arrives.
 cdef int _count_in(Inlet inlet) except -1:
     """Count a barrier that arrived: one credit less is promised to the sender, and no delivery is counted."""
     return inlet.set_promised(max(0, inlet.promised_count - 1))

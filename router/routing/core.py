@@ -323,7 +323,7 @@ class Routing:
         self._database.on_changed()
         return [AddressesChanged(router, changes.added, changes.removed)] if changes else []
 
-    # Other routers that claim this router's id
+    # Methods about other routers that claim this router's id.
 
     def _is_challenged(self) -> bool:
         return self._challenger >= self._instance

@@ -145,7 +145,7 @@ class EdgeRouters:
             _leave(self._asking, key, edge)
         return [EdgeChanged(edge, False, known.takes.union(known.asks))]
 
-    # Keys that edges take and ask for
+    # Methods about the routing keys that edge routers take and ask for.
     def _take(self, edge: str, takes: frozenset[str]) -> list[Action]:
         known = self._active[edge]
         changed, known.takes = known.takes ^ takes, takes

@@ -140,7 +140,7 @@ def _fill():
 _fill()
 
 
-# Values of fields that passed a scan
+# Functions that read the value of a field, once a scan has accepted the performative.
 cdef unsigned long long number_at(const unsigned char *at) noexcept:
     """Return the unsigned integer, of any width, that is encoded at ``at``."""
     cdef unsigned char code = at[0]

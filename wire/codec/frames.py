@@ -69,7 +69,7 @@ def _described(record: CompositeValue) -> Described:
     rules = record.type.fields
     unknown = record.fields.keys() - {rule.name for rule in rules}
     if unknown:
-        raise CodecFault(record.type.name, f"has no field {min(unknown)!r}")
+        raise CodecFault(record.type.name, f"the type has no field {min(unknown)!r}")
     values = [_plain(rule.type, record.fields.get(rule.name)) for rule in rules]
     while values and values[-1] is None:
         values.pop()

@@ -333,7 +333,7 @@ cdef bint is_invalid_field(Finding finding) noexcept:
     return finding == MISSING_FIELD or finding == TOO_LARGE or finding == TOO_LONG
 
 
-# For tests and for decoders
+# Functions for tests and for decoders.
 def find_fault(const unsigned char[:] encoded not None):
     """Return the fault of ``encoded``, meant to be one value, as a sentence; None for a well-formed value."""
     cdef Scan scan

@@ -122,7 +122,7 @@ def _decode(reader: SaslReader) -> Frame:
         raise ValueFault(f"unknown performative {descriptor!r}")
     field_count, make = _MAKERS[code]
     if len(values) > field_count:
-        raise ValueFault(f"{len(values)} fields, expected at most {field_count}")
+        raise ValueFault(f"expected at most {field_count} fields, got {len(values)}")
     return make(values + [None] * (field_count - len(values)))
 
 

@@ -48,7 +48,7 @@ class SaslReader:
             case 0xB3:
                 return _ascii(self._take(self._uint(4)))
             case constructor:
-                raise ValueFault(f"descriptor of type 0x{constructor:02x}")
+                raise ValueFault(f"expected a descriptor that is a number or symbol, got type 0x{constructor:02x}")
 
     def _list(self) -> list[Value]:
         match self._uint(1):
@@ -59,7 +59,7 @@ class SaslReader:
             case 0xD0:
                 width = 4
             case constructor:
-                raise ValueFault(f"type 0x{constructor:02x}, expected a list")
+                raise ValueFault(f"expected a list, got type 0x{constructor:02x}")
         inner = SaslReader(self._take(self._uint(width)))
         values = [inner._value() for _ in range(inner._count(width))]
         inner.expect_end()
@@ -95,7 +95,7 @@ class SaslReader:
         count = inner._count(width)
         constructor = inner._uint(1)
         if constructor not in (0xA3, 0xB3):
-            raise ValueFault(f"array of type 0x{constructor:02x}, expected symbols")
+            raise ValueFault(f"expected an array of symbols, got an array of type 0x{constructor:02x}")
         symbol_width = 1 if constructor == 0xA3 else 4
         names = tuple(_ascii(inner._take(inner._uint(symbol_width))) for _ in range(count))
         inner.expect_end()
@@ -104,7 +104,7 @@ class SaslReader:
     def _count(self, width: int) -> int:
         count = self._uint(width)
         if count > _MAX_ITEMS:
-            raise ValueFault(f"{count} items, expected at most {_MAX_ITEMS}")
+            raise ValueFault(f"expected at most {_MAX_ITEMS} items in a list or array, got {count}")
         return count
 
     def _uint(self, width: int) -> int:
@@ -113,7 +113,7 @@ class SaslReader:
     def _take(self, count: int) -> bytes:
         end = self._at + count
         if end > len(self._data):
-            raise ValueFault(f"ends {end - len(self._data)} bytes too early")
+            raise ValueFault(f"the frame ends {end - len(self._data)} bytes too early")
         taken = self._data[self._at : end]
         self._at = end
         return taken

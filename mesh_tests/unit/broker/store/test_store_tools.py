@@ -157,11 +157,11 @@ def sql(*statements: str) -> Callable[[Path], None]:
         (spoil_the_tree, r"store.db: .*"),
         (
             sql("UPDATE segment SET bodies = x'00' WHERE segment_id = 1"),
-            r"segment 1: its bodies have 1 bytes, expected \d+ by its index",
+            r"segment 1: the bodies have 1 bytes, expected \d+ by its index",
         ),
         (
             sql("UPDATE segment SET message_index = x'00'"),
-            r"segment 1: its index has 1 bytes, expected 16 for each message",
+            r"segment 1: the index has 1 bytes, expected 16 for each message",
         ),
         (
             sql("UPDATE segment SET segment_id = 200 WHERE segment_id = 257"),
