@@ -63,7 +63,8 @@ class Key(NamedTuple):
         form, name, phase = self
         if not form.has_phase:
             return form.head + name
-        # A phase of several digits is never advertised; brackets keep its text unequal to the texts of all other keys.
+        # No router advertises a phase of several digits; its brackets keep the text of this key unequal to all other
+        # keys.
         return f"{form.head}{phase}{name}" if 0 <= phase <= _MAX_PHASE else f"{form.head}({phase}){name}"
 
 
@@ -83,7 +84,9 @@ def producer_key(address: str) -> str:
 
 
 def fallback_keys(address: str) -> tuple[str, str]:
-    """Return two keys of ``address``: its fallback queue may hold messages, its fallback queue is nearly empty."""
+    """Return the two keys by which a router advertises that the fallback queue of ``address`` may hold messages, and
+    that the fallback queue is nearly empty.
+    """
     return Key(KeyForm.FALLBACK_HOLDS, address).text, Key(KeyForm.FALLBACK_LOW, address).text
 
 

@@ -56,7 +56,8 @@ class Disk:
 
     def serve(self) -> None:
         """Start the commits and reads that the node wants, soon. Call after each input of the node."""
-        # Not at once: the driver writes to sockets after the input, which makes room, and the node may then want more.
+        # Do not start commits at once: the driver writes to sockets after the input, which makes room in their buffers,
+        # and the node may then want more commits.
         if not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._serve_now)
@@ -111,7 +112,8 @@ class Disk:
     def _on_committed(self, space: Space | None) -> None:
         self._is_committing = False
         if space is not None:
-            # Tell the node before it keeps the commit's promises, which give producers credit.
+            # Tell the node about the disk's space before the node keeps the commit's promises, which give producers
+            # credit.
             self._on_space(space)
         self._node.on_committed(self._clock())
         self._wake()

@@ -103,7 +103,8 @@ def _closing(writer: parquet.ParquetWriter) -> Iterator[parquet.ParquetWriter]:
         yield writer
         writer.close()
     except BaseException:
-        # Otherwise the writer would close itself at garbage collection, and write to a file that is closed by then.
+        # Mark the writer as closed, else pyarrow would close it at garbage collection, and write to a file closed by
+        # then.
         writer.is_open = False
         raise
 

@@ -90,7 +90,7 @@ def _thing_of(row: Row) -> _Thing | None:
 
 def _both(before: Row, after: Row) -> Row:
     if before.get("event") == RecordEvent.CLOSED or after.get("event") == RecordEvent.OPENED:
-        # The thing ended and exists again: forget its earlier state, and announce it as live.
+        # The connection, link or queue ended and exists again: forget its earlier state, and announce it as live.
         return after | {"event": RecordEvent.LIVE}
     if "depth_count" in after:
         # The row of an empty queue has no age of an oldest message: drop the age of the earlier row, too.

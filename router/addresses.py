@@ -410,7 +410,8 @@ class RouterAddresses:
         The circuits of other routers to the address are ended after ``BURIAL_S``.
         """
         group.give_up()
-        # Until then deliveries on the way are still released one by one, so that their producers know them unsent.
+        # During ``BURIAL_S``, deliveries on the way are still released one by one, so that their producers know them
+        # unsent.
         self._timers.after(BURIAL_S, lambda: self._end_circuits(group))
 
     @staticmethod

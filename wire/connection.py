@@ -36,7 +36,8 @@ class ConnectionPhase(Enum):
     GONE = auto()
 
 
-# Python 3.11 takes as long for a member of an enum class as for a call, too long for each read and write: this copy.
+# A module variable, since Python 3.11 takes as long to reach a member of an enum class as for a call, which is too long
+# for each read and write.
 _AMQP = ConnectionPhase.AMQP
 
 
@@ -112,7 +113,8 @@ class SocketConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._owner.guard(self, self._on_eof)
-        # True keeps the socket open for our output; a lingering connection has no output left, so asyncio closes it.
+        # If the peer ended its half of the connection, True keeps the socket open for our output. A lingering
+        # connection has no output left, so False lets asyncio close the socket.
         return self._phase is ConnectionPhase.AMQP
 
     def pause_writing(self) -> None:
@@ -367,7 +369,8 @@ class SocketConnection(asyncio.BufferedProtocol):
         if self._has_ended or self._transport.is_closing():
             return
         self._has_ended = True
-        # Tell the owner later, not from here: the caller may look at the endpoint once more before the owner frees it.
+        # Tell the owner of the end in the next turn of the event loop: the caller may look at the endpoint once more
+        # before the owner frees the endpoint.
         self._loop.call_soon(self._owner.on_ended, self, self._reason)
         self._cancel_timers()
         self._arm_deadline(LINGER_S, self._transport.abort)

@@ -74,7 +74,7 @@ class Connector:
             return
         if connection.endpoint is None:
             self._owner.on_connect_failed(self.spec.name, reason)
-        if not self._lost.done():  # done if the node stopped the connector in on_connect_failed: none needs the reason
+        if not self._lost.done():  # done if the node stopped the connector meanwhile
             self._lost.set_result(reason)
 
     def snapshot(self) -> ConnectorSnapshot:

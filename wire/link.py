@@ -287,7 +287,7 @@ class Link(LinkCore):
 
         If not even this attach fits a frame of the peer, close the connection, and return False.
         """
-        # Set both explicitly, since the engine writes a new terminus as an empty terminus and not as null.
+        # Set source and target explicitly, since the engine writes a new terminus as an empty terminus and not as null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
         if (excess := frame_size.find_excess(self)) is not None:

@@ -104,7 +104,7 @@ def outlives_link(terminus: Pointer) -> bool:
 
 
 def write(terminus: Pointer, value: Terminus) -> None:
-    # The type is set even when only capabilities are given: without it proton drops every other field.
+    # Set the type of the terminus even when only capabilities are given: without a type proton drops all other fields.
     lib.pn_terminus_set_type(terminus, int(value.type))
     lib.pn_terminus_set_address(terminus, chars(value.address))
     lib.pn_terminus_set_durability(terminus, int(value.durability))

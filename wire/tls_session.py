@@ -65,7 +65,8 @@ class TlsSession:
 
     def close(self) -> None:
         """Put TLS's close message for the peer into the output, without waiting for the peer's answer."""
-        # unwrap makes the close message, and then raises, as the peer's answer is not here: ignore the error.
+        # SSLObject.unwrap writes TLS's close message, and then raises, as the peer's answer is not here: ignore the
+        # error.
         with contextlib.suppress(ssl.SSLError):
             if self.is_ready:
                 self._tls.unwrap()

@@ -38,7 +38,7 @@ class DeclaredNames:
 
     def holds(self, problem: Problem) -> bool:
         """Whether to report ``problem``: it does not rest on any value in doubt."""
-        # A problem of a key does not rest on the value of the key.
+        # The problem of a key, such as an unknown name, does not rest on the value below the key.
         place = problem.path[:-1] if problem.at_key else problem.path
         return self.is_certain(place, *problem.relies_on)
 

@@ -86,7 +86,7 @@ class _Reader:
         self._document.spots[path] = _spot(key, node)
         self._count += 1
         if self._count > _MAX_VALUES:
-            raise YAMLError(f"more than {_MAX_VALUES} values, aliases counted each time they are used")
+            raise YAMLError(f"the file has more than {_MAX_VALUES} values, aliases counted each time they are used")
         if id(node) in self._open:
             self._refuse(path, "an alias inside its own anchor's value")
             return None

@@ -423,8 +423,8 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _grant(self) except -1:
         cdef long granted
-        # Grant in steps of half the credit: a flow frame per delivery would double the frames. The end of each sync
-        # calls this again.
+        # Grant credit in steps of half the link's credit: a flow frame per delivery would double the frames. The end of
+        # each sync of the disk calls this method again.
         if self.room * 2 < _LINK_CREDIT:
             return 0
         if self.gate.holds_back(self):
@@ -452,7 +452,8 @@ cdef class BrokerReceiver(QueueProducer):
                 self.waiting_since_s = min(self.waiting_since_s, self.stock.now)
             return 0
         self.waiting_since_s = INFINITY
-        # Grant later, to avoid a flow frame for each message: a delivery with the credit left brings another call.
+        # Grant no credit yet, to avoid a flow frame for each message: a delivery with the credit left brings another
+        # call.
         if granted < self.credit_count:
             return 0
         held.promised += granted

@@ -352,7 +352,8 @@ cdef class MessageStore(BrokerQueues):
         cdef long long message_id = entry.message.message_id
         write.archived.setdefault(held.queue_id, []).append(message_id)
         if entry.cause is not None:
-            # Keep the id in ``moved`` until then: the same message may not return in the batch that deletes the cause.
+            # Keep the id in ``moved`` until the store has deleted the cause: the same message may not return in the
+            # batch that deletes the cause.
             self.commits.promise_kept_by(_Forgotten(held, message_id))
             write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
         return 0

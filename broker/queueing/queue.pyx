@@ -377,7 +377,8 @@ cdef class Queue:
     cdef long long count_now(self) noexcept:
         return self.available_count + self.acquired_count + len(self.unreadable)
 
-    # Counted against the queue's limits: not the unreadable messages, which would fill the queue for good.
+    # The messages that count against the queue's limits; unreadable messages do not, as they would fill the queue for
+    # good.
     cdef long long limited_count(self) noexcept:
         return self.available_count + self.acquired_count
 

@@ -92,7 +92,7 @@ class _Judge:
             judgement.number = max(number or 0 for number in (in_log, in_database))
             damage = _Claims(judgement.anchor, self._log, in_log, in_database).damage()
             judgement.is_log_used = damage is None or not damage.is_of_another_time
-            # Skipped if the log itself is damaged: findings about the log say more.
+            # If the log itself is damaged, leave out the damage that the anchor shows: findings about the log say more.
             if damage is not None and not judgement.findings:
                 judgement.findings.append(damage.what)
 

@@ -366,5 +366,5 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"this file system does not support a write-ahead log (journal mode is {mode})")
-    # Read once: the first read makes the index of the log.
+    # Read the database once: the first read makes the index of the write-ahead log.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -44,7 +44,7 @@ def _as_few(waits: pyarrow.Table, span: TimeSpan, times: str) -> pyarrow.Table:
     at_us, starved_us = numbers(waits, "at_us"), numpy.clip(numbers(waits, "starved_us"), 0, LARGEST)
     order = numpy.lexsort((at_us, *keys))
     at_us, starved_us, count = at_us[order], starved_us[order], numbers(waits, times, 1)[order]
-    # A record may already stand for several records.
+    # A row of ``waits`` may already stand for several waits, the first of which began ``took_us`` before.
     from_us = at_us - numpy.maximum(starved_us, numbers(waits, "took_us")[order])
     begins = numpy.ones(len(order), bool)
     begins[1:] = from_us[1:] > at_us[:-1] + NEXT_US

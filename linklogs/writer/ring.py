@@ -140,7 +140,8 @@ class Ring:
         return int(self._words[at // 8])
 
     def _check_size(self) -> None:
-        # Check first: a read beyond the end of the file would raise a signal that ends the process, not an exception.
+        # Check the file's size before a read: a read beyond the end of the mapped file would raise a signal that ends
+        # the process, not an exception.
         size = os.fstat(self._handle).st_size
         if size < self._bytes:
             raise RingDamaged(f"{self.path}: {size} bytes, expected {self._bytes} for {self.capacity} slots")

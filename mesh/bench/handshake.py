@@ -210,7 +210,7 @@ class Welcome:
         self._count = count
         self._frames = _Frames()
         self._output = bytearray()
-        # By the peer's channel: our channel of the session, and the session.
+        # From the peer's channel to our channel of the session, and the session.
         self._sessions: dict[int, tuple[int, _Session]] = {}
         self._is_gone = False
         self.peer = PeerOpen()

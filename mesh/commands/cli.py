@@ -126,7 +126,8 @@ class LazyGroup(click.Group):
             click.echo("interrupted", err=True)
             return ExitCode.INTERRUPTED
         except BrokenPipeError:
-            # The reader has seen enough; the interpreter would complain once more as it flushes stdout at exit.
+            # The reader of our output, such as `head`, closed the pipe: without /dev/null as stdout, the interpreter
+            # would report the error once more when it flushes stdout at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.FAILED
         except OSError as error:

@@ -29,8 +29,8 @@ def command(name: str, topology_path: Path | None, as_read: Path | None, out: Ou
       amqpmesh node r1
       amqpmesh node b1 -t /etc/amqpmesh/amqpmesh.yml
     """
-    # Modules and settings are there to stay: collections meanwhile would take a tenth of the start, and find nothing.
-    # `node_run` enables the collector once the node has started.
+    # Imported modules and settings stay until the end of the node: garbage collections during the start would take a
+    # tenth of its time, and find nothing. `node_run` enables the collector once the node has started.
     gc.disable()
     try:
         from mesh.deploy import node_run

@@ -124,7 +124,7 @@ def _of_address(
     traffic = spoken.traffic
     count = traffic.producers if is_producer else traffic.consumers
     at = (traffic.producers_at if is_producer else traffic.consumers_at) or homes
-    # Consumers differ less in their shares than producers.
+    # The shares of consumers follow a flatter distribution (exponent 0.3) than the shares of producers (``zipf``).
     shares = (1.0 + random.permutation(count)) ** -(profile.zipf if is_producer else 0.3)
     return [
         SampleClient(

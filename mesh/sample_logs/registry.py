@@ -124,7 +124,8 @@ def _life(kind: RecordKind, entry: RegistryEntry) -> Iterator[TimedRecord]:
     numbered: Row = {kind.value: entry.number, **entry.columns}
     if entry.connection is not None:
         numbered["connection"] = entry.connection.number
-        # Repeats the columns of the connection, so that a reader of the link need not look the connection up.
+        # A link's record repeats columns of its connection, so that a reader of the link need not look the connection
+        # up.
         numbered |= {name: entry.connection.columns[name] for name in ("container", "user", "remote_address")
                      if name in entry.connection.columns}  # fmt: skip
     common: Row = {"kind": kind.value, **numbered}

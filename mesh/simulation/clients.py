@@ -221,9 +221,9 @@ class SimClient:
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: SimReceiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
-            return  # Not reading, or the client left the link: proton drops the bytes of a left link.
+            return  # The receiver does not read, or its link was left, whose bytes proton drops.
         if link.current != delivery:
-            return  # Nothing to read: the delivery was read before, and its sender has now given a state or settled.
+            return  # No bytes to read: the delivery was read before, and its sender has now given a state or settled.
         while size := deliveries.pending(delivery):
             receiver.partial += link.recv(size)
         if deliveries.is_aborted(delivery):

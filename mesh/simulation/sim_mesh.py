@@ -116,7 +116,8 @@ class SimMesh(World):
         for pipe in pipes:
             pipe.is_cut = True
         # The pipes are cut, so no peer gets a byte of it: tell the router of the loss, to free its deliveries, because
-        # all simulated routers share one process.
+        # The pipes are cut, so no peer notices: the calls below only tell the router that its connections are lost, so
+        # that the router frees its deliveries, as all simulated routers share one process.
         for pipe in pipes:
             self.cut(pipe)
         self.remove(node)

@@ -52,8 +52,8 @@ class Circuits:
         link = self._session(spec, hop).sender(self._name(spec))
         link.set_source(source(spec.address))
         link.set_target(target(spec.address))
-        # The receiver of a delivery settles after its sender, so the producer settles first of all. The ingress settles
-        # in place of a producer that attached with rcv-settle-mode first.
+        # With rcv-settle-mode second, the receiver of a delivery settles after its sender, so the producer settles
+        # before all routers. If the producer attached with rcv-settle-mode first, the ingress settles in its place.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         self._say(link, spec, hop)
         return link

@@ -142,7 +142,7 @@ _ABSENT: dict[str, Any] = {
 
 def _level(value: Any) -> int:
     if not 0 <= int(value) <= MAX_PRIORITY:
-        raise ValueError(f"priority {value}")
+        raise ValueError(f"expected a priority of 0 to {MAX_PRIORITY}, got {value}")
     return int(value)
 
 

@@ -91,7 +91,7 @@ class BetterPaths:
         better = entry.ends.better.get(egress) if egress is not None else None
         if egress is None or better is None or better.circuit is not taker:
             return
-        # If the old circuit was lost just now, the replacement is put in place by way of `take`.
+        # If the old circuit was lost just now, there is nothing to replace: `take` puts the new circuit in place.
         if egress not in entry.ends.circuits:
             return
         del entry.ends.better[egress]

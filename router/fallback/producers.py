@@ -106,9 +106,9 @@ class Fallback:
         return (bool(asking) or self.keeping.holds) and self._holders <= asking
 
     def on_despair(self, group: AnycastWithFallback) -> bool:
-        """The producers of ``group`` had no taker for ``path_wait_s``: change between queue and takers.
+        """Switch the producers of ``group``, which had no taker for ``path_wait_s``: from takers to the queue, or back.
 
-        Return False if the other choice has no path either.
+        Return False if there is no path that way either.
         """
         if group is not self._group:
             return False
@@ -124,7 +124,8 @@ class Fallback:
 
     # Reporting
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        # Tell both: if this router is the keeper, the link of ``way`` to the queue is one of the share's senders, too.
+        # Tell both the keeper's share and the path to the queue: if this router is the keeper, the link of ``way`` to
+        # the queue is one of the share's senders, too.
         self.keeping.on_lost(end, error)
         self.way.on_lost(end, error)
 

@@ -78,8 +78,9 @@ class QueueShare:
             taker.on_start = self._on_sending
 
     def _on_sending(self) -> None:
-        # Announced before the delivery goes to the broker, so long before its outcome. An ingress that sees the
-        # delivery accepted has heard before that the queue holds a message: both pass the same connections in order.
+        # Announce that the queue holds a message before the delivery goes to the broker, long before its outcome:
+        # announcement and outcome take the same connections in order, so an ingress that sees the delivery accepted
+        # knows already that the queue holds a message.
         self._sent += 1
         self._hold()
 

@@ -499,8 +499,8 @@ cdef class Anycast(AddressGroup):
         cdef int count = 0
         for taker in self.takers:
             if taker.is_near_now() and not taker.is_closing_now:
-                # An edge counts as two: the edge router gives waiting deliveries back when its consumers leave, and
-                # another taker may be here by then.
+                # Count the circuit to an edge router twice: the edge router gives waiting deliveries back when its
+                # consumers leave, and another taker may be here by then.
                 count += 2 if taker.edge else 1
         return count
 

@@ -303,7 +303,8 @@ cdef class Fan(Carrier):
             if not copy.is_done:
                 copy.finish(is_settled)
         self._settle_if_done()
-        # The inlet of a fan that was read whole does not wait for the fan: tell the group that the takers are free.
+        # If the whole message was read ahead, its inlet did not wait for this fan: tell the group here that takers are
+        # free.
         return group.on_moved(None) if self.is_read else 0
 
     cdef int _note_unheard(self) except -1:

@@ -87,7 +87,8 @@ cdef bint _is_wanted(Move move, list others) except -1:
     """
     cdef Taker other
     for other in others:
-        # Unlikely: a circuit with one credit, perhaps only the float, while its consumers are busy.
+        # A circuit with one credit, perhaps only the float, and with unsettled deliveries is no likely taker: its
+        # consumers may be busy.
         is_likely = other.cost == 0 or other.credit_count > 1 or other.unsettled_count == 0
         if (is_likely or move.copies is not None) and move.suits(other):
             return True

@@ -104,7 +104,8 @@ cdef class Relay(Group):
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing_now:
                     break
-                # Do not begin without credit: the engine would keep the delivery, and nobody could give it back.
+                # Do not begin a delivery without credit: the engine would keep the delivery, and nobody could give it
+                # back.
                 if onward.credit_now() <= 0:
                     self._give_back_later()
                     break

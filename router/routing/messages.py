@@ -260,7 +260,7 @@ def parse(opcode: str, body: Body) -> Message:
     """Parse a control message. Raise ControlMessageError if malformed, UnknownMessage if from a newer protocol."""
     read = _READERS.get(opcode)
     if read is None:
-        raise UnknownMessage(f"opcode {opcode!r}")
+        raise UnknownMessage(f"unknown opcode {opcode!r}")
     if not isinstance(body, Mapping):
         raise ControlMessageError(f"{opcode}: expected a map as body, got a {type(body).__name__}")
     try:

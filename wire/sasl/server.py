@@ -87,7 +87,7 @@ class SaslServer:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Mechanisms that are offered, strongest first."""
+        """The names of the SASL mechanisms that the server offers to this client, strongest first."""
         offered = []
         if self._certificate_user is not None:
             offered.append("EXTERNAL")
@@ -166,7 +166,7 @@ class SaslServer:
             self._output += headers.SASL + encode_frame(SaslMechanisms(self.mechanisms))
             self._state = _State.INIT
         elif header == headers.AMQP and self.can_skip_sasl:
-            # Leave the header in the input, which is handed to the AMQP layer as its first bytes.
+            # Leave AMQP's protocol header in the input: the AMQP layer gets the header as its first bytes.
             self._end(SaslAccepted(self._certificate_user, None))
         else:
             self._output += headers.AMQP if self.can_skip_sasl else headers.SASL

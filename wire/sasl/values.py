@@ -30,12 +30,12 @@ class SaslReader:
 
     def described_list(self) -> tuple[Descriptor, list[Value]]:
         if self._uint(1) != 0x00:
-            raise ValueFault("no descriptor")
+            raise ValueFault("expected a performative, got a value without a descriptor")
         return self._descriptor(), self._list()
 
     def expect_end(self) -> None:
         if self._at != len(self._data):
-            raise ValueFault(f"{len(self._data) - self._at} bytes after the last field")
+            raise ValueFault(f"{len(self._data) - self._at} bytes follow the last field of the frame")
 
     def _descriptor(self) -> Descriptor:
         match self._uint(1):

@@ -115,7 +115,7 @@ def test_link_state_before_hello_is_refused() -> None:
 
 def test_what_a_newer_router_says_is_ignored_and_told_once() -> None:
     core = _with_neighbor()
-    assert core.on_message(1, {"id": "r2"}, "NEW", 0.0) == [ControlMessageRefused("opcode 'NEW'")]
+    assert core.on_message(1, {"id": "r2"}, "NEW", 0.0) == [ControlMessageRefused("unknown opcode 'NEW'")]
     assert core.on_message(1, {"id": "r2", "pv": 2}, "RA", 0.0) == []
     assert core.neighbors == {"r2": 1}
 
