@@ -185,9 +185,11 @@ class SocketConnection(asyncio.BufferedProtocol):
         if self._transport.get_write_buffer_size():
             return  # bytes of the handshake go first; asyncio calls resume_writing when these bytes are written
         try:
-            rest = endpoint.send_to(self._socket)
-            if rest:
+            while rest := endpoint.send_to(self._socket):
                 self._transport.write(rest)
+                if self._is_output_paused or self._transport.is_closing():
+                    return
+                # The socket has room again, and took the rest at once. No call of resume_writing follows: go on here.
         except OSError as error:
             while endpoint.output():
                 pass
