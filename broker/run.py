@@ -22,7 +22,7 @@ from wire.errors import AmqpError
 from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
-from wire.tls import mesh_listener_context
+from wire.transport.tls import mesh_listener_context
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
 

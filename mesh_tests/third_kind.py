@@ -20,7 +20,7 @@ from mesh.deploy.node_kind import NodeKind, Note, OnStarted, Snapshot, StatusCel
 from mesh.deploy.node_kinds import NODE_KINDS
 from mesh.deploy.trip import Probe
 from wire.node_files import NodeFiles
-from wire.tls import Role
+from wire.transport.tls import Role
 
 HOST = "127.0.0.1"
 GREETING = b"good day\n"

@@ -24,14 +24,15 @@ from router.connections.brokers import BrokerSettings
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from router.snapshot import RouterNodeSnapshot
-from wire import log, tls
+from wire import log
 from wire.data import as_uint
 from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import EndpointSettings
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
 from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
-from wire.tls import MeshIdentity, Role
+from wire.transport import tls
+from wire.transport.tls import MeshIdentity, Role
 
 _NODES = "nodes"
 _SESSION_WINDOW_BYTES = 4 << 20

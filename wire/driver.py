@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from wire.connection import SocketConnection
-from wire.connector import Connector, ConnectorSnapshot
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
-from wire.listener import BindError, ListenerSnapshot, SocketListener
 from wire.log import Emit, emit
 from wire.log_events import ConnectionBug, LoopTrouble, NodeBug
 from wire.node import Abort, Command, ConnectorSpec, DropConnector, ListenerSpec, Node, OpenConnector
 from wire.sasl import PasswordCheck
+from wire.transport.connection import SocketConnection
+from wire.transport.connector import Connector, ConnectorSnapshot
+from wire.transport.listener import BindError, ListenerSnapshot, SocketListener
 
 __all__ = ["BindError", "Driver", "DriverSnapshot"]
 
@@ -137,7 +137,7 @@ class Driver:
             len(self._connections),
         )
 
-    # For connections (wire.owner.ConnectionOwner)
+    # For connections (wire.origin.ConnectionOwner)
     def on_made(self, connection: SocketConnection) -> None:
         self._connections[connection] = None
 

@@ -40,7 +40,7 @@ from wire.events import (
 )
 from wire.gate import FrameGate
 from wire.link import IncomingLink, Link, OutgoingLink, Session
-from wire.tls import Role
+from wire.transport.tls import Role
 
 AnyLink = TypeVar("AnyLink", bound=Link)
 

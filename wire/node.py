@@ -13,7 +13,7 @@ from typing import Protocol
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
 from wire.sasl import SaslClientSettings, SaslServerSettings
-from wire.tls import MeshIdentity
+from wire.transport.tls import MeshIdentity
 
 
 @dataclass(frozen=True, slots=True)

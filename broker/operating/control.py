@@ -30,7 +30,7 @@ from wire.errors import AmqpError, LinkError
 from wire.link import RECEIVE_FIRST, IncomingLink
 from wire.log import Emit
 from wire.message import MalformedMessage, Message, decode, encode
-from wire.tls import Role
+from wire.transport.tls import Role
 
 REQUEST_BYTES = 65536
 ANSWER_TTL_S = 60.0

@@ -15,8 +15,8 @@ from mesh.bench.bench_connection import BenchConnection
 from mesh.bench.handshake import Attached, Handshake, LinkPlan, NoSaslLayer, PeerOpen, Welcome
 from mesh.bench.performatives import CLOSE_FRAME, detach_frame
 from mesh.client.errors import TimedOut, Unreachable
-from wire.os_errors import describe_os_error
 from wire.sasl import SaslClientSettings
+from wire.transport.os_errors import describe_os_error
 
 HANDSHAKE_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 2.0

@@ -20,8 +20,8 @@ from mesh.bench.performatives import ATTACH, CLOSE, DETACH, EMPTY_FRAME, END
 from mesh.bench.worker import WorkerReport
 from mesh.client.errors import MeshError, TimedOut, Unreachable
 from mesh.terminal.failure import CommandFailed
-from wire.os_errors import describe_os_error
 from wire.sasl import SaslClientSettings
+from wire.transport.os_errors import describe_os_error
 
 # The greatest number of handshakes at once: enough to keep a server busy, without flooding its listener.
 HANDSHAKES_AT_ONCE = 64

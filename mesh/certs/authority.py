@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mesh.certs.errors import CertsError
-from wire.tls import MeshIdentity, Role, format_identity
+from wire.transport.tls import MeshIdentity, Role, format_identity
 
 CA_DAYS = 3650
 LEAF_DAYS = 365

@@ -33,7 +33,7 @@ from mesh.certs.stored import (
     save,
 )
 from wire.node_files import key_path_of
-from wire.tls import MeshIdentity, Role
+from wire.transport.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"
 RENEW_BEFORE = timedelta(days=30)

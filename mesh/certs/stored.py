@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 from mesh.certs.authority import KeyPair
 from mesh.certs.errors import CertsError
 from wire.node_files import KEY_SUFFIX, NodeCertificate, key_path_of
-from wire.tls import MeshIdentity, parse_identity
+from wire.transport.tls import MeshIdentity, parse_identity
 
 
 @dataclass(frozen=True, slots=True)

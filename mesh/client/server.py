@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wire.node import ConnectorSpec, format_address
 from wire.sasl import SaslClientSettings
-from wire.tls import MeshIdentity
+from wire.transport.tls import MeshIdentity
 
 CONNECTOR = "server"
 """The name of a client's only connection within its driver."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from addressing.address import BROKER_PREFIX
 from mesh.deploy.neighborhood import parts
 from mesh.deploy.node_kind import NodeKind, Note, OnStarted, Snapshot
-from wire.tls import Role
+from wire.transport.tls import Role
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology

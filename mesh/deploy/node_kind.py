@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wire.tls import Role
+from wire.transport.tls import Role
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology

@@ -28,7 +28,7 @@ from mesh.terminal.output import Output
 from wire import log
 from wire.driver import BindError
 from wire.log import Level, LogEvent
-from wire.tls import TlsSetupError
+from wire.transport.tls import TlsSetupError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from mesh.client.server import Server
 from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.pki import operator_certificate
 from mesh.deploy.server_lookup import REACHABLE
-from wire.tls import MeshIdentity, mesh_connector_context
+from wire.transport.tls import MeshIdentity, mesh_connector_context
 
 
 def node_server(topology: Topology, name: str) -> Server:

@@ -11,7 +11,7 @@ from mesh.deploy.running_processes import option_for
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
 from wire.node_files import NodeCertificate, key_path_of
-from wire.tls import Role
+from wire.transport.tls import Role
 
 if TYPE_CHECKING:
     # At run time, only functions that make certificates import this: the import is slow, and a node rarely makes one.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from addressing.address import PROBE_PREFIX
 from mesh.deploy.neighborhood import expected_neighbors, parts, reachable
 from mesh.deploy.node_kind import NodeKind, OnStarted, Snapshot, StatusCells
-from wire.tls import Role
+from wire.transport.tls import Role
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology

@@ -18,7 +18,7 @@ from mesh.terminal.output import Output
 from mesh.terminal.passwords import find_password
 from mesh.terminal.topology_file import TopologyInvalid, find_nearby, load_topology
 from wire.sasl import SaslClientSettings
-from wire.tls import TlsSetupError, client_context
+from wire.transport.tls import TlsSetupError, client_context
 
 LOCAL_HOST = "localhost"
 # The host at which this machine's clients reach a listener on all addresses.

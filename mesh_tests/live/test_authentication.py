@@ -18,7 +18,7 @@ from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import AMQPMESH
 from mesh_tests.waiting import wait_until
 from wire.delivery import OutcomeCode
-from wire.tls import Role
+from wire.transport.tls import Role
 
 REQUIRED, OPTIONAL, NONE, TLS = range(4)
 COMMAND_S = 30.0

@@ -25,7 +25,7 @@ from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
 from wire.node_files import NodeCertificate
 from wire.terminus import Durability, Expiry
-from wire.tls import Role, mesh_connector_context
+from wire.transport.tls import Role, mesh_connector_context
 
 COMMAND_S = 60.0
 WAIT_S = 10.0

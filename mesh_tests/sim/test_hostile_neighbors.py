@@ -21,7 +21,7 @@ from wire.events import Closed, LinkAttached, LinkDetached
 from wire.link import IncomingLink
 from wire.message import Message, encode
 from wire.terminus import source, target
-from wire.tls import Role
+from wire.transport.tls import Role
 
 
 class Impostor(SimClient):

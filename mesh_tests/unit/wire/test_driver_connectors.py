@@ -10,7 +10,6 @@ import pytest
 
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, reset_on_close, site
-from wire.connection import SocketConnection
 from wire.log_events import (
     ConnectionBug,
     ConnectionClosed,
@@ -21,6 +20,7 @@ from wire.log_events import (
 )
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 from wire.sasl import SaslClientSettings
+from wire.transport.connection import SocketConnection
 
 pytestmark = pytest.mark.usefixtures("every_loop")
 

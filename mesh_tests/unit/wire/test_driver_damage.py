@@ -63,7 +63,7 @@ async def visit(port: int, data: bytes, *, closes: bool) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_damage_ends_a_connection_soon_and_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wire.connection.LINGER_S", 0.1)
+    monkeypatch.setattr("wire.transport.connection.LINGER_S", 0.1)
     chance = random.Random(seed)
     data = healthy()
 

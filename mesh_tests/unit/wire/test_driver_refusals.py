@@ -83,7 +83,7 @@ def test_a_wrong_password_is_slow_and_leaves_one_line() -> None:
 
 
 def test_over_the_limit_there_is_an_open_and_a_close_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wire.connection.CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("wire.transport.connection.CLOSE_TIMEOUT_S", 0.1)
 
     async def scenario() -> None:
         async with site(max_connections=1) as server, site("client") as client:

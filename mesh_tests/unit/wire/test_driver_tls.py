@@ -16,7 +16,7 @@ from wire.log_events import ConnectionOpened, ConnectionRefused, ConnectorDown
 from wire.node import ConnectorSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.sasl.headers import AMQP
-from wire.tls import (
+from wire.transport.tls import (
     MeshIdentity,
     Role,
     TlsSetupError,

@@ -16,7 +16,7 @@ from mesh_tests.unit.wire.sites import LOOPBACK, Site, site
 from wire.log_events import ConnectionRefused
 from wire.sasl import SaslServerSettings
 from wire.sasl.headers import AMQP
-from wire.tls import Role, listener_context, mesh_listener_context
+from wire.transport.tls import Role, listener_context, mesh_listener_context
 
 VERSIONS = {"TLS 1.2": ssl.TLSVersion.TLSv1_2, "TLS 1.3": ssl.TLSVersion.TLSv1_3}
 VALID_S = 2.5

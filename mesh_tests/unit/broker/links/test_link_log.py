@@ -19,7 +19,7 @@ from recording.ring_format import KINDS
 from wire.delivery import ACCEPTED, RELEASED, rejected
 from wire.endpoint import Peer
 from wire.terminus import DistributionMode
-from wire.tls import Role
+from wire.transport.tls import Role
 
 REJECTED = rejected("amqp:decode-error", "no")
 ADDRESSES: dict[str, Any] = {

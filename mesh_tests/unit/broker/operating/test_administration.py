@@ -12,7 +12,7 @@ from mesh_tests.unit.broker.rig import Consumer, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, OutcomeCode
 from wire.endpoint import Peer
 from wire.terminus import Durability, Expiry
-from wire.tls import Role
+from wire.transport.tls import Role
 
 DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 

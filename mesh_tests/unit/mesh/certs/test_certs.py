@@ -25,7 +25,7 @@ from mesh.certs import (
     list_certificates,
     renew,
 )
-from wire.tls import MeshIdentity, Role
+from wire.transport.tls import MeshIdentity, Role
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 R1 = NodeRequest("r1", Role.ROUTER, ("127.0.0.1", "mesh.example"))

@@ -27,7 +27,7 @@ from mesh.deploy.workdir import WorkDir
 from mesh.operations import doctor, status
 from mesh_tests.third_kind import GREETER
 from wire.log import EventLog
-from wire.tls import Role
+from wire.transport.tls import Role
 
 ROOT = Path(__file__).parents[4]
 TOPOLOGY = """

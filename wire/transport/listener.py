@@ -6,17 +6,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import cast
 
-from wire.connection import SocketConnection
-from wire.layers import PeerTerms, Sasl
+from wire.authentication import PeerTerms, Sasl
 from wire.log import Emit
 from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectionRefused, ListenerOpened
 from wire.node import ListenerSpec, Node, format_address
-from wire.os_errors import describe_os_error
-from wire.owner import ConnectionOwner, Origin
+from wire.origin import ConnectionOwner, Origin
 from wire.refuser import Refuser
 from wire.sasl import SaslServer
-from wire.tls import PeerIdentity
-from wire.tls_session import TlsSession
+from wire.transport.connection import SocketConnection
+from wire.transport.os_errors import describe_os_error
+from wire.transport.tls import PeerIdentity
+from wire.transport.tls_session import TlsSession
 
 BACKLOG = 4096
 _MAX_REFUSALS = 64
@@ -78,7 +78,7 @@ class SocketListener:
         if self._server is not None:
             self._server.close()
 
-    # For connections (wire.owner.ConnectionMaker)
+    # For connections (wire.origin.ConnectionMaker)
     def on_opened(self, connection: SocketConnection, container_id: str) -> None:
         if connection not in self._connections:
             return

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import cast
 
+from wire.authentication import Layers
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
-from wire.layers import Layers
 from wire.node import Node, format_address
-from wire.os_errors import describe_os_error
-from wire.owner import ConnectionMaker, ConnectionOwner, Origin
+from wire.origin import ConnectionMaker, ConnectionOwner, Origin
 from wire.sasl import PasswordCheck, SaslAccepted
-from wire.socket_tuning import forget_unsent, tune
+from wire.transport.os_errors import describe_os_error
+from wire.transport.socket_tuning import forget_unsent, tune
 
 LINGER_S = 2.0
 CLOSE_TIMEOUT_S = 5.0

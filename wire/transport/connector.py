@@ -6,17 +6,17 @@ import asyncio
 import random
 from dataclasses import dataclass
 
-from wire.connection import SocketConnection
+from wire.authentication import PeerTerms
 from wire.errors import AmqpError
-from wire.layers import PeerTerms
 from wire.log import Emit
 from wire.log_events import ConnectorDown, ConnectorUp
 from wire.node import ConnectorSpec, Node
-from wire.os_errors import describe_os_error
-from wire.owner import ConnectionOwner, Origin
+from wire.origin import ConnectionOwner, Origin
 from wire.sasl import SaslClient
-from wire.tls import PeerIdentity
-from wire.tls_session import TlsSession
+from wire.transport.connection import SocketConnection
+from wire.transport.os_errors import describe_os_error
+from wire.transport.tls import PeerIdentity
+from wire.transport.tls_session import TlsSession
 
 # A connection that was open for this long counts as working: once it is lost, the next attempt comes at once.
 _STABLE_S = 5.0
@@ -62,7 +62,7 @@ class Connector:
         """Stop dialing, but leave a connection that is up."""
         self._task.cancel()
 
-    # For its connection (wire.owner.ConnectionMaker)
+    # For its connection (wire.origin.ConnectionMaker)
     def on_opened(self, connection: SocketConnection, container_id: str) -> None:
         self._opened_at = self._owner.now()
         self._told_reason = None

@@ -11,7 +11,7 @@ import re
 import ssl
 
 from wire.sasl.headers import name_of
-from wire.tls import PeerIdentity, peer_identity, stale_certificate
+from wire.transport.tls import PeerIdentity, peer_identity, stale_certificate
 
 _CHUNK_BYTES = 65536
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wire.sasl import PasswordCheck, SaslAccepted, SaslClient, SaslRefused, SaslServer
-from wire.tls import PeerIdentity
-from wire.tls_session import TlsFault, TlsSession
+from wire.transport.tls import PeerIdentity
+from wire.transport.tls_session import TlsFault, TlsSession
 
 Sasl = SaslServer | SaslClient
 

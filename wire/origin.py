@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from wire.authentication import Layers, PeerTerms
 from wire.endpoint import Endpoint, Peer
-from wire.layers import Layers, PeerTerms
 from wire.sasl import PasswordCheck
 
 ConnectionT = TypeVar("ConnectionT", contravariant=True)
