@@ -1,1 +1,1 @@
-"""AMQP 1.0 endpoints over proton's engine, SASL, TLS and sockets: the only package that imports proton."""
+"""AMQP 1.0 over proton's engine, above the connections of `wire.transport`: the only package that imports proton."""

@@ -1,9 +1,9 @@
 """The driver of one node: does the I/O (sockets, clock, checks of passwords), and feeds the node, which does none.
 
-    socket, timer --> Connection --> node.on_<input>(..., now) --> wake: after_input, flush dirty, commands, timer
+    socket, timer --> AmqpConnection --> node.on_<input>(..., now) --> wake: after_input, flush dirty, commands, timer
 
-Only the driver catches unknown exceptions: a fault while serving one connection ends that connection and no other, with
-a line in the log. Each event loop has one driver, made and called in the thread of the loop.
+Each connection catches the exceptions of its own (`SocketConnection.guard`); the driver catches exceptions of the node
+outside of any connection. Each event loop has one driver, made and called in the thread of the loop.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from wire.amqp_connection import AmqpConnection
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
 from wire.log import Emit, emit
-from wire.log_events import ConnectionBug, LoopTrouble, NodeBug
+from wire.log_events import LoopTrouble, NodeBug
 from wire.node import Abort, Command, ConnectorSpec, DropConnector, ListenerSpec, Node, OpenConnector
+from wire.origin import origin_at_connector, origin_at_listener
+from wire.refuser import Refuser
 from wire.sasl import PasswordCheck
-from wire.transport.connection import SocketConnection
 from wire.transport.connector import Connector, ConnectorSnapshot
+from wire.transport.io_context import IoContext
 from wire.transport.listener import BindError, ListenerSnapshot, SocketListener
 
 __all__ = ["BindError", "Driver", "DriverSnapshot"]
 
-_INPUT_BYTES = 262_144
 _TURNS = 8
 """Turns, of 64 KiB each, in which waiters for room may write after one input; further turns follow in a later loop."""
 _MIN_TIMER_S = 0.001
@@ -54,17 +56,17 @@ class Driver:
         self, node: Node, log: Emit = emit, *, container_id: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.after_input: Callable[[], None] | None = None
-        self.input_buffer = memoryview(bytearray(_INPUT_BYTES))
+        self.log = log
+        self._io = IoContext(log, clock)
         self._node = node
-        self._log = log
         self._container_id = container_id
         self.now = clock
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_loop_trouble)
         self._listeners: dict[str, SocketListener] = {}
         self._connectors: dict[str, Connector] = {}
-        self._connections: dict[SocketConnection, None] = {}
-        self._by_endpoint: dict[Endpoint, SocketConnection] = {}
+        self._connections: dict[AmqpConnection, None] = {}
+        self._by_endpoint: dict[Endpoint, AmqpConnection] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._later: dict[Endpoint, None] = {}
@@ -76,7 +78,10 @@ class Driver:
     # For the code that runs the node
     async def listen(self, spec: ListenerSpec) -> int:
         """Open a listener and return its port. Raises BindError."""
-        listener = SocketListener(self, self._node, spec, self._container_id, self._log)
+        admit = partial(AmqpConnection, self, self._node, origin_at_listener(spec))
+        refuser = Refuser(self._container_id, f"this listener allows at most {spec.max_connections} connections")
+        refuse = partial(AmqpConnection, self, refuser, origin_at_listener(spec, is_refused=True))
+        listener = SocketListener(self._io, spec, admit, refuse)
         port = await listener.open()
         self._listeners[spec.name] = listener
         return port
@@ -84,7 +89,8 @@ class Driver:
     def connect(self, spec: ConnectorSpec) -> None:
         """Dial a peer, and dial again after each loss; a connector of the same name is stopped and replaced."""
         self.disconnect(spec.name)
-        self._connectors[spec.name] = Connector(self, self._node, spec, self._log)
+        connect = partial(AmqpConnection, self, self._node, origin_at_connector(spec))
+        self._connectors[spec.name] = Connector(self._io, spec, connect, partial(self.on_connect_failed, spec.name))
 
     def disconnect(self, name: str) -> None:
         connector = self._connectors.pop(name, None)
@@ -122,12 +128,12 @@ class Driver:
             self._timer.cancel()
         self._passwords.shutdown(wait=False, cancel_futures=True)
 
-    async def _close_all(self, connections: list[SocketConnection], error: AmqpError, grace_s: float) -> None:
+    async def _close_all(self, connections: list[AmqpConnection], error: AmqpError, grace_s: float) -> None:
         for connection in connections:
-            self.guard(connection, partial(connection.close, error))
+            connection.transport.guard(connection.close, error)
         await self._wait_gone(connections, grace_s)
         for connection in self._connections.keys() & connections:
-            connection.abort("shut down")
+            connection.transport.abort("shut down")
         await self._wait_gone(connections, 1.0)
 
     def snapshot(self) -> DriverSnapshot:
@@ -137,23 +143,23 @@ class Driver:
             len(self._connections),
         )
 
-    # For connections (wire.origin.ConnectionOwner)
-    def on_made(self, connection: SocketConnection) -> None:
+    # For connections (wire.amqp_connection.AmqpConnectionOwner)
+    def on_made(self, connection: AmqpConnection) -> None:
         self._connections[connection] = None
 
-    def on_ready(self, connection: SocketConnection, peer: Peer) -> Endpoint | None:
+    def on_ready(self, connection: AmqpConnection, peer: Peer) -> Endpoint | None:
         if self._is_closing:
-            connection.abort("shut down")
+            connection.transport.abort("shut down")
             return None
         origin, node, now = connection.origin, connection.node, self.now()
         if origin.connector is not None:
-            endpoint = node.on_connected(origin.connector, peer, now)
+            endpoint = node.on_connected(origin.connector.name, peer, now)
         else:
             endpoint = node.on_accepted(origin.listener or "", peer, now)
         self._by_endpoint[endpoint] = connection
         return endpoint
 
-    def on_input(self, connection: SocketConnection) -> None:
+    def on_input(self, connection: AmqpConnection) -> None:
         endpoint = connection.endpoint
         if endpoint is not None:
             now = self.now()
@@ -163,26 +169,26 @@ class Driver:
             connection.flush()
         self.wake()
 
-    def on_writable(self, connection: SocketConnection) -> None:
+    def on_writable(self, connection: AmqpConnection) -> None:
         if connection.endpoint is not None:
             connection.node.on_writable(connection.endpoint, self.now())
         self.wake()
 
-    def on_ended(self, connection: SocketConnection, reason: str) -> None:
+    def on_ended(self, connection: AmqpConnection, reason: str) -> None:
         self._part(connection, reason)
         self.wake()
 
-    def _part(self, connection: SocketConnection, reason: str) -> None:
+    def _part(self, connection: AmqpConnection, reason: str) -> None:
         """Tell the node that the endpoint is gone, and free it, at once: the peer may take time to close the socket."""
         endpoint = connection.endpoint
         if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
             endpoint.free()
 
-    def on_gone(self, connection: SocketConnection, reason: str) -> None:
+    def on_gone(self, connection: AmqpConnection, reason: str) -> None:
         self._connections.pop(connection, None)
         self._part(connection, reason)
-        connection.keeper.on_gone(connection, reason)
+        connection.log_end(reason)
         self._gone.set()
         self.wake()
 
@@ -194,31 +200,14 @@ class Driver:
         future = self._loop.run_in_executor(self._passwords, check.is_right)
         future.add_done_callback(lambda future: done(not future.cancelled() and future.result()))
 
-    def guard(self, connection: SocketConnection, call: Callable[..., None], *arguments: Any) -> None:
-        try:
-            call(*arguments)
-        except Exception as fault:  # noqa: BLE001 (the one place, see style)
-            self.on_fault(connection, fault)
-
     def guard_node(self, call: Callable[[], None]) -> bool:
         """Run ``call``, which is input for the node; log any exception as a NodeBug, and return False for it."""
         try:
             call()
-        except Exception as bug:  # noqa: BLE001 (as in guard)
-            self._log(NodeBug(repr(bug), traceback.format_exc()))
+        except Exception as bug:  # noqa: BLE001 (the one place for nodes, see style)
+            self.log(NodeBug(repr(bug), traceback.format_exc()))
             return False
         return True
-
-    def on_fault(self, connection: SocketConnection, fault: Exception) -> None:
-        """Close the connection with ``fault`` if it is an AmqpError, a fault of the peer. [2.8.16]
-
-        Any other exception is a fault of this program: log it as a ConnectionBug, and abort the connection.
-        """
-        if isinstance(fault, AmqpError):
-            connection.close(fault)
-            return
-        self._log(ConnectionBug(connection.remote_address, repr(fault), "".join(traceback.format_exception(fault))))
-        connection.abort(f"internal error: {fault!r}")
 
     # Within
     def _flush_dirty(self) -> None:
@@ -230,13 +219,13 @@ class Driver:
                 continue
             try:
                 connection.flush()
-            except Exception as fault:  # noqa: BLE001 (as in guard, which would cost a call for each write)
-                self.on_fault(connection, fault)
+            except Exception as fault:  # noqa: BLE001 (as in `guard`, which would cost a call for each write)
+                connection.transport.on_fault(fault)
             if not (endpoint.has_waiters and endpoint.has_room):
                 continue
             if turns:
                 turns -= 1
-                self.guard(connection, self._node.on_writable, endpoint, self.now())
+                connection.transport.guard(self._node.on_writable, endpoint, self.now())
             else:
                 self._go_on_later(endpoint)
 
@@ -251,7 +240,7 @@ class Driver:
         for endpoint in later:
             connection = self._by_endpoint.get(endpoint)
             if connection is not None:
-                self.guard(connection, self._node.on_writable, endpoint, self.now())
+                connection.transport.guard(self._node.on_writable, endpoint, self.now())
         self.wake()
 
     def _carry_out(self, command: Command) -> None:
@@ -263,7 +252,7 @@ class Driver:
             case Abort(endpoint, reason):
                 connection = self._by_endpoint.get(endpoint)
                 if connection is not None:
-                    connection.reset(reason)
+                    connection.transport.reset(reason)
 
     def _arm_timer(self) -> None:
         deadline = self._node.next_deadline()
@@ -283,7 +272,7 @@ class Driver:
             self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
         self.wake()
 
-    async def _wait_gone(self, connections: list[SocketConnection], timeout_s: float) -> None:
+    async def _wait_gone(self, connections: list[AmqpConnection], timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while not self._connections.keys().isdisjoint(connections):
@@ -292,4 +281,4 @@ class Driver:
 
     def _on_loop_trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        self._log(LoopTrouble(str(context.get("message")), repr(error) if error is not None else None))
+        self.log(LoopTrouble(str(context.get("message")), repr(error) if error is not None else None))

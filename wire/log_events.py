@@ -1,4 +1,4 @@
-"""Log events of the driver: listeners, connections that opened, ended or were refused, and connectors."""
+"""Log events of AMQP connections that opened or ended, and of a node's driver; others: `wire.transport.log_events`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wire.log import Level, LogEvent
-
-
-@dataclass(frozen=True, slots=True)
-class ListenerOpened(LogEvent):
-    listener: str
-    address: str
-    tls: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,41 +42,10 @@ class ConnectionLost(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionRefused(LogEvent):
-    """A connection was refused before it was open: another protocol, a wrong password, silence, too many."""
-
-    level: ClassVar[Level] = "warning"
-    listener: str
-    remote: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class ConnectorUp(LogEvent):
     connector: str
     address: str
     container_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorDown(LogEvent):
-    """A connector has no connection. Logged once for each reason, not for each attempt."""
-
-    level: ClassVar[Level] = "warning"
-    connector: str
-    address: str
-    reason: str
-    retry_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionBug(LogEvent):
-    """A fault of ours while serving one connection: the connection was dropped, all others go on."""
-
-    level: ClassVar[Level] = "error"
-    remote: str
-    error: str
-    traceback: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,58 +6,39 @@ A node is fed one input at a time, each with the time. After each input the driv
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
 from wire.sasl import SaslClientSettings, SaslServerSettings
+from wire.transport.specs import DialSpec, PortSpec
 from wire.transport.tls import MeshIdentity
 
 
 @dataclass(frozen=True, slots=True)
-class ListenerSpec:
+class ListenerSpec(PortSpec):
     """A port to listen on, and the demands on peers that connect.
 
     ``mesh``: name of the mesh, for the port of its nodes and operators; with TLS, peers without its certificate are
     refused. None for a port for clients.
     """
 
-    name: str
-    host: str
-    port: int
-    tls: ssl.SSLContext | None = None
     sasl: SaslServerSettings = field(default_factory=SaslServerSettings)
     mesh: str | None = None
-    max_connections: int = 10_000
-    handshake_timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorSpec:
+class ConnectorSpec(DialSpec):
     """A peer that the driver dials, again after each loss, for as long as the connector exists.
 
     ``expected``: identity that the peer's certificate must have.
     ``sasl`` None: no SASL layer at all, as between nodes, where the certificate has named the peer already.
-    ``server_hostname``: name for TLS when it is not ``host``.
     """
 
-    name: str
-    host: str
-    port: int
-    tls: ssl.SSLContext | None = None
     sasl: SaslClientSettings | None = None
-    server_hostname: str | None = None
     expected: MeshIdentity | None = None
     is_mesh: bool = False
-    backoff_min_s: float = 0.1
-    backoff_max_s: float = 5.0
-    handshake_timeout_s: float = 10.0
-
-    @property
-    def address(self) -> str:
-        return format_address(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +104,3 @@ class Node(Protocol):
     def on_time(self, now: float) -> None: ...
 
     def next_deadline(self) -> float | None: ...
-
-
-def format_address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -13,20 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-KEY_SUFFIX = "-key.pem"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCertificate:
-    """A node's certificate and key for other nodes, and the authority that the node trusts. PEM files."""
-
-    certificate: Path
-    key: Path
-    ca: Path
-
-
-def key_path_of(certificate: Path) -> Path:
-    return certificate.with_name(certificate.stem + KEY_SUFFIX)
+from wire.transport.certificate_files import NodeCertificate
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,40 +1,39 @@
-"""Origin of a connection, and the objects that hear from a connection: driver, and listener or connector."""
+"""Origin of an AMQP connection: the listener or connector that made the connection, and the demands on the peer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
 
-from wire.authentication import Layers, PeerTerms
-from wire.endpoint import Endpoint, Peer
-from wire.sasl import PasswordCheck
-
-ConnectionT = TypeVar("ConnectionT", contravariant=True)
+from wire.authentication import PeerTerms, Sasl
+from wire.endpoint import Peer
+from wire.node import ConnectorSpec, ListenerSpec
+from wire.sasl import SaslAccepted, SaslClient, SaslServer
+from wire.transport.tls import PeerIdentity
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a connection came from, and its terms: exactly one of ``listener`` and ``connector`` is set.
 
-    ``is_mesh``: the peer counts as a node or operator of the mesh once the layers have accepted the connection.
+    ``is_mesh``: the peer counts as a node or operator of the mesh once it is accepted.
+    ``is_refused``: the connection is over the limit of its listener, and lives only until its peer has read the error.
     """
 
     terms: PeerTerms
     listener: str | None = None
-    connector: str | None = None
+    connector: ConnectorSpec | None = None
     is_mesh: bool = False
-    handshake_timeout_s: float = 10.0
+    is_refused: bool = False
 
     @property
     def is_client(self) -> bool:
         return self.listener is not None and not self.is_mesh
 
-    def peer(self, layers: Layers, remote_address: str) -> Peer:
-        """Return the identity of the peer, once the layers have accepted the connection."""
-        mesh = layers.identity.mesh if layers.identity is not None and self.is_mesh else None
+    def peer(self, identity: PeerIdentity | None, accepted: SaslAccepted, remote_address: str) -> Peer:
+        """Return the identity of an accepted peer."""
+        mesh = identity.mesh if identity is not None and self.is_mesh else None
         return Peer(
-            user=layers.accepted.user if layers.accepted is not None and self.listener is not None else None,
+            user=accepted.user if self.listener is not None else None,
             is_mesh=self.is_mesh,
             mesh_name=mesh.name if mesh is not None else None,
             mesh_role=mesh.role if mesh is not None else None,
@@ -43,43 +42,42 @@ class Origin:
         )
 
 
-class ConnectionOwner(Protocol[ConnectionT]):
-    """Interface of the driver to its connections. No method may raise."""
+def origin_at_listener(spec: ListenerSpec, *, is_refused: bool = False) -> Origin:
+    def make_sasl(identity: PeerIdentity | None) -> Sasl:
+        return SaslServer(spec.sasl, identity.user if identity is not None else None)
 
-    def on_ready(self, connection: ConnectionT, peer: Peer) -> Endpoint | None: ...
+    def refuse(identity: PeerIdentity | None) -> str | None:
+        if spec.mesh is None or spec.tls is None:
+            return None
+        mesh = identity.mesh if identity is not None else None
+        if identity is None or mesh is None or mesh.mesh != spec.mesh or not identity.is_node_or_operator:
+            return f"certificate of {_who(identity)}, expected a node or operator of mesh {spec.mesh!r}"
+        return None
 
-    def on_input(self, connection: ConnectionT) -> None: ...
-
-    def on_writable(self, connection: ConnectionT) -> None: ...
-
-    def on_made(self, connection: ConnectionT) -> None: ...
-
-    def on_ended(self, connection: ConnectionT, reason: str) -> None:
-        """Note that no more AMQP is sent or read on the connection, though its socket may stay open for a while."""
-        ...
-
-    def on_gone(self, connection: ConnectionT, reason: str) -> None: ...
-
-    def on_connect_failed(self, connector: str, reason: str) -> None: ...
-
-    def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None: ...
-
-    input_buffer: memoryview
-
-    def guard(self, connection: ConnectionT, call: Callable[..., None], *arguments: Any) -> None:
-        """Run ``call``; an exception in the call ends this connection and no other."""
-        ...
-
-    def on_fault(self, connection: ConnectionT, fault: Exception) -> None:
-        """End the connection for an exception that the caller caught, as ``guard`` does."""
-        ...
-
-    def now(self) -> float: ...
+    is_mesh = spec.mesh is not None and not is_refused
+    return Origin(PeerTerms(make_sasl, refuse), spec.name, None, is_mesh, is_refused)
 
 
-class ConnectionMaker(Protocol[ConnectionT]):
-    """Interface of the listener or connector that made a connection, and that logs its opening and end."""
+def origin_at_connector(spec: ConnectorSpec) -> Origin:
+    def make_sasl(identity: PeerIdentity | None) -> SaslClient | None:
+        return SaslClient(spec.sasl) if spec.sasl is not None else None
 
-    def on_opened(self, connection: ConnectionT, container_id: str) -> None: ...
+    def refuse(identity: PeerIdentity | None) -> str | None:
+        if spec.expected is None or spec.tls is None:
+            return None
+        found = identity.mesh if identity is not None else None
+        if found == spec.expected:
+            return None
+        who = f"{found.role} {found.name!r} of mesh {found.mesh!r}" if found is not None else "no node of a mesh"
+        wanted = spec.expected
+        return f"the certificate is of {who}, expected {wanted.role} {wanted.name!r} of mesh {wanted.mesh!r}"
 
-    def on_gone(self, connection: ConnectionT, reason: str) -> None: ...
+    return Origin(PeerTerms(make_sasl, refuse), None, spec, spec.is_mesh)
+
+
+def _who(identity: PeerIdentity | None) -> str:
+    if identity is None:
+        return "nobody"
+    if identity.mesh is None:
+        return repr(identity.user)
+    return f"{identity.mesh.role} {identity.mesh.name!r} of mesh {identity.mesh.mesh!r}"

@@ -20,6 +20,7 @@ from mesh.bench.values import DescribedValue
 from mesh.client.errors import Unreachable
 from wire.sasl import SaslClient, SaslClientSettings, SaslRefused
 from wire.sasl import headers as protocols
+from wire.transport.first_bytes import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class _Frames:
         if protocols.is_prefix_of_header(seen):
             return False
         if seen != HEADER:
-            raise Unreachable(f"expected AMQP 1.0, but the peer speaks {protocols.name_of(bytes(self.buffer))}")
+            raise Unreachable(f"expected AMQP 1.0, but the peer speaks {name_of(bytes(self.buffer))}")
         del self.buffer[: len(HEADER)]
         self.is_header_read = True
         return True

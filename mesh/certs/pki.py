@@ -32,7 +32,7 @@ from mesh.certs.stored import (
     locked,
     save,
 )
-from wire.node_files import key_path_of
+from wire.transport.certificate_files import key_path_of
 from wire.transport.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"

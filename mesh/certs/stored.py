@@ -27,7 +27,7 @@ from cryptography.x509.oid import NameOID
 
 from mesh.certs.authority import KeyPair
 from mesh.certs.errors import CertsError
-from wire.node_files import KEY_SUFFIX, NodeCertificate, key_path_of
+from wire.transport.certificate_files import KEY_SUFFIX, NodeCertificate, key_path_of
 from wire.transport.tls import MeshIdentity, parse_identity
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 
-from wire.node import ConnectorSpec, format_address
+from wire.node import ConnectorSpec
 from wire.sasl import SaslClientSettings
+from wire.transport.specs import format_address
 from wire.transport.tls import MeshIdentity
 
 CONNECTOR = "server"
@@ -31,4 +32,4 @@ class Server:
         return format_address(self.host, self.port)
 
     def connector(self) -> ConnectorSpec:
-        return ConnectorSpec(CONNECTOR, self.host, self.port, self.tls, self.sasl, expected=self.expected)
+        return ConnectorSpec(CONNECTOR, self.host, self.port, self.tls, sasl=self.sasl, expected=self.expected)

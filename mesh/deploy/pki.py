@@ -10,7 +10,7 @@ from mesh.deploy.node_kinds import all_nodes, kind_of
 from mesh.deploy.running_processes import option_for
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
-from wire.node_files import NodeCertificate, key_path_of
+from wire.transport.certificate_files import NodeCertificate, key_path_of
 from wire.transport.tls import Role
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
-from wire.node_files import NodeCertificate
 from wire.terminus import Durability, Expiry
+from wire.transport.certificate_files import NodeCertificate
 from wire.transport.tls import Role, mesh_connector_context
 
 COMMAND_S = 60.0

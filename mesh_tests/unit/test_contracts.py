@@ -17,6 +17,7 @@ PACKAGES = ("addressing", "wire", "recording", "router", "broker", "linklogs", "
 LAYERS = "Dependencies point one way"
 ENGINE = "Only wire imports proton"
 IO = "Cores take inputs and return actions"
+TRANSPORT = "Transport knows bytes only"
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,13 @@ def test_the_code_as_it_is_keeps_all_of_them(checkout: Path) -> None:
         ("router/forwarding/fan.pyx", "if True: import socket", IO),
         ("router/forwarding/fan.pyx", "cdef int one = 1; import os; import wire.link", IO),
         ("router/routing/spf.py", "import random", IO),
+        ("wire/transport/connection.py", "from wire.endpoint import Endpoint", TRANSPORT),
+        ("wire/transport/listener.py", "def refuse():\n    from wire.sasl.headers import AMQP", TRANSPORT),
+        ("wire/transport/tls_session.py", "import wire.codec.scan", TRANSPORT),
+        ("wire/transport/connector.py", "from wire import node", TRANSPORT),
+        ("wire/transport/connector.py", "from wire.log_events import ConnectorUp", TRANSPORT),
+        ("wire/transport/tls.py", "import cffi", TRANSPORT),
+        ("wire/transport/specs.py", "from addressing.topology.model import Listener", TRANSPORT),
     ],
 )
 def test_an_import_that_breaks_one_is_told_with_its_module(

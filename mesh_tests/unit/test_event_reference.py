@@ -21,7 +21,7 @@ from wire.log import LogEvent
 
 REFERENCE = ROOT / "docs" / "reference" / "events.md"
 MODULES = {
-    "Of nodes: connections": ("wire.log_events",),
+    "Of nodes: connections": ("wire.transport.log_events", "wire.log_events"),
     "Of routers": ("router.routing.events", "router.events"),
     "Of brokers": ("broker.events",),
     "Of nodes: link logs": ("recording.recorder",),

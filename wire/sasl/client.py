@@ -25,6 +25,7 @@ from wire.sasl.frames import (
     take_frame,
 )
 from wire.sasl.verdict import SaslAccepted, SaslRefused, Verdict
+from wire.transport.first_bytes import name_of
 
 _MAX_ROUNDS = 8
 _OUTCOME_NAMES = {
@@ -108,7 +109,7 @@ class SaslClient:
             del self._input[: headers.HEADER_BYTES]
             self._is_header_read = True
         else:
-            self.verdict = SaslRefused(f"the server has no AMQP SASL layer: the server sent {headers.name_of(seen)}")
+            self.verdict = SaslRefused(f"the server has no AMQP SASL layer: the server sent {name_of(seen)}")
 
     def _on_frame(self, frame: Frame) -> None:
         match (self._mechanism, frame):

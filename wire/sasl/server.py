@@ -42,6 +42,7 @@ from wire.sasl.server_mechanisms import (
     Step,
 )
 from wire.sasl.verdict import SaslAccepted, SaslRefused, Verdict
+from wire.transport.first_bytes import name_of
 
 _MAX_ROUNDS = 8
 _OK, _AUTH = 0, 1
@@ -133,7 +134,7 @@ class SaslServer:
         """Return the name of the input that the server waits for, to log when the client is silent or goes away."""
         match self._state:
             case _State.HEADER:
-                return f"protocol header, after {headers.name_of(bytes(self._input))}"
+                return f"protocol header, after {name_of(bytes(self._input))}"
             case _State.INIT:
                 return "sasl-init"
             case _State.EXCHANGE:
@@ -177,7 +178,7 @@ class SaslServer:
             return "authentication is required, but the peer began without a SASL layer"
         if header == headers.SASL:
             return "a client certificate is required, but the peer has none"
-        return f"not AMQP 1.0: {headers.name_of(seen)}"
+        return f"not AMQP 1.0: {name_of(seen)}"
 
     def _on_frame(self, frame: Frame) -> None:
         match (self._state, frame):

@@ -1,7 +1,7 @@
-"""One TCP connection from first to last byte: TLS and SASL handshake, AMQP endpoint, flow of output, orderly end.
+"""One TCP connection from first to last byte: TLS, the login and the bytes of a protocol, output, orderly end.
 
-    NEW --> HANDSHAKE --layers accepted--> AMQP --is_finished, failure--> LINGER --> gone
-               \\--------failure, silence--------------------------------/
+    NEW --> TLS --> LOGIN --accept--> ACTIVE --end, fail--> LINGER --> gone
+             \\--------failure, silence---------------------/
 
 Lingering: after the last byte we close our half and discard further input, because closing a socket with unread input
 resets the connection, and the peer would lose the very error that explains the fault.
@@ -10,79 +10,91 @@ resets the connection, and the peer would lose the very error that explains the 
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import cast
+from typing import Any, Protocol, cast
 
-from wire.authentication import Layers
-from wire.endpoint import Endpoint
-from wire.errors import AmqpError
-from wire.node import Node, format_address
-from wire.origin import ConnectionMaker, ConnectionOwner, Origin
-from wire.sasl import PasswordCheck, SaslAccepted
+from wire.transport.io_context import IoContext
+from wire.transport.log_events import ConnectionBug
 from wire.transport.os_errors import describe_os_error
+from wire.transport.protocol import NO_PROTOCOL, ByteProtocol, OutputSource
 from wire.transport.socket_tuning import forget_unsent, tune
+from wire.transport.specs import format_address
+from wire.transport.tls import PeerIdentity
+from wire.transport.tls_session import TlsFault, TlsSession
 
 LINGER_S = 2.0
-CLOSE_TIMEOUT_S = 5.0
-FAILED_LOGIN_DELAY_S = 0.5
 
 
 class ConnectionPhase(Enum):
     NEW = auto()
-    HANDSHAKE = auto()
-    AMQP = auto()
+    TLS = auto()
+    LOGIN = auto()
+    ACTIVE = auto()
     LINGER = auto()
     GONE = auto()
 
 
-# A module variable, since Python 3.11 takes as long to reach a member of an enum class as for a call, which is too long
-# for each read and write.
-_AMQP = ConnectionPhase.AMQP
+_HANDSHAKE = (ConnectionPhase.TLS, ConnectionPhase.LOGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionTerms:
+    """Terms of all connections of a listener or connector. ``make_tls`` is None for connections without TLS."""
+
+    make_tls: Callable[[], TlsSession] | None
+    handshake_timeout_s: float
+    is_dialed: bool
+
+
+class ConnectionMaker(Protocol):
+    """Interface of the listener or connector that made a connection."""
+
+    def on_established(self, connection: SocketConnection) -> None: ...
+
+    def on_gone(self, connection: SocketConnection, reason: str) -> None: ...
 
 
 class SocketConnection(asyncio.BufferedProtocol):
-    """One TCP connection: passes bytes between its socket, TLS and SASL, and its AMQP endpoint.
+    """One TCP connection: passes bytes between its socket, TLS and its protocol.
 
-    Always: ``endpoint`` is set from phase AMQP on; the owner's ``on_gone`` is called exactly once, and last.
+    Always: ``is_active`` is true in phase ACTIVE only; the protocol's ``on_gone`` is called exactly once, and last.
 
-    Input is read into one buffer for all connections (``ConnectionOwner.input_buffer``) and taken out at once. AMQP
-    without TLS is written from the engine straight to the socket; asyncio's buffer only gets bytes that the socket did
-    not take.
+    Input is read into one buffer for all connections (``IoContext.input_buffer``) and taken out at once. Output without
+    TLS is written from the protocol's own buffer straight to the socket; asyncio's buffer only gets bytes that the
+    socket did not take.
     """
 
     __slots__ = (
-        "_deadline", "_has_ended", "_has_peer_ended", "_is_open_seen", "_is_output_paused", "_is_plain", "_layers",
-        "_loop", "_owner", "_phase", "_reason", "_socket", "_tick", "_transport", "endpoint", "is_clean", "keeper",
-        "node", "origin", "remote_address",
+        "_deadline", "_has_ended", "_has_peer_ended", "_io", "_loop", "_maker", "_phase", "_socket", "_terms", "_timer",
+        "_tls", "_tls_fault", "_transport", "identity", "is_accepted", "is_active", "is_established",
+        "is_output_paused", "protocol", "reason", "remote_address",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        owner: ConnectionOwner[SocketConnection],
-        keeper: ConnectionMaker[SocketConnection],
-        node: Node,
-        origin: Origin,
-    ) -> None:
-        self.keeper = keeper
-        self.node = node
-        self.origin = origin
+    def __init__(self, io: IoContext, maker: ConnectionMaker, terms: ConnectionTerms, protocol: ByteProtocol) -> None:
         self.remote_address = "?"
-        self.endpoint: Endpoint | None = None
-        self.is_clean = False
-        self._owner = owner
+        self.identity: PeerIdentity | None = None
+        self.reason: str | None = None
+        self.is_accepted = False
+        self.is_active = False
+        self.is_established = False
+        self.is_output_paused = False
+        self.protocol = protocol
+        self._io = io
+        self._maker = maker
+        self._terms = terms
         self._loop = asyncio.get_running_loop()
-        self._layers: Layers
         self._transport: asyncio.Transport
         self._phase = ConnectionPhase.NEW
-        self._reason: str | None = None
-        self._is_open_seen = False
-        self._is_output_paused = False
-        self._is_plain = False
+        self._tls: TlsSession | None = None
+        self._tls_fault: str | None = None
         self._has_peer_ended = False
         self._has_ended = False
         self._deadline: asyncio.TimerHandle | None = None
-        self._tick: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        protocol.transport = self
 
     # From asyncio
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -90,298 +102,272 @@ class SocketConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.remote_address = _remote_address(self._transport)
         self._socket = tune(self._transport)
-        self._owner.on_made(self)
+        self.guard(self.protocol.on_made)
         if self._phase is not ConnectionPhase.NEW:
             self._transport.abort()
             return
-        self._phase = ConnectionPhase.HANDSHAKE
-        self._arm_deadline(self.origin.handshake_timeout_s, self._on_handshake_timeout)
-        self._owner.guard(self, self._begin)
+        self._enter(ConnectionPhase.TLS)
+        self.set_deadline(self._terms.handshake_timeout_s, self._on_handshake_timeout)
+        self.guard(self._begin)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._owner.input_buffer
+        return self._io.input_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = self._owner.input_buffer[:nbytes]
-        if self._phase is _AMQP and self._is_plain:
+        data = self._io.input_buffer[:nbytes]
+        if self.is_active and self._tls is None:
             try:
-                self._on_amqp(data)
+                self.protocol.receive(data)
             except Exception as fault:  # noqa: BLE001 (as in guard, which would cost a call for each read)
-                self._owner.on_fault(self, fault)
-        elif self._phase in (ConnectionPhase.HANDSHAKE, ConnectionPhase.AMQP):
-            self._owner.guard(self, self._on_data, bytes(data))
+                self.on_fault(fault)
+        elif self.is_active or self._phase in _HANDSHAKE:
+            self.guard(self._on_data, bytes(data))
 
     def eof_received(self) -> bool:
-        self._owner.guard(self, self._on_eof)
+        self.guard(self._on_eof)
         # If the peer ended its half of the connection, True keeps the socket open for our output. A lingering
         # connection has no output left, so False lets asyncio close the socket.
-        return self._phase is ConnectionPhase.AMQP
+        return self.is_active
 
     def pause_writing(self) -> None:
-        self._is_output_paused = True
-        if self.endpoint is not None:
-            self.endpoint.is_output_blocked = True
+        self.is_output_paused = True
+        self.guard(self.protocol.pause_output)
 
     def resume_writing(self) -> None:
-        self._is_output_paused = False
-        if self.endpoint is not None and self._phase is ConnectionPhase.AMQP:
-            self.endpoint.is_output_blocked = False
-            self._owner.guard(self, self._on_writable)
+        self.is_output_paused = False
+        if self.is_active:
+            self.guard(self.protocol.resume_output)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._phase is ConnectionPhase.GONE:
             return
-        self._phase = ConnectionPhase.GONE
+        if self.reason is None:
+            self.reason = _why_lost(error, self._awaited() if self._phase in _HANDSHAKE else None)
+        self._enter(ConnectionPhase.GONE)
         self._cancel_timers()
-        if self._reason is None:
-            self._reason = _why_lost(error, self._layers if self.endpoint is None else None)
-        self._owner.on_gone(self, self._reason)
+        protocol, self.protocol = self.protocol, NO_PROTOCOL
+        self.guard(protocol.on_gone, self.reason)
+        self._maker.on_gone(self, self.reason)
 
-    # From the driver
-    @property
-    def accepted(self) -> SaslAccepted | None:
-        return self._layers.accepted
-
+    # From the protocol (wire.transport.protocol.ByteTransport), listener and connector
     @property
     def is_encrypted(self) -> bool:
-        return self._layers.is_encrypted
+        return self._terms.make_tls is not None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the peer's OPEN has arrived."""
-        return self._is_open_seen
+    def is_in_handshake(self) -> bool:
+        return self._phase in _HANDSHAKE
 
-    def flush(self) -> None:
-        """Write the endpoint's output, as far as the socket takes bytes."""
-        endpoint = self.endpoint
-        if endpoint is None or self._phase is not _AMQP:
+    @property
+    def has_deadline(self) -> bool:
+        return self._deadline is not None
+
+    def guard(self, call: Callable[..., None], *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except Exception as fault:  # noqa: BLE001 (the one place for connections, see style)
+            self.on_fault(fault)
+
+    def on_fault(self, fault: Exception) -> None:
+        if self.protocol.on_fault(fault):
             return
-        if not self._is_output_paused:
-            if self._is_plain:
-                self._write_plain(endpoint)
-            else:
-                self._write_encrypted(endpoint)
-        if not endpoint.is_calm:
-            self._look_after(endpoint)
+        self._io.log(ConnectionBug(self.remote_address, repr(fault), "".join(traceback.format_exception(fault))))
+        self.abort(f"internal error: {fault!r}")
 
-    def _look_after(self, endpoint: Endpoint) -> None:
-        """Wait for the peer's close if the endpoint is closed on our side; end the connection if it is finished."""
-        if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
-            self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
-        if endpoint.is_finished and not self._is_output_paused:
-            ending = endpoint.ending
-            self.is_clean = self._reason is None and ending.is_clean
-            self._end(ending.reason)
+    def accept(self) -> None:
+        self.is_accepted = True
+        if self._phase is not ConnectionPhase.LOGIN:
+            return
+        self._enter(ConnectionPhase.ACTIVE)
+        if self._tls is not None and self._tls.has_ended:
+            self._loop.call_soon(self.guard, self._on_eof)
 
-    def _write_encrypted(self, endpoint: Endpoint) -> None:
-        while not self._is_output_paused and (data := endpoint.output()):
-            self._layers.send(data)
-            self._write_layers()
+    def establish(self) -> None:
+        self.accept()
+        self.is_established = True
+        self._maker.on_established(self)
+        if self.is_active:
+            self._disarm_deadline()
 
-    def _write_plain(self, endpoint: Endpoint) -> None:
-        """Write the endpoint's output straight to the socket; asyncio sends the bytes that the socket does not take."""
+    def write(self, data: bytes) -> None:
+        if self._tls is not None:
+            self._encrypt(self._tls, data)
+            self._write_tls_output()
+        elif not self._transport.is_closing():
+            self._transport.write(data)
+
+    def write_from(self, source: OutputSource) -> None:
+        if self.is_output_paused or not self.is_active:
+            return
+        if self._tls is not None:
+            while not self.is_output_paused and (data := source.output()):
+                self.write(data)
+            return
         if self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size():
             return  # bytes of the handshake go first; asyncio calls resume_writing when these bytes are written
         try:
-            while rest := endpoint.send_to(self._socket):
+            while rest := source.send_to(self._socket):
                 self._transport.write(rest)
-                if self._is_output_paused or self._transport.is_closing():
+                if self.is_output_paused or self._transport.is_closing():
                     return
                 # The socket has room again, and took the rest at once. No call of resume_writing follows: go on here.
         except OSError as error:
-            while endpoint.output():
+            while source.output():
                 pass
             # Abort for the socket's error, unless the peer has closed before: its reason is the better one for the log.
-            if not endpoint.is_finished:
+            if not source.is_finished:
                 self.abort(describe_os_error(error))
 
-    def forsake(self) -> None:
-        """Report a connection as lost whose dialing was given up just as it was made: uvloop may never report that."""
-        if self._phase is not ConnectionPhase.NEW:
-            self.connection_lost(None)
+    def set_timer(self, delay_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(delay_s, self._on_timer)
 
-    def close(self, error: AmqpError | None) -> None:
-        """Close the connection in order: send ``error`` with our close, and wait for the peer's close."""
-        if self._phase is ConnectionPhase.NEW:
-            self.abort("closed by us")
-        elif self._phase is ConnectionPhase.HANDSHAKE and self.origin.connector is not None:
-            self.abort("closed by us")  # a connection that we dialed has no answer yet that the peer would lose
-        elif self._phase is ConnectionPhase.HANDSHAKE:
-            self._end("closed by us")
-        elif self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
-            self.endpoint.close(error)
-            self.flush()
-            if not self._is_open_seen:
-                # proton sends no close to a peer that has not opened.
-                self._end(f"closed by us: {error}" if error is not None else "closed by us")
+    def set_deadline(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._disarm_deadline()
+        self._deadline = self._loop.call_later(delay_s, self.guard, call)
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def end(self, reason: str) -> None:
+        self._enter(ConnectionPhase.LINGER)
+        self.reason = self.reason or reason
+        if self._has_ended or self._transport.is_closing():
+            return
+        self._has_ended = True
+        # Tell the protocol of the end in the next turn of the event loop: the caller may look at the protocol's state
+        # once more before the protocol frees that state.
+        self._loop.call_soon(self.guard, self.protocol.on_ended, self.reason)
+        self._cancel_timers()
+        self.set_deadline(LINGER_S, self._transport.abort)
+        if self._tls is not None:
+            self._tls.close()
+            self._write_tls_output()
+        if self._has_peer_ended:
+            self._transport.close()
+        else:
+            self._close_our_half()
+
+    def fail(self, reason: str, last: bytes = b"", delay_s: float = 0.0) -> None:
+        self.reason = reason
+        self._enter(ConnectionPhase.LINGER)
+        self.set_deadline(delay_s, lambda: self._end_failed(last))
+
+    def close(self, reason: str = "closed by us") -> None:
+        # A connection that we dialed has no answer yet that the peer would lose.
+        if self._phase is ConnectionPhase.NEW or (self._phase in _HANDSHAKE and self._terms.is_dialed):
+            self.abort(reason)
+        elif self.is_active or self._phase in _HANDSHAKE:
+            self.end(reason)
 
     def abort(self, reason: str) -> None:
-        """Close the socket now: bytes still in our buffers are not sent, further input is not read."""
         if self._phase is ConnectionPhase.GONE:
             return
-        self._reason = self._reason or reason
+        self.reason = self.reason or reason
         # A connection that asyncio has not given a socket yet aborts as soon as there is one.
-        is_made, self._phase = self._phase is not ConnectionPhase.NEW, ConnectionPhase.LINGER
+        is_made = self._phase is not ConnectionPhase.NEW
+        self._enter(ConnectionPhase.LINGER)
         if is_made:
             self._transport.abort()
 
     def reset(self, reason: str) -> None:
-        """Abort, and drop the bytes that the kernel has not sent yet, too: the peer gets a TCP reset."""
         if not self._transport.is_closing():
             forget_unsent(self._transport)
         self.abort(reason)
 
-    # Handshake
+    def report_lost(self) -> None:
+        """Report a connection as lost whose dialing was given up just as it was made: uvloop may never report that."""
+        if self._phase is not ConnectionPhase.NEW:
+            self.connection_lost(None)
+
+    # Input
+    def _enter(self, phase: ConnectionPhase) -> None:
+        self._phase = phase
+        self.is_active = phase is ConnectionPhase.ACTIVE
+
     def _begin(self) -> None:
-        self._layers = Layers(self.origin.terms)
-        self._write_layers()
-        self._after_layers(b"")
+        if self._terms.make_tls is None:
+            self._log_in()
+        else:
+            self._tls = self._terms.make_tls()
+            self._write_tls_output()
+
+    def _log_in(self) -> None:
+        self._enter(ConnectionPhase.LOGIN)
+        self.protocol.begin()
 
     def _on_data(self, data: bytes) -> None:
-        plain = self._layers.receive(data)
-        if self._layers.failure is None:
-            self._write_layers()
-        self._after_layers(plain)
+        tls = self._tls
+        if tls is None:
+            self.protocol.receive(data)
+        else:
+            self._on_cipher_text(tls, data)
 
-    def _after_layers(self, plain: bytes) -> None:
-        layers = self._layers
-        if layers.failure is not None:
-            delay_s = FAILED_LOGIN_DELAY_S if layers.failure.is_credentials else 0.0
-            self._fail(layers.failure.reason, delay_s)
-        elif layers.password_check is not None:
-            self._check_password(layers.password_check)
-        elif layers.accepted is not None:
-            self._on_plain(plain)
-        if layers.has_ended and self._phase is ConnectionPhase.AMQP:
+    def _on_cipher_text(self, tls: TlsSession, data: bytes) -> None:
+        try:
+            plain = tls.receive(data) if self._tls_fault is None else b""
+        except TlsFault as fault:
+            self._tls_fault = str(fault)
+        if self._tls_fault is not None:
+            self.fail(self._tls_fault)
+            return
+        if self._phase is ConnectionPhase.TLS and tls.is_ready:
+            self.identity = tls.peer
+            self._log_in()
+        if plain and (self.is_active or self._phase is ConnectionPhase.LOGIN):
+            self.protocol.receive(plain)
+        if self.is_active or self._phase in _HANDSHAKE:
+            self._write_tls_output()
+        if tls.has_ended and self.is_active:
             self._on_eof()
-
-    def _check_password(self, check: PasswordCheck) -> None:
-        # Stop reading during the check, since no one would take the input, which would fill memory without bound.
-        self._transport.pause_reading()
-        self._owner.check_password(check, lambda is_right: self._owner.guard(self, lambda: self._on_checked(is_right)))
-
-    def _on_checked(self, is_right: bool) -> None:
-        if self._phase is not ConnectionPhase.HANDSHAKE:
-            return
-        plain = self._layers.on_password_checked(is_right)
-        self._transport.resume_reading()
-        if self._layers.failure is None:
-            self._write_layers()
-        self._after_layers(plain)
-
-    def _on_handshake_timeout(self) -> None:
-        self._owner.guard(self, self._give_up_on_silence)
-
-    def _give_up_on_silence(self) -> None:
-        waited_s = self.origin.handshake_timeout_s
-        if self._phase is ConnectionPhase.HANDSHAKE:
-            self._fail(f"no {self._layers.describe_state()} within {waited_s:g} s", 0.0)
-        elif self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
-            self._end(f"no open frame within {waited_s:g} s")
-
-    def _fail(self, reason: str, delay_s: float) -> None:
-        """Send the answer of the failed TLS or SASL, then close; ``delay_s`` before makes guessing passwords slow."""
-        self._reason = reason
-        self._phase = ConnectionPhase.LINGER
-        self._arm_deadline(delay_s, self._end_failed)
-
-    def _end_failed(self) -> None:
-        self._write_layers()
-        self._end(self._reason or "")
-
-    # AMQP
-    def _on_plain(self, plain: bytes) -> None:
-        if self.endpoint is None:
-            self.endpoint = self._owner.on_ready(self, self.origin.peer(self._layers, self.remote_address))
-            if self.endpoint is None:
-                return
-            self._phase = ConnectionPhase.AMQP
-            self._is_plain = not self._layers.is_encrypted
-        elif not plain:
-            return
-        self._on_amqp(plain)
-
-    def _on_amqp(self, data: bytes | memoryview) -> None:
-        endpoint = self.endpoint
-        assert endpoint is not None
-        endpoint.receive(data)
-        if endpoint.has_stopped_reading and endpoint.is_input_undecodable:
-            self._reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
-            endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
-        self._owner.on_input(self)
-        if not self._is_open_seen:
-            self._after_input()
-
-    def _after_input(self) -> None:
-        remote = self.endpoint.remote if self.endpoint is not None else None
-        if remote is not None and not self._is_open_seen:
-            self._is_open_seen = True
-            self.keeper.on_opened(self, remote.container_id)
-            if self._phase is ConnectionPhase.AMQP:
-                self._disarm_deadline()
-                self._on_tick()
 
     def _on_eof(self) -> None:
         if self._has_peer_ended:
             return
         self._has_peer_ended = True
-        if self._phase is not ConnectionPhase.AMQP or self.endpoint is None or self.endpoint.is_finished:
+        if self.is_active:
+            self.protocol.receive_eof()
+
+    def _awaited(self) -> str:
+        return "TLS handshake" if self._phase is ConnectionPhase.TLS else self.protocol.awaited
+
+    def _on_timer(self) -> None:
+        if self.is_active:
+            self.guard(self.protocol.on_timer)
+
+    def _on_handshake_timeout(self) -> None:
+        if not self.is_active and self._phase not in _HANDSHAKE:
             return
-        if self.endpoint.owes_close:
-            return  # the peer closed in order, and its last deliveries are still being passed on
-        reason = self.endpoint.receive_eof()
-        self._reason = self._reason or reason
-        self._owner.on_input(self)
-        if self._phase is ConnectionPhase.AMQP:
-            self.flush()
-            self._end(self._reason or "")
-
-    def _on_writable(self) -> None:
-        self.flush()
-        if self._phase is ConnectionPhase.AMQP and not self._is_output_paused:
-            self._owner.on_writable(self)
-
-    def _on_tick(self) -> None:
-        self._owner.guard(self, self._tick_endpoint)
-
-    def _on_close_timeout(self) -> None:
-        if self._phase is ConnectionPhase.AMQP and self.endpoint is not None:
-            why = self.endpoint.ending.reason
-            self._end(f"{why}, and the peer sent no close frame within {CLOSE_TIMEOUT_S:g} s")
-
-    def _tick_endpoint(self) -> None:
-        if self._phase is not ConnectionPhase.AMQP or self.endpoint is None:
-            return
-        now = self._owner.now()
-        deadline = self.endpoint.tick(now)
-        if deadline is not None:
-            self._tick = self._loop.call_later(max(deadline - now, 0.001), self._on_tick)
-        self._owner.on_input(self)
-        if self._is_output_paused and self.endpoint.has_failed:
-            # The peer sends nothing and reads nothing, so our close frame would never be written: abort.
-            self.abort(self.endpoint.ending.reason)
-
-    # The end
-    def _end(self, reason: str) -> None:
-        """Close our half of the socket, discard further input, and be gone when the peer closes, or after LINGER_S."""
-        self._phase = ConnectionPhase.LINGER
-        self._reason = self._reason or reason
-        if self._has_ended or self._transport.is_closing():
-            return
-        self._has_ended = True
-        # Tell the owner of the end in the next turn of the event loop: the caller may look at the endpoint once more
-        # before the owner frees the endpoint.
-        self._loop.call_soon(self._owner.on_ended, self, self._reason)
-        self._cancel_timers()
-        self._arm_deadline(LINGER_S, self._transport.abort)
-        self._layers.close()
-        self._write_layers()
-        if self._has_peer_ended:
-            self._transport.close()
+        reason = f"no {self._awaited()} within {self._terms.handshake_timeout_s:g} s"
+        if self.is_active:
+            self.end(reason)
         else:
-            self._close_our_half()
+            self.fail(reason)
+
+    # Output
+    def _encrypt(self, tls: TlsSession, data: bytes) -> None:
+        try:
+            tls.send(data)
+        except TlsFault as fault:
+            # Broken TLS sends nothing more: note the failure, and leave the end to the peer, or to a time limit.
+            self._tls_fault = self._tls_fault or str(fault)
+
+    def _write_tls_output(self) -> None:
+        if self._tls is not None and (data := self._tls.output()) and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _end_failed(self, last: bytes) -> None:
+        """Send the last answer of a failed login, or the alert of failed TLS, and end."""
+        if last:
+            self.write(last)
+        self._write_tls_output()
+        self.end(self.reason or "")
 
     def _close_our_half(self) -> None:
         try:
@@ -390,14 +376,6 @@ class SocketConnection(asyncio.BufferedProtocol):
             # The peer has reset the connection after the bytes that were just read: no half is left to close.
             self._transport.abort()
 
-    def _write_layers(self) -> None:
-        if (data := self._layers.output()) and not self._transport.is_closing():
-            self._transport.write(data)
-
-    def _arm_deadline(self, delay_s: float, call: Callable[[], None]) -> None:
-        self._disarm_deadline()
-        self._deadline = self._loop.call_later(delay_s, call)
-
     def _disarm_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
@@ -405,9 +383,9 @@ class SocketConnection(asyncio.BufferedProtocol):
 
     def _cancel_timers(self) -> None:
         self._disarm_deadline()
-        if self._tick is not None:
-            self._tick.cancel()
-            self._tick = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def _remote_address(transport: asyncio.Transport) -> str:
@@ -415,6 +393,6 @@ def _remote_address(transport: asyncio.Transport) -> str:
     return format_address(name[0], name[1]) if name else "?"
 
 
-def _why_lost(error: Exception | None, layers: Layers | None) -> str:
-    what = "the peer closed the socket" if error is None else describe_os_error(error)
-    return what if layers is None else f"{what} while we waited for {layers.describe_state()}"
+def _why_lost(error: Exception | None, awaited: str | None) -> str:
+    why = "the peer closed the socket" if error is None else describe_os_error(error)
+    return why if awaited is None else f"{why} while we waited for {awaited}"

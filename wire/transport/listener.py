@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from wire.authentication import PeerTerms, Sasl
-from wire.log import Emit
-from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectionRefused, ListenerOpened
-from wire.node import ListenerSpec, Node, format_address
-from wire.origin import ConnectionOwner, Origin
-from wire.refuser import Refuser
-from wire.sasl import SaslServer
-from wire.transport.connection import SocketConnection
+from wire.transport.connection import ConnectionTerms, SocketConnection
+from wire.transport.io_context import IoContext
+from wire.transport.log_events import ConnectionRefused, ListenerOpened
 from wire.transport.os_errors import describe_os_error
-from wire.transport.tls import PeerIdentity
+from wire.transport.protocol import ByteProtocol
+from wire.transport.specs import PortSpec, format_address
 from wire.transport.tls_session import TlsSession
 
 BACKLOG = 4096
@@ -37,22 +34,28 @@ class ListenerSnapshot:
 
 
 class SocketListener:
-    """A listening port: admits connections, and refuses connections over the limit with an AMQP error.
+    """A listening port: admits connections, and refuses connections over the limit.
+
+    ``make_protocol`` makes the protocol of a connection. ``make_refusal`` makes the protocol of a connection over the
+    limit, which tells the peer why; without ``make_refusal``, such a connection is closed at once.
 
     Always: at most ``max_connections`` connections; at most 64 more wait for a refusal and are counted apart.
     """
 
     def __init__(
-        self, owner: ConnectionOwner[SocketConnection], node: Node, spec: ListenerSpec, container_id: str, log: Emit
+        self,
+        io: IoContext,
+        spec: PortSpec,
+        make_protocol: Callable[[], ByteProtocol],
+        make_refusal: Callable[[], ByteProtocol] | None = None,
     ) -> None:
-        self._owner = owner
-        self._node = node
+        self._io = io
         self._spec = spec
-        self._log = log
-        self._terms = _terms(spec)
-        self._refuser = Refuser(container_id, f"this listener allows at most {spec.max_connections} connections")
-        # Connections with the container id of the peer, None before the peer's OPEN.
-        self._connections: dict[SocketConnection, str | None] = {}
+        self._make_protocol = make_protocol
+        self._make_refusal = make_refusal
+        self._terms = _terms(spec, spec.handshake_timeout_s)
+        self._refusal_terms = _terms(spec, min(spec.handshake_timeout_s, _REFUSAL_TIMEOUT_S))
+        self._connections: set[SocketConnection] = set()
         self._refusals: set[SocketConnection] = set()
         self._refused_count = 0
         self._port = spec.port
@@ -70,7 +73,7 @@ class SocketListener:
             address = format_address(spec.host, spec.port)
             raise BindError(f"listener {spec.name} cannot use {address}: {describe_os_error(error)}") from None
         self._port = self._server.sockets[0].getsockname()[1]
-        self._log(ListenerOpened(spec.name, format_address(spec.host, self._port), spec.tls is not None))
+        self._io.log(ListenerOpened(spec.name, format_address(spec.host, self._port), spec.tls is not None))
         return self._port
 
     def close(self) -> None:
@@ -78,26 +81,15 @@ class SocketListener:
         if self._server is not None:
             self._server.close()
 
-    # For connections (wire.origin.ConnectionMaker)
-    def on_opened(self, connection: SocketConnection, container_id: str) -> None:
-        if connection not in self._connections:
-            return
-        self._connections[connection] = container_id
-        accepted = connection.accepted
-        user, mechanism = (accepted.user, accepted.mechanism) if accepted is not None else (None, None)
-        remote, tls = connection.remote_address, connection.is_encrypted
-        self._log(ConnectionOpened(self._spec.name, remote, container_id, user, mechanism, tls))
+    # For connections (wire.transport.connection.ConnectionMaker)
+    def on_established(self, connection: SocketConnection) -> None:
+        """Do nothing: the protocol knows the name of its peer, and logs it."""
 
     def on_gone(self, connection: SocketConnection, reason: str) -> None:
-        name, remote = self._spec.name, connection.remote_address
+        if connection in self._refusals or not connection.is_established:
+            self._io.log(ConnectionRefused(self._spec.name, connection.remote_address, reason))
         self._refusals.discard(connection)
-        container_id = self._connections.pop(connection, None)
-        if container_id is None:
-            self._log(ConnectionRefused(name, remote, reason))
-        elif connection.is_clean:
-            self._log(ConnectionClosed(name, remote, container_id, reason))
-        else:
-            self._log(ConnectionLost(name, remote, container_id, reason))
+        self._connections.discard(connection)
 
     def snapshot(self) -> ListenerSnapshot:
         return ListenerSnapshot(
@@ -105,54 +97,33 @@ class SocketListener:
         )
 
     def _make_connection(self) -> asyncio.BaseProtocol:
-        spec = self._spec
-        if len(self._connections) < spec.max_connections:
-            origin = Origin(self._terms, spec.name, None, spec.mesh is not None, spec.handshake_timeout_s)
-            connection = SocketConnection(self._owner, self, self._node, origin)
-            self._connections[connection] = None
+        if len(self._connections) < self._spec.max_connections:
+            connection = SocketConnection(self._io, self, self._terms, self._make_protocol())
+            self._connections.add(connection)
             return connection
         self._refused_count += 1
-        if len(self._refusals) >= _MAX_REFUSALS:
-            self._log(
-                ConnectionRefused(
-                    spec.name, "?", f"over {spec.max_connections} connections, and too many more wait for a refusal"
-                )
-            )
+        if self._make_refusal is None or len(self._refusals) >= _MAX_REFUSALS:
+            self._log_dropped()
             return _Dropped()
-        origin = Origin(self._terms, spec.name, None, False, min(spec.handshake_timeout_s, _REFUSAL_TIMEOUT_S))
-        connection = SocketConnection(self._owner, self, self._refuser, origin)
+        connection = SocketConnection(self._io, self, self._refusal_terms, self._make_refusal())
         self._refusals.add(connection)
         return connection
 
+    def _log_dropped(self) -> None:
+        reason = f"over {self._spec.max_connections} connections"
+        if self._make_refusal is not None:
+            reason += ", and too many more wait for a refusal"
+        self._io.log(ConnectionRefused(self._spec.name, "?", reason))
+
 
 class _Dropped(asyncio.Protocol):
-    """Aborts a connection at once, without an AMQP error: too many others already wait for their refusal."""
+    """Aborts a connection at once, without an error of the protocol, which would take its turn behind many others."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()
 
 
-def _terms(spec: ListenerSpec) -> PeerTerms:
+def _terms(spec: PortSpec, handshake_timeout_s: float) -> ConnectionTerms:
     context = spec.tls
-
-    def make_sasl(identity: PeerIdentity | None) -> Sasl:
-        return SaslServer(spec.sasl, identity.user if identity is not None else None)
-
-    def refuse(identity: PeerIdentity | None) -> str | None:
-        if spec.mesh is None or context is None:
-            return None
-        mesh = identity.mesh if identity is not None else None
-        if identity is None or mesh is None or mesh.mesh != spec.mesh or not identity.is_node_or_operator:
-            return f"certificate of {_who(identity)}, expected a node or operator of mesh {spec.mesh!r}"
-        return None
-
     make_tls = None if context is None else lambda: TlsSession(context, server_side=True)
-    return PeerTerms(make_tls, make_sasl, refuse)
-
-
-def _who(identity: PeerIdentity | None) -> str:
-    if identity is None:
-        return "nobody"
-    if identity.mesh is None:
-        return repr(identity.user)
-    return f"{identity.mesh.role} {identity.mesh.name!r} of mesh {identity.mesh.mesh!r}"
+    return ConnectionTerms(make_tls, handshake_timeout_s, is_dialed=False)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from wire.node_files import NodeCertificate
+from wire.transport.certificate_files import NodeCertificate
 
 _SCHEME = "amqpmesh:"
 

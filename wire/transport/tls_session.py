@@ -10,7 +10,7 @@ import contextlib
 import re
 import ssl
 
-from wire.sasl.headers import name_of
+from wire.transport.first_bytes import name_of
 from wire.transport.tls import PeerIdentity, peer_identity, stale_certificate
 
 _CHUNK_BYTES = 65536

@@ -12,10 +12,8 @@ from typing import Any
 from mesh_tests.unit.wire.fake_node import FakeNode, Paper
 from wire.driver import Driver
 from wire.endpoint import Endpoint, EndpointSettings
-from wire.log_events import (
-    ConnectionBug,
-)
 from wire.node import ConnectorSpec, ListenerSpec
+from wire.transport.log_events import ConnectionBug
 
 LOOPBACK = "127.0.0.1"
 

@@ -14,18 +14,11 @@ from mesh_tests.unit.wire.sasl.secrets import USERS
 from mesh_tests.unit.wire.sites import LOOPBACK, exchange, plain_client_bytes, reset_on_close, site
 from wire.driver import BindError
 from wire.endpoint import Endpoint, EndpointSettings
-from wire.log_events import (
-    ConnectionBug,
-    ConnectionClosed,
-    ConnectionLost,
-    ConnectionOpened,
-    ConnectionRefused,
-    ConnectorUp,
-    NodeBug,
-)
+from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectorUp, NodeBug
 from wire.node import Abort, ListenerSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.sasl.headers import SASL
+from wire.transport.log_events import ConnectionBug, ConnectionRefused
 
 pytestmark = pytest.mark.usefixtures("every_loop")
 

@@ -10,17 +10,11 @@ import pytest
 
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, reset_on_close, site
-from wire.log_events import (
-    ConnectionBug,
-    ConnectionClosed,
-    ConnectionLost,
-    ConnectorDown,
-    ConnectorUp,
-    LoopTrouble,
-)
+from wire.log_events import ConnectionClosed, ConnectionLost, ConnectorUp, LoopTrouble
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 from wire.sasl import SaslClientSettings
 from wire.transport.connection import SocketConnection
+from wire.transport.log_events import ConnectionBug, ConnectorDown
 
 pytestmark = pytest.mark.usefixtures("every_loop")
 
@@ -54,7 +48,7 @@ def test_a_connection_that_is_given_up_in_the_moment_it_is_made_leaves_nothing(
 
     def make_and_give_up(connection: SocketConnection, transport: asyncio.BaseTransport) -> None:
         make(connection, transport)
-        if connection.origin.connector is None:
+        if not connection._terms.is_dialed:
             return
         connector = client.driver._connectors["up"]
         if ends == "it dials no more":

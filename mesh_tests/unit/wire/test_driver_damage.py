@@ -11,8 +11,9 @@ import pytest
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, site
 from wire.endpoint import Endpoint, EndpointSettings
-from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionRefused
+from wire.log_events import ConnectionClosed, ConnectionLost
 from wire.terminus import source, target
+from wire.transport.log_events import ConnectionRefused
 
 pytestmark = pytest.mark.usefixtures("every_loop")
 

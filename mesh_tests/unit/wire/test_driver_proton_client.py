@@ -12,8 +12,9 @@ from proton.utils import BlockingConnection
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
 from mesh_tests.unit.wire.sites import LOOPBACK, site
-from wire.log_events import ConnectionClosed, ConnectionOpened, ConnectionRefused
+from wire.log_events import ConnectionClosed, ConnectionOpened
 from wire.sasl import SaslServerSettings
+from wire.transport.log_events import ConnectionRefused
 
 pytestmark = pytest.mark.usefixtures("every_loop")
 

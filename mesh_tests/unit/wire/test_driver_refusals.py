@@ -9,11 +9,9 @@ import pytest
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
 from mesh_tests.unit.wire.sites import exchange, plain_client_bytes, site
-from wire.log_events import (
-    ConnectionRefused,
-)
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.sasl.headers import AMQP, SASL
+from wire.transport.log_events import ConnectionRefused
 
 pytestmark = pytest.mark.usefixtures("every_loop")
 
@@ -83,7 +81,7 @@ def test_a_wrong_password_is_slow_and_leaves_one_line() -> None:
 
 
 def test_over_the_limit_there_is_an_open_and_a_close_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wire.transport.connection.CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("wire.amqp_connection.CLOSE_TIMEOUT_S", 0.1)
 
     async def scenario() -> None:
         async with site(max_connections=1) as server, site("client") as client:

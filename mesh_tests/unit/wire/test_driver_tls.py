@@ -12,10 +12,11 @@ from mesh.certs import Certificate, NodeRequest, ensure_operator, ensure_pki, is
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
 from mesh_tests.unit.wire.sites import LOOPBACK, exchange, site
-from wire.log_events import ConnectionOpened, ConnectionRefused, ConnectorDown
+from wire.log_events import ConnectionOpened
 from wire.node import ConnectorSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.sasl.headers import AMQP
+from wire.transport.log_events import ConnectionRefused, ConnectorDown
 from wire.transport.tls import (
     MeshIdentity,
     Role,

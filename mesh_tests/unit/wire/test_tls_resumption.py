@@ -13,9 +13,9 @@ import pytest
 from mesh.certs import Certificate, NodeRequest, ensure_pki, issue_client, issue_operator
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, Site, site
-from wire.log_events import ConnectionRefused
 from wire.sasl import SaslServerSettings
 from wire.sasl.headers import AMQP
+from wire.transport.log_events import ConnectionRefused
 from wire.transport.tls import Role, listener_context, mesh_listener_context
 
 VERSIONS = {"TLS 1.2": ssl.TLSVersion.TLSv1_2, "TLS 1.3": ssl.TLSVersion.TLSv1_3}

@@ -1,0 +1,239 @@
+"""One AMQP connection above TCP and TLS: SASL, then the endpoint, its time limits and its end. [2.4]
+
+begin --> SASL --accepted--> endpoint --peer's OPEN--> established --is_finished, failure--> end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from wire.authentication import PeerAuthentication
+from wire.endpoint import Endpoint, Peer
+from wire.errors import AmqpError
+from wire.log_event import Emit
+from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectorUp
+from wire.node import Node
+from wire.origin import Origin
+from wire.sasl import PasswordCheck
+from wire.transport.protocol import ByteProtocol
+
+CLOSE_TIMEOUT_S = 5.0
+FAILED_LOGIN_DELAY_S = 0.5
+_MIN_TICK_S = 0.001
+
+
+class AmqpConnectionOwner(Protocol):
+    """Interface of the driver to its connections."""
+
+    log: Emit
+
+    def on_made(self, connection: AmqpConnection) -> None: ...
+
+    def on_ready(self, connection: AmqpConnection, peer: Peer) -> Endpoint | None: ...
+
+    def on_input(self, connection: AmqpConnection) -> None: ...
+
+    def on_writable(self, connection: AmqpConnection) -> None: ...
+
+    def on_ended(self, connection: AmqpConnection, reason: str) -> None:
+        """Note that no more AMQP is sent or read on the connection, though its socket may stay open for a while."""
+        ...
+
+    def on_gone(self, connection: AmqpConnection, reason: str) -> None: ...
+
+    def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None: ...
+
+    def now(self) -> float: ...
+
+
+class AmqpConnection(ByteProtocol):
+    """AMQP over one TCP or TLS connection: logs the peer in, and feeds the endpoint, which belongs to the node.
+
+    Always: ``endpoint`` is set from when the peer is accepted; ``is_open`` once the peer's OPEN has arrived.
+    """
+
+    __slots__ = ("_authentication", "_owner", "endpoint", "is_clean", "is_open", "node", "origin")
+
+    def __init__(self, owner: AmqpConnectionOwner, node: Node, origin: Origin) -> None:
+        self.node = node
+        self.origin = origin
+        self.endpoint: Endpoint | None = None
+        self.is_clean = False
+        self.is_open = False
+        self._owner = owner
+        self._authentication: PeerAuthentication
+
+    # From the driver
+    def flush(self) -> None:
+        """Write the endpoint's output, as far as the socket takes bytes."""
+        endpoint = self.endpoint
+        if endpoint is None:
+            return
+        self.transport.write_from(endpoint)
+        if not endpoint.is_calm:
+            self._look_after(endpoint)
+
+    def close(self, error: AmqpError | None = None) -> None:
+        """Close the connection in order: send ``error`` with our close, and wait for the peer's close."""
+        endpoint = self.endpoint
+        if endpoint is None or not self.transport.is_active:
+            self.transport.close()
+            return
+        endpoint.close(error)
+        self.flush()
+        if not self.is_open:
+            # proton sends no close to a peer that has not opened.
+            self.transport.end(f"closed by us: {error}" if error is not None else "closed by us")
+
+    def log_end(self, reason: str) -> None:
+        """Log the end of a listener's connection that was open; the listener logs the refusal of any other."""
+        listener, remote = self.origin.listener, self.endpoint.remote if self.endpoint is not None else None
+        if listener is not None and remote is not None and self.is_open and not self.origin.is_refused:
+            kind = ConnectionClosed if self.is_clean else ConnectionLost
+            self._owner.log(kind(listener, self.transport.remote_address, remote.container_id, reason))
+
+    def _look_after(self, endpoint: Endpoint) -> None:
+        """Wait for the peer's close if the endpoint is closed on our side; end the connection if it is finished."""
+        transport = self.transport
+        if not transport.is_active:
+            return
+        if self.is_open and not transport.has_deadline and not endpoint.is_local_open:
+            transport.set_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
+        if endpoint.is_finished and not transport.is_output_paused:
+            ending = endpoint.ending
+            self.is_clean = transport.reason is None and ending.is_clean
+            transport.end(ending.reason)
+
+    # From the connection (wire.transport.protocol.ByteProtocol)
+    @property
+    def awaited(self) -> str:
+        return self._authentication.describe_state() if self.endpoint is None else "open frame"
+
+    def on_made(self) -> None:
+        self._owner.on_made(self)
+
+    def begin(self) -> None:
+        self._authentication = PeerAuthentication(self.origin.terms, self.transport.identity)
+        self._after_login(b"")
+
+    def receive(self, data: bytes | memoryview) -> None:
+        endpoint = self.endpoint
+        if endpoint is None:
+            self._after_login(self._authentication.receive(bytes(data)))
+            return
+        endpoint.receive(data)
+        if endpoint.has_stopped_reading and endpoint.is_input_undecodable:
+            self.transport.reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
+            endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
+        self._owner.on_input(self)
+        if not self.is_open:
+            self._after_input(endpoint)
+
+    def receive_eof(self) -> None:
+        endpoint = self.endpoint
+        if endpoint is None or endpoint.is_finished:
+            return
+        if endpoint.owes_close:
+            return  # the peer closed in order, and its last deliveries are still being passed on
+        transport = self.transport
+        reason = endpoint.receive_eof()
+        transport.reason = transport.reason or reason
+        self._owner.on_input(self)
+        if transport.is_active:
+            self.flush()
+            transport.end(transport.reason or "")
+
+    def pause_output(self) -> None:
+        if self.endpoint is not None:
+            self.endpoint.is_output_blocked = True
+
+    def resume_output(self) -> None:
+        if self.endpoint is None:
+            return
+        self.endpoint.is_output_blocked = False
+        self.flush()
+        if self.transport.is_active and not self.transport.is_output_paused:
+            self._owner.on_writable(self)
+
+    def on_timer(self) -> None:
+        endpoint, transport = self.endpoint, self.transport
+        if endpoint is None:
+            return
+        now = self._owner.now()
+        deadline = endpoint.tick(now)
+        if deadline is not None:
+            transport.set_timer(max(deadline - now, _MIN_TICK_S))
+        self._owner.on_input(self)
+        if transport.is_output_paused and endpoint.has_failed:
+            # The peer sends nothing and reads nothing, so our close frame would never be written: abort.
+            transport.abort(endpoint.ending.reason)
+
+    def on_fault(self, fault: Exception) -> bool:
+        """Close the connection with ``fault`` if it is an AmqpError, a fault of the peer. [2.8.16]"""
+        if isinstance(fault, AmqpError):
+            self.close(fault)
+            return True
+        return False
+
+    def on_ended(self, reason: str) -> None:
+        self._owner.on_ended(self, reason)
+
+    def on_gone(self, reason: str) -> None:
+        self._owner.on_gone(self, reason)
+
+    # Login
+    def _after_login(self, plain: bytes) -> None:
+        authentication = self._authentication
+        if authentication.failure is not None:
+            delay_s = FAILED_LOGIN_DELAY_S if authentication.failure.is_credentials else 0.0
+            self.transport.fail(authentication.failure.reason, authentication.output(), delay_s)
+            return
+        if data := authentication.output():
+            self.transport.write(data)
+        if authentication.password_check is not None:
+            self._check_password(authentication.password_check)
+        elif authentication.accepted is not None:
+            peer = self.origin.peer(self.transport.identity, authentication.accepted, self.transport.remote_address)
+            self.endpoint = self._owner.on_ready(self, peer)
+            if self.endpoint is not None:
+                self.transport.accept()
+                self.receive(plain)
+
+    def _check_password(self, check: PasswordCheck) -> None:
+        # Stop reading during the check, since no one would take the input, which would fill memory without bound.
+        self.transport.pause_reading()
+        self._owner.check_password(check, partial(self.transport.guard, self._on_checked))
+
+    def _on_checked(self, is_right: bool) -> None:
+        if self.transport.is_in_handshake:
+            plain = self._authentication.on_password_checked(is_right)
+            self.transport.resume_reading()
+            self._after_login(plain)
+
+    # Opening and end
+    def _after_input(self, endpoint: Endpoint) -> None:
+        remote = endpoint.remote
+        if remote is None or self.is_open:
+            return
+        self.is_open = True
+        self.transport.establish()
+        self._log_open(remote.container_id)
+        if self.transport.is_active:
+            self.on_timer()
+
+    def _log_open(self, container_id: str) -> None:
+        origin, transport = self.origin, self.transport
+        if origin.connector is not None:
+            self._owner.log(ConnectorUp(origin.connector.name, origin.connector.address, container_id))
+        elif not origin.is_refused:
+            accepted = self._authentication.accepted
+            user, mechanism = (accepted.user, accepted.mechanism) if accepted is not None else (None, None)
+            remote, tls = transport.remote_address, transport.is_encrypted
+            self._owner.log(ConnectionOpened(origin.listener or "", remote, container_id, user, mechanism, tls))
+
+    def _on_close_timeout(self) -> None:
+        if self.transport.is_active and self.endpoint is not None:
+            why = self.endpoint.ending.reason
+            self.transport.end(f"{why}, and the peer sent no close frame within {CLOSE_TIMEOUT_S:g} s")
