@@ -1,13 +1,12 @@
 """The addresses in use at this router, with the circuits, broker links and advertisements that each address needs.
 
 An address that changes is only noted as changed, and settled after the input: settling makes and closes circuits and
-links, and advertises. So a burst of attaches costs one pass.
+links, and advertises. So a burst of attaches costs one pass. Groups report by actions, which are taken at the same
+place (`router.forwarding.actions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from addressing.address import router_of
@@ -29,6 +28,7 @@ from router.distribution.upkeep import Upkeep
 from router.fallback.announcements import Advertise
 from router.fallback.context import FallbackServices
 from router.fallback.fallbacks import Fallbacks
+from router.forwarding.actions import GroupActions, NoTakerInTime, ReplacementUp
 from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
@@ -36,6 +36,7 @@ from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
+from router.routing.actions import Action
 from router.routing.edges import EdgeRouters
 from router.routing.messages import ReachLevel
 from router.timers import Timers
@@ -53,8 +54,8 @@ before this router makes the last.
 class RouterAddresses:
     """Owns the address entries and groups of this router, and settles each after a change.
 
-    ``advertise(key, is_there)`` tells other routers whether this router has takers for a key; ``tell_edges()`` sends
-    edge routers the changed answers about the keys that they ask for.
+    ``advertise(key, is_there)`` tells other routers whether this router has takers for a key. It is called at once,
+    since some keys have to leave before the next delivery.
     """
 
     def __init__(
@@ -69,13 +70,11 @@ class RouterAddresses:
         copies: Copies,
         recorder: Recorder,
         advertise: Advertise,
-        tell_edges: Callable[[], None],
         emit: Emit,
     ) -> None:
         self._book = book
         self._routing = reach.routing
         self._edges = edges
-        self._tell_edges = tell_edges
         self._brokers = brokers
         self._timers = timers
         self._settings = settings
@@ -83,17 +82,18 @@ class RouterAddresses:
         self._recorder = recorder
         self._advertise = advertise
         self._reach = reach
-        self._upkeep = Upkeep(timers, self.on_group_changed, emit)
-        self._circuits = AddressCircuits(self._reach, circuits, self._upkeep, timers, self.on_group_changed)
+        self._actions = GroupActions()
+        self._changed = ChangedAddresses()
+        self._upkeep = Upkeep(timers, self._changed, emit)
+        self._circuits = AddressCircuits(self._reach, circuits, self._upkeep, timers, self._changed)
         self._branches = Branches(self._reach, circuits, self._upkeep, timers)
         self._broker_links = BrokerLinks(self._reach, brokers, self._upkeep, settings.link_capacity)
         ways = FallbackServices(
-            self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s
+            self._reach, self._circuits, self._broker_links, self._upkeep, timers, self._changed, settings.path_wait_s
         )
         self._fallbacks = Fallbacks(book, ways, advertise, emit)
         self._entries: dict[tuple[str, int], AddressEntry] = {}
-        self._changed = ChangedAddresses()
-        self._joining = AttachWaits(self._reach, timers, settings.path_wait_s, self._changed.add)
+        self._joining = AttachWaits(self._reach, timers, settings.path_wait_s, self._changed)
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
@@ -115,18 +115,20 @@ class RouterAddresses:
         return entry
 
     def _make(self, policy: AddressPolicy, phase: int) -> AddressEntry:
-        given = (policy.address, phase, self._timers, self._settings, self, self._copies, self._recorder)
+        given = (policy.address, phase, self._timers, self._settings, self, self._actions, self._copies, self._recorder)
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
             return AddressEntry(policy, Multicast(*given, **options))
-        make: Callable[..., Anycast] = Anycast
-        if phase == 0 and self._reach.may_fall_back(policy):
-            make = partial(AnycastWithFallback, on_despair=self._fallbacks.on_despair)
-        is_closest = policy.distribution is Distribution.CLOSEST
-        anycast = make(*given, closest=is_closest, spills=policy.spill, is_retransmitted=policy.retransmit, **options)
+        options |= {
+            "closest": policy.distribution is Distribution.CLOSEST,
+            "spills": policy.spill,
+            "is_retransmitted": policy.retransmit,
+        }
+        if phase or not self._reach.may_fall_back(policy):
+            return AddressEntry(policy, Anycast(*given, **options))
+        anycast = AnycastWithFallback(*given, **options)
         entry = AddressEntry(policy, anycast)
-        if isinstance(anycast, AnycastWithFallback):
-            self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))
+        self._fallbacks.equip(entry, anycast)
         return entry
 
     def has_taker(self, policy: AddressPolicy) -> bool:
@@ -180,12 +182,23 @@ class RouterAddresses:
         """True if a dynamic address has a taker here, at another router, or at an edge router of this router."""
         return self.has_taker(policy) or bool(self._edges.taking(policy.key(0).text))
 
-    # Calls from groups
-    def on_group_changed(self, group: AddressGroup) -> None:
-        entry = self._entries.get((group.address, group.phase))
-        if entry is not None:
-            self._changed.add(entry)
+    # Actions of groups
+    def _take_actions(self) -> None:
+        """Take the actions of the groups, and note the groups that changed, to be settled."""
+        for group in self._actions.take_changed():
+            if (entry := self._entries.get((group.address, group.phase))) is not None:
+                self._changed.add(entry)
+        for action in self._actions.take():
+            entry = self._entries.get((action.group.address, action.group.phase))
+            if entry is None or entry.group is not action.group:
+                continue  # the address was dropped meanwhile
+            match action:
+                case ReplacementUp(_, taker):
+                    self._circuits.better.on_up(entry, taker)
+                case NoTakerInTime():
+                    self._fallbacks.on_no_taker_in_time(entry)
 
+    # Calls from groups, answered at once
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
         entry = self._entries.get((group.address, group.phase))
         if entry is None:
@@ -202,11 +215,6 @@ class RouterAddresses:
         # address may be at several routers.
         if error is not None and error.condition == NO_TAKER and not self._reach.is_taken_elsewhere(entry.policy):
             group.give_up()
-
-    def on_better_way(self, group: AddressGroup, taker: Taker) -> None:
-        entry = self._entries.get((group.address, group.phase))
-        if entry is not None:
-            self._circuits.better.on_up(entry, taker)
 
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
         """True if the messages of a queue on several brokers arrive here from each broker in reach.
@@ -235,8 +243,16 @@ class RouterAddresses:
     # Changes of paths and of other routers' takers, from the routing core
     def on_paths_changed(self) -> None:
         for entry in self._entries.values():
-            self._changed.add(entry)
+            if self._depends_on_paths(entry):
+                self._changed.add(entry)
         self._look_for_consumers()
+
+    def _depends_on_paths(self, entry: AddressEntry) -> bool:
+        """False if the address has consumers here, and nothing else: no path leads from here to any other taker."""
+        group, policy = entry.group, entry.policy
+        if not group.takers or group.inlets or entry.has_ends or entry.joiners:
+            return True
+        return policy.kind.is_stored or bool(policy.fallback) or bool(self._edges.asking(entry.key))
 
     def _look_for_consumers(self) -> None:
         """Settle the queues on several brokers whose consumers at other routers are in reach now.
@@ -342,24 +358,32 @@ class RouterAddresses:
         return policy.is_sharded and any(self._brokers.is_up(broker) for broker in policy.brokers)
 
     # Settling
-    def settle(self) -> None:
+    def settle(self) -> list[Action]:
         """Settle changed addresses: make the circuits and links that each needs now, close others, and advertise.
 
-        If many have changed, a timer due at once settles the rest, after other inputs.
+        Return the changed answers to edge routers about the keys that they ask for. If many addresses have changed, a
+        timer due at once settles the rest, after other inputs.
         """
         count = 0
-        while self._changed and count < _MOST_AT_ONCE:
+        while self._has_work() and count < _MOST_AT_ONCE:
             count += 1
             entry = self._changed.pop()
             key = entry.group.address, entry.group.phase
             if self._entries.get(key) is entry:
                 self._settle(key, entry)
-        if self._has_news:
-            self._has_news = False
-            self._tell_edges()
         if self._changed and not self._has_more:
             self._has_more = True
             self._timers.after(0.0, self._go_on)
+        if not self._has_news:
+            return []
+        self._has_news = False
+        return list(self._edges.take_news())
+
+    def _has_work(self) -> bool:
+        """True if an address is to be settled, after the actions of groups."""
+        if self._actions.changed or self._actions.actions:
+            self._take_actions()
+        return bool(self._changed)
 
     def _go_on(self) -> None:
         """Do no more: the node calls `settle` after its timers ran."""
@@ -373,6 +397,7 @@ class RouterAddresses:
         else:
             self._circuits.settle(entry)
         # The circuits made above have marked the entry as changed again, but the code below sees them all.
+        self._actions.changed.pop(group, None)
         self._changed.discard(entry)
         self._settle_advertisement(entry)
         self._joining.look(entry)

@@ -97,7 +97,6 @@ class RouterNode:
             copies,
             recorder,
             self._advertise,
-            lambda: self._act(self._edges.take_news()),
             emit,
         )
         self._leaving = DetachWaits(self._timers, settings.forwarding.path_wait_s, self._obey)
@@ -217,7 +216,9 @@ class RouterNode:
         self._settle()
 
     def _settle(self) -> None:
-        self._addresses.settle()
+        """Take the actions of groups, and settle the addresses that changed, before output is flushed."""
+        if news := self._addresses.settle():
+            self._act(news)
         self._link_log.settle()
 
     def on_time(self, now: float) -> None:

@@ -7,15 +7,13 @@ is in `router.circuits.spec`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from router.circuits.circuits import Circuits
 from router.circuits.spec import CircuitKind, CircuitSpec
 from router.distribution.better_paths import BetterPaths
+from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
 from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
-from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from router.routing.spf import Path
 from router.timers import Timers
@@ -31,12 +29,12 @@ class AddressCircuits:
         circuits: Circuits,
         upkeep: Upkeep,
         timers: Timers,
-        look_again: Callable[[AddressGroup], None],
+        changed: ChangedAddresses,
     ) -> None:
         self._reach = reach
         self._circuits = circuits
         self._upkeep = upkeep
-        self.better = BetterPaths(reach.routing, timers, upkeep, look_again, self._open_shared)
+        self.better = BetterPaths(reach.routing, timers, upkeep, changed, self._open_shared)
 
     def _open_shared(self, entry: AddressEntry, path: Path) -> Taker | None:
         return self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)

@@ -8,9 +8,10 @@ Decision 0042.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from addressing.routing_keys import producer_key
+from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
 from router.distribution.reach import AddressReach
 from router.distribution.waiting_consumer import WaitingConsumer
@@ -26,27 +27,26 @@ that led here."""
 class AttachWaits:
     """Answers the attaches of multicast consumers, at once or when all circuits are here.
 
-    ``entry.joiners`` are the consumers of an entry whose attach is not answered yet; ``on_changed(entry)`` is called
-    when one came or went.
+    ``entry.joiners`` are the consumers of an entry whose attach is not answered yet. When a consumer came or went, the
+    entry is added to ``changed``.
     """
 
-    def __init__(
-        self, reach: AddressReach, timers: Timers, patience_s: float, on_changed: Callable[[AddressEntry], None]
-    ) -> None:
+    def __init__(self, reach: AddressReach, timers: Timers, patience_s: float, changed: ChangedAddresses) -> None:
         self._reach = reach
         self._timers = timers
         self._patience_s = patience_s
-        self._on_changed = on_changed
+        self._changed = changed
 
     def join(self, entry: AddressEntry, link: OutgoingLink) -> None:
         """Answer the consumer's attach now, or once no circuit is missing, or after ``patience_s`` in any case."""
         if not self._is_missed(entry):
             _take(entry, link)
             return
-        joiner = WaitingConsumer(link, lambda joiner: self._forget(entry, joiner))
+        joiner = WaitingConsumer(link, partial(self._forget, entry))
+        joiner.begin()
         entry.joiners = {**(entry.joiners or {}), joiner: None}
         joiner.timer = self._timers.after(self._patience_s, lambda: self._admit(entry, joiner))
-        self._on_changed(entry)
+        self._changed.add(entry)
 
     def look(self, entry: AddressEntry) -> None:
         """Answer the waiting consumers if no circuit is missing now; called when circuits or producers changed."""
@@ -72,7 +72,7 @@ class AttachWaits:
         del entry.joiners[joiner]
         if joiner.timer is not None:
             joiner.timer.cancel()
-        self._on_changed(entry)
+        self._changed.add(entry)
 
     def _is_missed(self, entry: AddressEntry) -> bool:
         """True if some reachable router with producers has no circuit to this router that stays."""
@@ -84,7 +84,7 @@ class AttachWaits:
         if self._timers.now < entry.withdrawn_s + NEWS_S:
             going_on = {taker.upstream for taker in entry.group.takers}
             circuits = [inlet for inlet in circuits if inlet in going_on]
-            self._timers.after(NEWS_S, lambda: self._on_changed(entry))
+            self._timers.after(NEWS_S, partial(self._changed.add, entry))
         missing = ingresses - {inlet.ingress for inlet in circuits}
         return any(reach.path(ingress) is not None for ingress in missing)
 

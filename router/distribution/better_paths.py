@@ -7,10 +7,11 @@ producer's next deliveries go behind those already sent (`router.forwarding.orde
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry, BetterPath
 from router.distribution.upkeep import Upkeep
-from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Taker
 from router.routing.plane import Plane
 from router.routing.spf import Path
@@ -32,13 +33,13 @@ class BetterPaths:
         routing: Plane,
         timers: Timers,
         upkeep: Upkeep,
-        look_again: Callable[[AddressGroup], None],
+        changed: ChangedAddresses,
         open_circuit: Callable[[AddressEntry, Path], Taker | None],
     ) -> None:
         self._routing = routing
         self._timers = timers
         self._upkeep = upkeep
-        self._look_again = look_again
+        self._changed = changed
         self._open = open_circuit
 
     def look(self, entry: AddressEntry, egress: str, circuit: Taker, path: Path) -> None:
@@ -51,8 +52,7 @@ class BetterPaths:
         elif better is None or better.path != path:
             self._forget(entry, egress)
             entry.ends.better[egress] = BetterPath(path, self._timers.now)
-            group = entry.group
-            self._timers.after(STABLE_S, lambda: self._look_again(group))
+            self._timers.after(STABLE_S, partial(self._changed.add, entry))
         elif better.circuit is None and self._is_due(better) and self._upkeep.may_try(entry, egress, path):
             better.circuit = self._open(entry, path)
 

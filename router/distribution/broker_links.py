@@ -3,7 +3,7 @@ spread over several brokers, one to receive from each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from addressing.book import AddressPolicy
 from router.connections.brokers import Brokers
@@ -13,6 +13,19 @@ from router.distribution.upkeep import Upkeep
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from wire.errors import AmqpError
+
+
+class SendCounter(Protocol):
+    """Counts the deliveries that this router sends to a fallback queue; takes part in a delivery, so is called at once.
+
+    The announcement of a message in the queue has to leave before the message.
+    """
+
+    def add_sender(self, taker: Taker) -> None:
+        """Count the deliveries that ``taker`` sends, from its first on."""
+
+    def on_sending(self) -> None:
+        """The next delivery is about to go to the queue."""
 
 
 class BrokerLinks:
@@ -100,46 +113,56 @@ class BrokerLinks:
         queue: AddressPolicy,
         shared: Taker,
         inlet: Inlet,
-        on_open: Callable[[Taker], None] = lambda stream: None,
+        counter: SendCounter | None = None,
     ) -> Taker | None:
         """Return the inlet's own link to the broker for large deliveries, beside the shared link.
 
-        The link is opened when first asked for, with a call of ``on_open``; None until the link has credit.
+        The link is opened when first asked for; None until the link has credit.
         """
         stream = entry.ends.broker_streams.get((shared, inlet))
         if stream is None:
             broker = next((name for name, taker in entry.ends.broker_takers.items() if taker is shared), None)
-            stream = self.open_stream(entry.group, queue, broker) if broker is not None else None
+            stream = self.open_stream(entry.group, queue, broker, counter) if broker is not None else None
             if stream is None:
                 return None
             entry.ends.broker_streams[shared, inlet] = stream
-            on_open(stream)
         return stream if stream.can_take else None
 
-    def open_stream(self, group: AddressGroup, queue: AddressPolicy, broker: str) -> Taker | None:
-        """Open a link to the broker for large deliveries; None if the link cannot be made now."""
+    def open_stream(
+        self, group: AddressGroup, queue: AddressPolicy, broker: str, counter: SendCounter | None = None
+    ) -> Taker | None:
+        """Open a link to the broker for large deliveries; None if the link cannot be made now.
+
+        ``counter``, for a fallback queue, counts the deliveries.
+        """
         try:
             name, user = queue.at_broker(broker), group.maker
             link = self._brokers.sender(broker, name, queue.kind, "stream", user=user, is_stream=True)
         except AmqpError:
             return None
-        stream = Taker(link, group, is_stream=True, is_broker=True)
+        on_sending = counter.on_sending if counter is not None else None
+        stream = Taker(link, group, is_stream=True, is_broker=True, on_sending=on_sending)
+        if counter is not None:
+            counter.add_sender(stream)
         link.open()
         group.add_stream(stream)
         return stream
 
     # Methods about links to and from the fallback queue of an address.
-    def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker | None:
+    def open_fallback(
+        self, group: AddressGroup, queue: AddressPolicy, broker: str, counter: SendCounter, *, is_own: bool
+    ) -> Taker | None:
         """Open a link to the fallback queue; None if the link cannot be made now.
 
-        ``is_own``: for producers at this router, else for circuits of other routers.
+        ``counter`` counts the deliveries. ``is_own``: for producers at this router, else for circuits of other routers.
         """
         role = "fallback-own" if is_own else "fallback"
         try:
             link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role, user=None)
         except AmqpError:
             return None
-        taker = Taker(link, group, is_broker=True)
+        taker = Taker(link, group, is_broker=True, on_sending=counter.on_sending)
+        counter.add_sender(taker)
         taker.link.open()
         return taker
 

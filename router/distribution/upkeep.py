@@ -3,12 +3,12 @@ the end is closed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from router.circuits.spec import NO_TAKER, PATH_LOST, Tree
+from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry, Refusal
 from router.events import CircuitRefused
-from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Taker
 from router.routing.spf import Path
 from router.timers import Timers
@@ -25,13 +25,13 @@ _MOST_LOOK_AGAIN_S = 1.0
 class Upkeep:
     """Retries and closing of the circuits, branches and broker links that this router makes for addresses.
 
-    ``look_again(group)`` is called when a retry is due. In all methods, ``name`` is the router or broker at the other
+    An entry is added to ``changed`` when a retry is due. In all methods, ``name`` is the router or broker at the other
     side of the end.
     """
 
-    def __init__(self, timers: Timers, look_again: Callable[[AddressGroup], None], emit: Emit) -> None:
+    def __init__(self, timers: Timers, changed: ChangedAddresses, emit: Emit) -> None:
         self._timers = timers
-        self._look_again = look_again
+        self._changed = changed
         self._emit = emit
 
     # Retrying
@@ -45,10 +45,9 @@ class Upkeep:
         """Note that an end was refused or lost, or could not be made: the next try over ``path`` is after a delay."""
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
-        group = entry.group
-        self._timers.after(delay_s, lambda: self._look_again(group))
+        self._timers.after(delay_s, partial(self._changed.add, entry))
         if error is not None and error.condition not in (PATH_LOST, NO_TAKER):
-            self._emit(CircuitRefused(group.address, name, error.condition, error.description))
+            self._emit(CircuitRefused(entry.group.address, name, error.condition, error.description))
 
     # Closing
     def retire(self, entry: AddressEntry, taker: Taker, *, at_once: bool) -> None:
@@ -83,7 +82,7 @@ class Upkeep:
             self._close_if_idle(entry, taker)
         else:
             taker.go_on()
-            self._look_again(entry.group)
+            self._changed.add(entry)
 
     def leave(self, entry: AddressEntry, taker: Taker) -> None:
         """Close a replaced taker, which the caller has left, when all its deliveries were passed on."""

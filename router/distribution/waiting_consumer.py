@@ -20,7 +20,10 @@ class WaitingConsumer(UnstitchedOwner):
         self.link = link
         self.timer: Timer | None = None
         self._leave = leave
-        link.owner = self
+
+    def begin(self) -> None:
+        """Own the consumer's link from now on."""
+        self.link.owner = self
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
         self._leave(self)

@@ -7,7 +7,6 @@ Each broker with a share of the queue, the messages there, has one router as its
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from addressing.routing_keys import fallback_keys
@@ -24,19 +23,17 @@ class Advertise(Protocol):
 class ShareAnnouncements:
     """The shares of one fallback queue that this router keeps, and the announcements about these shares.
 
-    ``on_change()`` is called when the announcements changed.
+    The address is settled again when the announcements changed.
     """
 
-    def __init__(
-        self, backed: FallbackContext, ways: FallbackServices, advertise: Advertise, on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, backed: FallbackContext, ways: FallbackServices, advertise: Advertise) -> None:
         self._backed = backed
         self._reach = ways.reach
         self._links = ways.links
         self._timers = ways.timers
         self._path_wait_s = ways.path_wait_s
         self._advertise = advertise
-        self._on_change = on_change
+        self._changed = ways.changed
         self._keepers: dict[str, QueueShare] = {}
         self._said = (False, False)
         self._doubt_until = 0.0
@@ -77,7 +74,7 @@ class ShareAnnouncements:
         for key, is_so in changed:
             self._advertise(key, is_so, at_once=True)
         if changed:
-            self._on_change()
+            self._changed.add(self._backed.entry)
 
     # Keepers
     def settle(self) -> None:

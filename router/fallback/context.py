@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from addressing.book import AddressPolicy
 from router.distribution.address_circuits import AddressCircuits
 from router.distribution.broker_links import BrokerLinks
+from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
 from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
@@ -29,11 +30,15 @@ class FallbackContext:
 
 @dataclass(frozen=True, slots=True)
 class FallbackServices:
-    """The router's services for a fallback: finding takers and keepers, circuits, links to brokers, retries, timers."""
+    """The router's services for a fallback: finding takers and keepers, circuits, links to brokers, retries, timers.
+
+    An entry that is added to ``changed`` is settled once more.
+    """
 
     reach: AddressReach
     circuits: AddressCircuits
     links: BrokerLinks
     upkeep: Upkeep
     timers: Timers
+    changed: ChangedAddresses
     path_wait_s: float

@@ -6,8 +6,6 @@ passes fallback deliveries of all routers to the broker's part of the queue, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from addressing.book import AddressBook, AddressPolicy
 from router.circuits.spec import path_lost
 from router.distribution.entries import AddressEntry
@@ -63,23 +61,21 @@ class Fallbacks:
         return queue
 
     # The fallback of an address
-    def equip(self, entry: AddressEntry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
-        """Give the group of a new address entry its fallback. ``look_again()`` has the entry settled once more."""
+    def equip(self, entry: AddressEntry, group: AnycastWithFallback) -> None:
+        """Give the group of a new address entry its fallback."""
         backed = FallbackContext(entry, group, self._queue(entry.policy))
-        keeping = ShareAnnouncements(backed, self._ways, self._advertise, look_again)
+        keeping = ShareAnnouncements(backed, self._ways, self._advertise)
 
         def tell(has_begun: bool) -> None:
             self._tell(backed, has_begun)
 
-        self._by_address[backed.address] = Fallback(backed, self._ways, keeping, look_again, tell)
+        self._by_address[backed.address] = Fallback(backed, self._ways, keeping, tell)
 
-    def on_despair(self, group: AnycastWithFallback) -> bool:
-        """The producers of ``group`` had no taker for ``path_wait_s``: change between takers and fallback queue.
-
-        Return False if there is no other path; the group then releases the deliveries that wait.
-        """
-        fallback = self._by_address.get(group.address)
-        return fallback is not None and fallback.on_despair(group)
+    def on_no_taker_in_time(self, entry: AddressEntry) -> None:
+        """The producers had no taker for ``path_wait_s``: change between takers and fallback queue."""
+        fallback = self._of(entry)
+        if fallback is not None:
+            fallback.on_no_taker_in_time()
 
     def _tell(self, backed: FallbackContext, has_begun: bool) -> None:
         if has_begun != (backed.address in self._begun):
@@ -102,7 +98,7 @@ class Fallbacks:
         found = self._keeper(entry.policy, entry.group.phase)
         if found is None:
             return None
-        return self._ways.links.stream(entry, self._queue(entry.policy), taker, inlet, found[1].add_sender)
+        return self._ways.links.stream(entry, self._queue(entry.policy), taker, inlet, found[1])
 
     def settle(self, entry: AddressEntry) -> None:
         fallback = self._of(entry)
@@ -158,10 +154,9 @@ class Fallbacks:
             broker, keeper = found
             if self._ways.links.is_up(broker) and self._ways.upkeep.may_try(entry, broker):
                 queue = self._queue(entry.policy)
-                taker = self._ways.links.open_fallback(entry.group, queue, broker, is_own=False)
+                taker = self._ways.links.open_fallback(entry.group, queue, broker, keeper, is_own=False)
                 if taker is None:
                     self._ways.upkeep.on_refused(entry, broker, None)
                     return
                 entry.ends.broker_takers[broker] = taker
-                keeper.add_sender(taker)
                 entry.group.add_taker(taker)

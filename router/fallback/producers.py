@@ -9,21 +9,21 @@ loops and limits: docs/decisions/0014.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from addressing.routing_keys import fallback_keys
 from router.fallback.announcements import ShareAnnouncements
 from router.fallback.context import FallbackContext, FallbackServices
 from router.fallback.queue_path import QueuePath
 from router.forwarding.ends import Inlet, Taker
-from router.forwarding.fallback import AnycastWithFallback
 from wire.errors import AmqpError
 
 
 class Fallback:
     """The fallback of one address at this router: sends its producers' deliveries to the takers or to the queue.
 
-    ``look_again()`` requests a call of `settle`, which is due after every change. ``tell(has_begun)`` reports whether
-    deliveries of producers here go to the queue, and may repeat a value.
+    A call of `settle` is due after every change. ``tell(has_begun)`` reports whether deliveries of producers here go to
+    the queue, and may repeat a value.
     """
 
     def __init__(
@@ -31,7 +31,6 @@ class Fallback:
         backed: FallbackContext,
         ways: FallbackServices,
         keeping: ShareAnnouncements,
-        look_again: Callable[[], None],
         tell: Callable[[bool], None],
     ) -> None:
         self.queue = backed.queue
@@ -42,7 +41,7 @@ class Fallback:
         self._reach = ways.reach
         self._timers = ways.timers
         self._path_wait_s = ways.path_wait_s
-        self._look_again = look_again
+        self._changed = ways.changed
         self._tell = tell
         self._holders: frozenset[str] = frozenset()
         self._doubt_until = 0.0
@@ -62,7 +61,7 @@ class Fallback:
             self._has_given_up_takers = False
         self._note_takers()
         falls_back = self._falls_back()
-        self._group.fall_back(falls_back, falls_back and self._has_to_hold_on())
+        self._group.fall_back(falls_back, falls_back and self._has_to_hold_on(), self.way.exists)
         self.way.settle(is_needed=falls_back and self._group.has_producer)
         self._report()
 
@@ -75,7 +74,7 @@ class Fallback:
         holders = self._reach.routing.routers_with(fallback_keys(self._backed.address)[0])
         if any(self._reach.routing.cost_to(router) is None for router in self._holders - holders):
             self._doubt_until = self._timers.now + self._path_wait_s
-            self._timers.after(self._path_wait_s, self._look_again)
+            self._timers.after(self._path_wait_s, partial(self._changed.add, self._backed.entry))
         self._holders = holders
 
     def _note_takers(self) -> None:
@@ -105,22 +104,19 @@ class Fallback:
             return False
         return (bool(asking) or self.keeping.holds) and self._holders <= asking
 
-    def on_despair(self, group: AnycastWithFallback) -> bool:
-        """Switch the producers of ``group``, which had no taker for ``path_wait_s``: from takers to the queue, or back.
+    def on_no_taker_in_time(self) -> None:
+        """Switch the producers, which had no taker for ``path_wait_s``: from takers to the queue, or back.
 
-        Return False if there is no path that way either.
+        If there is no path that way either, the group has released the deliveries that wait.
         """
-        if group is not self._group:
-            return False
-        if not group.has_producer:
-            return True
-        if group.is_falling_back:
+        if not self._group.has_producer:
+            return
+        if self._group.is_falling_back:
             is_changed = self._has_given_up_queue = self._has_taker
         else:
             is_changed = self._has_given_up_takers = self.way.exists
         if is_changed:
-            self._look_again()
-        return is_changed
+            self._changed.add(self._backed.entry)
 
     # Reporting
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:

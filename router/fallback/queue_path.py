@@ -95,10 +95,7 @@ class QueuePath:
         keeper = self._keeping.keeper(target.broker)
         if keeper is None:
             return None
-        taker = self._ways.links.open_fallback(self._group, self._queue, target.broker, is_own=True)
-        if taker is not None:
-            keeper.add_sender(taker)
-        return taker
+        return self._ways.links.open_fallback(self._group, self._queue, target.broker, keeper, is_own=True)
 
     def _open_circuit(self, target: QueueTarget, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
         path = self._path_to(target)
@@ -125,10 +122,9 @@ class QueuePath:
                 self._group.add_stream(taker)
             return taker
         keeper = self._keeping.keeper(target.broker)
-        taker = self._ways.links.open_stream(self._group, self._queue, target.broker) if keeper is not None else None
-        if keeper is not None and taker is not None:
-            keeper.add_sender(taker)
-        return taker
+        if keeper is None:
+            return None
+        return self._ways.links.open_stream(self._group, self._queue, target.broker, keeper)
 
     # Closing
     def _close_if_idle(self, taker: Taker) -> None:

@@ -68,16 +68,11 @@ class QueueShare:
 
     # Towards the queue
     def add_sender(self, taker: Taker) -> None:
-        """Count the deliveries that ``taker`` sends to the queue; with each, the share holds messages."""
+        """Count the deliveries that ``taker`` sends to the queue; with each, `on_sending` is called."""
         self.senders[taker] = None
-        if taker.is_stream:
-            # A large message counts at its end: the end may come long after the beginning, and a queue holds no
-            # incomplete message.
-            taker.on_finish = self._on_sending
-        else:
-            taker.on_start = self._on_sending
 
-    def _on_sending(self) -> None:
+    def on_sending(self) -> None:
+        """The next delivery is about to go to the queue: the share holds messages."""
         # Announce that the queue holds a message before the delivery goes to the broker, long before its outcome:
         # announcement and outcome take the same connections in order, so an ingress that sees the delivery accepted
         # knows already that the queue holds a message.

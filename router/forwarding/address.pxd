@@ -26,6 +26,7 @@ cdef class AddressGroup(Group):
     cdef object timers
     cdef object settings
     cdef object owner
+    cdef object actions
     cdef Copies copies
     cdef object despair
     cdef bint is_dead
@@ -53,6 +54,7 @@ cdef class AddressGroup(Group):
     cdef Carrier begin(self, Inlet inlet)
     cdef int wait_for_taker(self, Inlet inlet) except -1
     cdef int on_changed(self) except -1
+    cdef int mark_changed(self) except -1
     cdef int _renew_float(self, Inlet inlet) except -1
     cdef bint _forget_taker(self, Taker taker) except -1
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome)

@@ -1,6 +1,7 @@
 from typing import Protocol, type_check_only
 
 from recording.records import Recorder
+from router.forwarding.actions import GroupActions
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
@@ -9,10 +10,16 @@ from wire.errors import AmqpError
 
 @type_check_only
 class GroupOwner(Protocol):
-    def on_group_changed(self, group: AddressGroup) -> None: ...
-    def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None: ...
-    def on_better_way(self, group: AddressGroup, taker: Taker) -> None:
-        """A circuit that is not a taker of the group yet is up."""
+    """The calls that a group makes at once, since the group goes on with the answer or the effect.
+
+    Everything else is an action, which the owner takes after the input (`router.forwarding.actions`). The loss of an
+    end is a call, too: before the group passes on the next delivery, the streams and branches that belong to the lost
+    end have to be closed, and a fallback queue whose link was lost has to count as holding messages. Otherwise the
+    delivery could go beside the lost end, or overtake messages that are back in the queue.
+    """
+
+    def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
+        """The peer of an end left, or refused the end."""
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
         """Return the stream (a link for large deliveries) beside the shared ``taker`` of an anycast; None until it has
         credit.
@@ -46,6 +53,7 @@ class AddressGroup(Group):
         timers: Timers,
         settings: ForwardingSettings,
         owner: GroupOwner,
+        actions: GroupActions,
         copies: Copies,
         recorder: Recorder,
         *,

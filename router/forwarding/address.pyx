@@ -27,13 +27,14 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "transactions are not suppor
 cdef class AddressGroup(Group):
     """Base class of anycast and multicast groups: the inlets and takers of one address and phase at this router.
 
-    ``owner`` opens circuits, advertises takers, and drops an unused group: the group calls ``on_group_changed(group)``
-    when an end came or went, and ``on_end_lost(group, end, error)`` when the peer of an end left, or refused the end.
-    The owner also opens streaming circuits (`GroupOwner` in the stub).
+    ``owner`` opens circuits, advertises takers, and drops an unused group. The group reports to the owner by
+    ``actions`` (`router.forwarding.actions`), which the owner takes after each input, and marks itself in
+    ``actions.changed`` when an end came or went. Only what cannot wait is a call of the owner (`GroupOwner` in the
+    stub).
     """
 
     def __init__(
-        self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *,
+        self, str address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
         int priority=DEFAULT_PRIORITY, record_level=None,
     ):  # fmt: skip
         super().__init__(recorder, record_level)
@@ -47,6 +48,7 @@ cdef class AddressGroup(Group):
         self.settings = settings
         self.hold_s = settings.path_wait_s
         self.owner = owner
+        self.actions = actions
         self.copies = copies
 
     @property
@@ -61,7 +63,11 @@ cdef class AddressGroup(Group):
     # Methods that add and remove the ends of the group, its inlets and takers.
     cdef int on_changed(self) except -1:
         self.version += 1
-        self.owner.on_group_changed(self)
+        return self.mark_changed()
+
+    cdef int mark_changed(self) except -1:
+        """Have the owner settle the address after this input: the address may need other circuits or links now."""
+        self.actions.changed[self] = None
         return 0
 
     def add_inlet(self, Inlet inlet):
@@ -161,13 +167,13 @@ cdef class AddressGroup(Group):
         """Called when the peer has answered the attach of a link that this router opened.
 
         An inlet's sender gets credit now. A taker that is not in the group, a circuit over a better path, is reported
-        to the owner, which may put the circuit in place of the old one.
+        by an action: the owner may put the circuit in place of the old one.
         """
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
             self.look_at_drains()
         elif not self.has(link.owner) and not link.is_refused:
-            self.owner.on_better_way(self, link.owner)
+            self.actions.on_replacement_up(self, link.owner)
 
     def _despair_later(self):
         for inlet in self.inlets:

@@ -1,4 +1,5 @@
 from recording.records import Recorder
+from router.forwarding.actions import GroupActions
 from router.forwarding.address import AddressGroup, GroupOwner
 from router.forwarding.copies import Copies
 from router.forwarding.settings import ForwardingSettings
@@ -15,6 +16,7 @@ class Anycast(AddressGroup):
         timers: Timers,
         settings: ForwardingSettings,
         owner: GroupOwner,
+        actions: GroupActions,
         copies: Copies,
         recorder: Recorder,
         *,

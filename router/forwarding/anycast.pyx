@@ -45,10 +45,10 @@ cdef class Anycast(AddressGroup):
     """
 
     def __init__(
-        self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *,
+        self, str address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
         bint closest=False, bint spills=False, bint is_retransmitted=False, **options,
     ):  # fmt: skip
-        super().__init__(address, phase, timers, settings, owner, copies, recorder, **options)
+        super().__init__(address, phase, timers, settings, owner, actions, copies, recorder, **options)
         self.is_retransmitted = is_retransmitted
         self.hold_s = settings.hold_s(is_retransmitted=is_retransmitted)
         self.is_closest = closest

@@ -200,10 +200,8 @@ cdef class Taker(DeliveryOwner):
     # more.
     cdef public object behind
     cdef public bint is_deserted
-    # Called before each delivery is started here, if not None.
-    cdef public object on_start
-    # Called before the end of each delivery goes to this taker, if not None.
-    cdef public object on_finish
+    # Called, if not None, before each delivery is started here; on a stream, before the end of each delivery.
+    cdef object on_sending
     cdef bint is_member
     cdef bint is_stalled
     # For multicast: true if pre-settled deliveries are not copied to this taker, because it does not keep up.

@@ -85,8 +85,6 @@ class Taker(DeliveryOwner):
     behind: frozenset[str] | None
     is_deserted: bool
     had_credit: bool
-    on_start: Callable[[], None] | None
-    on_finish: Callable[[], None] | None
     unsettled_count: int
     deliveries_out: int
     copies_missed: int
@@ -109,6 +107,7 @@ class Taker(DeliveryOwner):
         is_stream: bool = False,
         is_broker: bool = False,
         is_for_settled: bool = False,
+        on_sending: Callable[[], None] | None = None,
     ) -> None: ...
     def on_established(self, link: Link) -> None: ...
     def on_left(self, closed: bool, error: AmqpError | None) -> None: ...

@@ -645,7 +645,9 @@ cdef class Taker(DeliveryOwner):
     ``cost``: the cost of the circuit's path, 0 for a local consumer or a broker. ``upstream``: the one inlet whose
     deliveries may go here (a multicast branch), None for any. ``is_broker``: this router's own link to a broker.
     ``is_stream``: a link beside a shared link, for one inlet's large deliveries. ``is_for_settled``: a multicast branch
-    for pre-settled deliveries of producers at this router.
+    for pre-settled deliveries of producers at this router. ``on_sending()``, if given, is called before each delivery
+    is started here. On a stream it is called before the end of each delivery, which may come long after the beginning:
+    a queue holds no incomplete message.
     """
 
     def __init__(
@@ -658,6 +660,7 @@ cdef class Taker(DeliveryOwner):
         bint is_stream=False,
         bint is_broker=False,
         bint is_for_settled=False,
+        on_sending=None,
     ):
         self.link = link
         self.group = group
@@ -667,6 +670,7 @@ cdef class Taker(DeliveryOwner):
         self.way = LARGE_WAY if is_stream else SETTLED_WAY if is_for_settled else SHARED_WAY
         self.is_ours = cost > 0 or is_broker
         self.is_broker = is_broker
+        self.on_sending = on_sending
         self.number = group.recorder.next_number()
         self.weight = 1
         self.credit_count = link.credit_now()
@@ -859,8 +863,8 @@ cdef class Taker(DeliveryOwner):
         """Start a new delivery on the link; its tag is a running number, with the number of producers behind it."""
         cdef unsigned char tag[TAG_BYTES]
         cdef int size
-        if self.on_start is not None:
-            self.on_start()
+        if self.on_sending is not None and not self.is_stream:
+            self.on_sending()
         self.last_tag += 1
         size = write_tag(tag, self.last_tag, self.weight)
         return self.link.start_now(<const char *>tag + TAG_BYTES - size, size)

@@ -9,7 +9,8 @@ cdef class AnycastWithFallback(Anycast):
     cdef readonly bint is_falling_back
     cdef readonly bint is_holding
     cdef readonly dict feeds
-    cdef object on_despair
+    # The fallback queue is in reach, as the owner last said.
+    cdef bint has_queue
     cdef dict behind
     cdef bint gives_back
     cdef object gathering

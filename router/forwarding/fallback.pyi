@@ -1,7 +1,7 @@
-from collections.abc import Callable
 from typing import Protocol, type_check_only
 
 from recording.records import Recorder
+from router.forwarding.actions import GroupActions
 from router.forwarding.address import GroupOwner
 from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
@@ -11,7 +11,11 @@ from router.timers import Timers
 
 @type_check_only
 class Feeder(Protocol):
-    """The interface of the object that owns a feed, the inlet by which a fallback queue's messages come back."""
+    """The interface of the object that owns a feed, the inlet by which a fallback queue's messages come back.
+
+    The group calls at once. So the queue counts as holding messages before the group passes on a delivery of the feed,
+    and a drain of the feed ends before the group looks at the feed's credit.
+    """
 
     holds: bool
 
@@ -30,10 +34,10 @@ class AnycastWithFallback(Anycast):
         timers: Timers,
         settings: ForwardingSettings,
         owner: GroupOwner,
+        actions: GroupActions,
         copies: Copies,
         recorder: Recorder,
         *,
-        on_despair: Callable[[AnycastWithFallback], bool],
         closest: bool = False,
         spills: bool = False,
         is_retransmitted: bool = False,
@@ -42,7 +46,7 @@ class AnycastWithFallback(Anycast):
     ) -> None: ...
     @property
     def has_producer(self) -> bool: ...
-    def fall_back(self, is_falling_back: bool, is_holding: bool) -> None: ...
+    def fall_back(self, is_falling_back: bool, is_holding: bool, has_queue: bool) -> None: ...
     def set_fallback(self, taker: Taker, is_closing: bool) -> None: ...
     def call_home(self) -> None: ...
     def add_feed(self, inlet: Inlet, feeder: Feeder) -> None: ...

@@ -25,19 +25,17 @@ _GIVE_BACK_S = 0.05
 cdef class AnycastWithFallback(Anycast):
     """The group of an anycast address with a fallback queue.
 
-    ``on_despair(group)`` is called when producers had no taker for the holding time (`hold_s`); if it returns False,
-    there is no other path, and waiting deliveries are released. ``feeds``: links from the queue, whose messages go to
+    When producers had no taker for the holding time (`hold_s`), an action reports this, and the owner changes between
+    takers and queue; if the other of the two has no path, waiting deliveries are released. ``feeds``: links from the queue, whose messages go to
     the takers. Always: ``behind`` has the inlets whose outstanding deliveries, if any, went to the fallback.
     """
 
     def __init__(
-        self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *, on_despair,
-        **options,
+        self, str address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, **options
     ):  # fmt: skip
-        super().__init__(address, phase, timers, settings, owner, copies, recorder, **options)
+        super().__init__(address, phase, timers, settings, owner, actions, copies, recorder, **options)
         self.feeds = {}
         self.behind = {}
-        self.on_despair = on_despair
 
     # Ends
     cdef bint has_direct(self) noexcept:
@@ -71,11 +69,13 @@ cdef class AnycastWithFallback(Anycast):
         return False
 
     # Methods by which the node tells the group where deliveries go.
-    def fall_back(self, bint is_falling_back, bint is_holding):
+    def fall_back(self, bint is_falling_back, bint is_holding, bint has_queue):
         """Send producers' deliveries to the fallback queue, or to takers.
 
         ``is_holding``: while falling back, send no deliveries to the queue either; they wait until the next call.
+        ``has_queue``: the queue is in reach, so that its deliveries may go there when no taker comes.
         """
+        self.has_queue = has_queue
         if (is_falling_back, is_holding) == (self.is_falling_back, self.is_holding):
             return
         self.is_falling_back, self.is_holding = is_falling_back, is_holding
@@ -152,7 +152,10 @@ cdef class AnycastWithFallback(Anycast):
 
     def give_up(self):
         self.despair = None
-        if not self.has_taker() and not self.on_despair(self):
+        if self.has_taker():
+            return
+        self.actions.on_no_taker_in_time(self)
+        if self.has_producer and not (self.has_direct() if self.is_falling_back else self.has_queue):
             super().give_up()
 
     def add_inlet(self, Inlet inlet):

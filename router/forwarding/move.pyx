@@ -288,8 +288,8 @@ cdef class Move(Carrier):
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef bint is_settled = inlet is not None and pn.delivery_settled(self.incoming)
-        if taker.on_finish is not None:
-            taker.on_finish()
+        if taker.on_sending is not None and taker.is_stream:
+            taker.on_sending()
         taker.link.finish_now()
         self.has_left = True
         taker.moving = None

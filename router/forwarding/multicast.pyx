@@ -46,7 +46,7 @@ cdef class Multicast(AddressGroup):
     def on_taker_leaving(self, Taker taker):
         if taker.cost and taker.upstream is None:
             self.begin_change()
-            self.owner.on_group_changed(self)
+            self.mark_changed()
 
     def begin_change(self):
         """Hold producers' deliveries until all branches of the tree are there, so none goes to some branches only."""
@@ -229,7 +229,7 @@ cdef class Multicast(AddressGroup):
     cdef int on_given_back(self, Taker taker) except -1:
         if taker.upstream is None and not taker.is_spent and not taker.is_closing_now:
             taker.is_spent = True
-            self.owner.on_group_changed(self)
+            self.mark_changed()
         return 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:

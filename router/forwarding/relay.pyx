@@ -27,7 +27,9 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh does not support t
 cdef class Relay(Group):
     """The group of one inlet and one taker, which pass all deliveries and credit between their peers.
 
-    ``on_left(link, closed, error)`` is called when either peer leaves; the relay does nothing more then. With
+    ``on_left(link, closed, error)`` is called when either peer leaves; the relay does nothing more then.
+    ``established(link)`` is called when the peer of a link of this router has answered the attach. Both are called at
+    once: after ``established``, which answers the attach at the other end, the relay passes credit to that end. With
     ``patience``, deliveries that crossed a reduction of the taker's credit are given back when nothing moved at the
     taker for that long. ``is_of_queue``: a link route for a consumer. ``is_transit``: both ends lead to routers, one of
     which has a copy of each unsettled delivery. No router has a copy of a pre-settled delivery, so with ``copies`` such

@@ -65,3 +65,12 @@ def test_one_that_was_looked_at_is_not_there_any_more() -> None:
     assert not changed
     changed.discard(entry("c"))
     assert taken(changed) == []
+
+
+def test_an_entry_that_is_gone_takes_no_place_of_the_entry_of_the_same_address() -> None:
+    changed = ChangedAddresses()
+    now, before = entry("a"), entry("a")
+    changed.add(now)
+    changed.add(before)
+    changed.discard(before)
+    assert changed.pop() is now

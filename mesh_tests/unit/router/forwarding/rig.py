@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recording.records import Recorder
+from router.forwarding.actions import GroupActions
 from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.guard import Guard
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import ForwardingSettings
@@ -129,7 +131,7 @@ class Sink:
 
 
 class Rig:
-    """``settings``: those of forwarding. ``lost`` is what groups told of ends that went, ``changes`` how often."""
+    """``settings``: those of forwarding. ``lost``: the lost ends of which groups told; ``actions``: their actions."""
 
     def __init__(self, **settings: Any) -> None:
         self.timers = Timers()
@@ -139,19 +141,22 @@ class Rig:
         self.copies = Copies(self.settings.copies_bytes)
         self.connections: list[Connection] = []
         self.lost: list[tuple[Any, Any]] = []
+        self.actions = GroupActions()
         self.offences: list[Any] = []
         self._sink = Sink()
         self._names = 0
 
     # Groups, and what they tell their owner
     def anycast(self, *, closest: bool = False, spills: bool = False, phase: int = 0) -> Any:
-        given = "orders", phase, self.timers, self.settings, self, self.copies, self.recorder
+        given = "orders", phase, self.timers, self.settings, self, self.actions, self.copies, self.recorder
         return Anycast(*given, closest=closest, spills=spills)
 
     def multicast(self) -> Any:
-        return Multicast("prices", 0, self.timers, self.settings, self, self.copies, self.recorder)
+        return Multicast("prices", 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder)
 
-    def on_group_changed(self, group: Any) -> None: ...
+    def with_fallback(self) -> Any:
+        given = "orders", 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
+        return AnycastWithFallback(*given)
 
     def on_end_lost(self, group: Any, end: Any, error: Any) -> None:
         self.lost.append((end, error))
