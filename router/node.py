@@ -304,6 +304,7 @@ class RouterNode:
         return number
 
     def _adopt(self, connection: RouterConnection) -> None:
+        connection.endpoint.owner = connection
         self._connections[connection.number] = connection
         self._link_log.on_connection(connection)
 

@@ -82,7 +82,6 @@ class Rehearsal:
         self._leases = leases
         self._watch = watch
         self._stop = stop
-        watch.watch(self.record)
 
     async def run(self, may_go_on: Callable[[RehearsalRecord], str]) -> RehearsalRecord:
         """Run the plan, and return its record.
@@ -90,6 +89,7 @@ class Rehearsal:
         After the baseline, ``may_go_on`` returns the reason why no fault may be injected, or an empty text.
         """
         record = self.record
+        self._watch.watch(record)
         try:
             await self._start()
             await self._until(record.began_at + self._plan.baseline_s)

@@ -78,6 +78,7 @@ class NeighborConnection(RouterConnection):
                 f"{self.router_id} is not an interior router: edge routers connect to interior routers only",
             )
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
+        self._out.attach()
 
     def on_attached(self, link: Link) -> None:
         if (circuit := link.remote_property(CIRCUIT)) is not None:
@@ -89,6 +90,7 @@ class NeighborConnection(RouterConnection):
             link.refuse(AmqpError("amqp:not-allowed", "expected the attach of a circuit or of the control link"))
         elif isinstance(link, IncomingLink) and self._in is None:
             self._in = ControlReceiver(link, self._on_control)
+            self._in.accept()
             self._on_control_link()
         else:
             link.refuse(
@@ -140,6 +142,10 @@ class ControlSender(UnstitchedOwner):
         self._queue: deque[bytes] = deque()
         self._on_up = on_up
         self.is_up = False
+
+    def attach(self) -> None:
+        """Own the link from now on, and attach the link."""
+        link = self._link
         link.owner = self
         link.set_source(source(None))
         link.set_target(target(None, capabilities=(CONTROL,)))
@@ -172,9 +178,12 @@ class ControlReceiver(UnstitchedOwner):
         self._parts: list[bytes] = []
         self._part_bytes = 0
         self._heard = b"", Message()
-        link.owner = self
-        link.accept_as_proposed()
-        link.grant(_CONTROL_CREDIT)
+
+    def accept(self) -> None:
+        """Own the link from now on, answer its attach, and grant credit."""
+        self._link.owner = self
+        self._link.accept_as_proposed()
+        self._link.grant(_CONTROL_CREDIT)
 
     def on_delivery(self, link: Link, delivery: Pointer) -> None:
         link = self._link

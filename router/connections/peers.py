@@ -33,7 +33,6 @@ class RouterConnection:
     def __init__(self, endpoint: Endpoint, number: int) -> None:
         self.endpoint = endpoint
         self.number = number
-        endpoint.owner = self
 
     def on_event(self, event: Event) -> None:
         match event:
