@@ -197,13 +197,13 @@ cdef class Recorder:
 
     # Methods about the ends of links, the inlets and takers of a router.
     cdef int note(self, object end, bint is_there, object error) except -1:
-        """Note for `take_changes` that ``end``, of a link, or a queue came (``is_there``) or went, with ``error``."""
+        """Note for `take_changes` that an end of a link, or a queue, came (``is_there``) or went, with ``error``."""
         if self.capacity:
             self.changes.append((end, is_there, error))
         return 0
 
     cdef int note_restless(self, object end) except -1:
-        """Note ``end``, of a link, or a queue for `take_restless`. Callers note an end once until the end is taken."""
+        """Note for `take_restless` that ``end``, of a link, or a queue has news; callers note each end once."""
         if self.capacity:
             self.restless.append(end)
         return 0

@@ -386,7 +386,7 @@ class RouterAddresses:
         return bool(self._changed)
 
     def _go_on(self) -> None:
-        """Do no more: the node calls `settle` after its timers ran."""
+        """Note that the timer's call came: the node calls `settle` itself, after all due timers."""
         self._has_more = False
 
     def _settle(self, key: tuple[str, int], entry: AddressEntry) -> None:

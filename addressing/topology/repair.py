@@ -131,10 +131,7 @@ class _Draft:
                 yield path, key
 
     def _is_wrong_guess(self, problem: Problem) -> bool:
-        """Whether renaming a misspelt key was wrong: its value has the wrong type for the new key.
-
-        It is then removed.
-        """
+        """Say whether a misspelt key was renamed wrongly: its value has the wrong type for the new key."""
         return problem.code == "AM105" and any(problem.path == new for new, _ in self._renamed)
 
     def _mend(self, detail: ErrorDetails, path: Path) -> None:

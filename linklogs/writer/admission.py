@@ -32,9 +32,10 @@ class AdmittedRecords:
 
 
 def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> AdmittedRecords:
-    """Drop invalid records from ``slots``, which are whole records, and redact text records; ``spans`` are these.
+    """Drop the invalid records of ``slots``, and redact the text records, which lie at ``spans``.
 
-    A record of an unknown kind is dropped, too, since nobody can tell which part of its content is personal.
+    ``slots`` are whole records. A record of an unknown kind is dropped, too, since nobody can tell which part of its
+    content is personal.
     """
     keep = records(slots, spans)
     unknown = int(numpy.count_nonzero(keep & ~_KNOWN[slots["kind"]]))

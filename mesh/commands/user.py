@@ -1,4 +1,4 @@
-"""`amqpmesh user add NAME`"""
+"""The command `amqpmesh user add NAME`, which adds a user to a topology file, or changes the user."""
 
 from __future__ import annotations
 
