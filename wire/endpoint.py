@@ -466,7 +466,7 @@ class Endpoint(EndpointCore):
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
             if link.has_left:
-                self.forget(link)  # no other answer to our detach follows
+                self.forget(link)  # the end of the session answers our detach
                 continue
             events.append(LinkDetached(link, not link.may_outlive, error))
         lib.pn_session_close(session.pointer)

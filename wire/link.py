@@ -314,7 +314,7 @@ class Link(LinkCore):
             return
         self.has_left = True
         if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT and not self._answer_with_nothing():
-            return  # the connection was closed: ending the link would make the engine write the attach after all
+            return  # the connection is closed now: ending the link would make the engine write the attach after all
         if error is None and self.is_stolen:
             error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")
         condition.write(lib.pn_link_condition(self.pointer), error or self.fault, self.endpoint)

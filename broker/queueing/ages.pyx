@@ -7,7 +7,7 @@ message from before the broker started gets the time of the first sample, since 
 from libc.stdlib cimport calloc, free
 
 cdef enum:
-    # Samples kept at most; 16 bytes each.
+    # The most samples of arrival times that are kept; each takes 16 bytes.
     MOST = 65536
     APART_US = 1000
     SHARE = 2048

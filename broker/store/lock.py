@@ -35,7 +35,7 @@ class DirectoryLock:
             os.close(self._directory)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by {user}") from None
-        # Overwrite the old id, and cut afterwards: were the file emptied first, a full disk might have no room.
+        # Overwrite the old process id, then cut the file: were the file emptied first, a full disk might have no room.
         length = os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(self._handle, length)
 

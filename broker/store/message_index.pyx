@@ -9,11 +9,11 @@ from cpython.bytes cimport PyBytes_AS_STRING
 SLOT_BYTES = WORDS * sizeof(u64)
 
 cdef enum:
-    # A bit in the first slot: set if all slots have a third word, the checksum.
+    # A bit of the first slot of an index: set if all slots have a third word, the checksum of the body.
     SUMMED_SHIFT = 60
-    # A bit set for a large body, which has its own file.
+    # A bit of a message's slot: set if the body is large, and has its own file.
     LARGE_SHIFT = 63
-    # The priority in four bits, XOR 4: 0 means 4, the usual priority, and the only priority before these bits
+    # The message's priority in four bits, XOR 4: 0 means 4, the usual priority, and the only priority before these bits
     # existed.
     PRIORITY_SHIFT = 56
     PRIORITY_BITS = 0xF

@@ -99,7 +99,7 @@ def take_frame(buffer: bytearray) -> Frame | None:
     if kind != _SASL_TYPE:
         raise FrameFault(f"expected a frame of type {_SASL_TYPE} (SASL), got {kind}")
     if not 8 <= doff * 4 <= size:
-        raise FrameFault(f"data offset of {doff * 4} bytes in a frame of {size}")
+        raise FrameFault(f"the SASL frame of {size} bytes has a data offset of {doff * 4} bytes")
     if len(buffer) < size:
         return None
     body = bytes(buffer[doff * 4 : size])

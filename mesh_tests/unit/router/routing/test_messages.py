@@ -91,7 +91,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": [], "add": []},
-            "MAU: expected either exist, or add and del, got both",
+            "MAU: expected either field exist, or fields add and del, got both",
         ),
         (
             "MAU",
