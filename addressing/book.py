@@ -25,7 +25,7 @@ from addressing.records import Level
 from addressing.routing_keys import Key
 
 if TYPE_CHECKING:
-    from addressing.topology.model import Address, Topology
+    from addressing.topology.model import DeclaredAddress, Topology
 
 # Links without an address look up the address of each message; the cache turns most look-ups into one C call.
 _CACHED_ADDRESSES = 4096
@@ -95,7 +95,7 @@ class AddressPolicy:
         return self.address_prefixes[self.brokers.index(broker)] + (self.broker_address or self.address)
 
 
-def subscription_expiry_s(entry: Address) -> float:
+def subscription_expiry_s(entry: DeclaredAddress) -> float:
     return inf if entry.subscription_expiry_s is None else entry.subscription_expiry_s
 
 
@@ -129,7 +129,7 @@ class AddressBook:
         found = self._declared.find(address)
         return self._policy(address, *found) if found else None
 
-    def _policy(self, address: str, pattern: str, entry: Address) -> AddressPolicy:
+    def _policy(self, address: str, pattern: str, entry: DeclaredAddress) -> AddressPolicy:
         brokers = self._topology.brokers_of(entry)
         return AddressPolicy(
             address=address,
@@ -148,7 +148,7 @@ class AddressBook:
             link_log=entry.link_log,
         )
 
-    def queue_policy(self, entry: Address) -> QueuePolicy:
+    def queue_policy(self, entry: DeclaredAddress) -> QueuePolicy:
         """Return the policy of the queue that ``entry`` declares, or of each subscription of the topic."""
         attempts = entry.max_delivery_attempts or DEFAULT_DELIVERY_ATTEMPTS
         return QueuePolicy(

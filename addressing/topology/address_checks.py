@@ -10,7 +10,7 @@ from addressing.kinds import Distribution
 from addressing.pattern import PatternMap, is_pattern
 from addressing.topology.declared_names import DeclaredNames, unknown
 from addressing.topology.document import as_key
-from addressing.topology.model import Address, Topology
+from addressing.topology.model import DeclaredAddress, Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
 from addressing.topology.queue_checks import PATTERN_OPTIONS, QUEUE_OPTIONS, check_queues
 from addressing.topology.shared_names import check_shared_names
@@ -31,14 +31,14 @@ def check_addresses(topology: Topology, declared: DeclaredNames) -> Iterator[Pro
     yield from _check_fallbacks(topology, declared)
 
 
-def _named_brokers(address: Address) -> Iterator[tuple[Path, str]]:
+def _named_brokers(address: DeclaredAddress) -> Iterator[tuple[Path, str]]:
     if address.broker is not None:
         yield ("broker",), address.broker
     for i, broker in enumerate(address.brokers):
         yield ("brokers", i), broker
 
 
-def _check_options(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
+def _check_options(path: Path, subject: str, pattern: str, address: DeclaredAddress) -> Iterator[Problem]:
     kind = address.type
     refused: tuple[str, ...] = () if kind.is_stored else ("broker", "brokers", "broker_address", *QUEUE_OPTIONS)
     if not kind.is_distributed:
@@ -62,7 +62,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
         yield from _check_pattern(path, subject, pattern, address)
 
 
-def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
+def _check_pattern(path: Path, subject: str, pattern: str, address: DeclaredAddress) -> Iterator[Problem]:
     """Yield a problem for each option of a pattern that names one queue, as all its addresses would share the queue."""
     example = pattern.replace("*", "x").replace("#", "x")
     fixes = {
@@ -80,7 +80,7 @@ def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> 
             yield Problem((*path, key), "AM406", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
 
 
-def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Problem]:
+def _check_brokers(path: Path, subject: str, address: DeclaredAddress) -> Iterator[Problem]:
     if address.broker is not None and address.brokers:
         # The text of the fix does not repeat the brokers of the file: a name may be wrong, and the list long.
         fix = "keep 'brokers: [NAME, NAME]' for a queue on several brokers, 'broker: NAME' for one; remove the other."
@@ -99,7 +99,7 @@ def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Probl
 
 
 def _check_home(
-    path: Path, subject: str, address: Address, topology: Topology, declared: DeclaredNames
+    path: Path, subject: str, address: DeclaredAddress, topology: Topology, declared: DeclaredNames
 ) -> Iterator[Problem]:
     if address.type.has_subscriptions and len(address.brokers) > 1:
         message = f"{subject} a topic on {len(address.brokers)} brokers, expected one"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from addressing.priority import DEFAULT_PRIORITY
-from addressing.topology.model import Address, Listener, Router, Topology
+from addressing.topology.model import DeclaredAddress, Listener, Router, Topology
 
 _MOST_IN_A_ROW = 8
 
@@ -212,7 +212,7 @@ def _address_row(name: str, topology: Topology) -> list[str]:
     return [name, str(address.type), ", ".join(part for part in parts if part)]
 
 
-def _treatment(address: Address, topology: Topology) -> str:
+def _treatment(address: DeclaredAddress, topology: Topology) -> str:
     if address.type.is_distributed:
         return f"{address.distribution}, spills" if address.spill else str(address.distribution)
     if not address.type.is_stored:

@@ -11,14 +11,14 @@ SCHEMA_ID = "amqpmesh.schema.json"
 
 # Short forms of mappings that a topology file may have: pydantic's schema of the model has the long forms only.
 _SHORTHANDS: dict[str, dict[str, Any]] = {
-    "Address": {"$ref": "#/$defs/AddressKind"},
+    "DeclaredAddress": {"$ref": "#/$defs/AddressKind"},
     "Connection": {"type": "string", "description": "Router to connect to, at cost 1."},
     "Listener": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Port on 127.0.0.1."},
     "ListenerTls": {"type": "boolean", "description": "true: with a certificate of the mesh. false: no TLS."},
 }
 # Mappings that may be empty, so that `name:` with nothing after it is valid.
 _MAY_BE_EMPTY = ("Router", "User")
-_ONE_FOR_LIST = (("User", "send"), ("User", "receive"), ("Broker", "routers"), ("Address", "brokers"))
+_ONE_FOR_LIST = (("User", "send"), ("User", "receive"), ("Broker", "routers"), ("DeclaredAddress", "brokers"))
 
 
 def topology_schema() -> dict[str, Any]:

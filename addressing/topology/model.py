@@ -151,7 +151,7 @@ class Router(TopologyPart):
         return self.mode is RouterMode.EDGE
 
 
-class Address(TopologyPart):
+class DeclaredAddress(TopologyPart):
     """Treatment of an address, or of every address of a pattern. A bare word is short for {type: WORD}."""
 
     type: AddressKind
@@ -243,7 +243,7 @@ class Topology(TopologyPart):
     """Routers by name."""
     brokers: dict[NodeName, Broker] = Field(default_factory=dict)
     """Brokers by name."""
-    addresses: dict[AddressPattern, Address] = Field(default_factory=dict)
+    addresses: dict[AddressPattern, DeclaredAddress] = Field(default_factory=dict)
     """Addresses by name or pattern: * stands for one token, # for any number; exact names before *, * before #."""
     users: dict[UserName, User] = Field(default_factory=dict)
     """Users by name. Once there is any user, everything that is not allowed is denied."""
@@ -336,7 +336,7 @@ class Topology(TopologyPart):
         levels = {each.link_log for each in self.addresses.values()}
         return not levels | {self.link_logs.level} <= {None, Level.OFF}
 
-    def brokers_of(self, address: Address) -> tuple[str, ...]:
+    def brokers_of(self, address: DeclaredAddress) -> tuple[str, ...]:
         """Return the brokers of a declared address: several for a sharded queue, none unless it is a queue or topic."""
         if not address.type.is_stored:
             return ()

@@ -12,7 +12,7 @@ from addressing.pattern import PatternMap, is_pattern
 from addressing.queue_policy import WhenFull
 from addressing.topology.declared_names import DeclaredNames
 from addressing.topology.document import as_key
-from addressing.topology.model import Address, Topology
+from addressing.topology.model import DeclaredAddress, Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
 
 QUEUE_OPTIONS = ("dead_letter", "max_delivery_attempts", "expiry", "max_messages", "max_bytes", "when_full")
@@ -34,7 +34,7 @@ def check_queues(topology: Topology, declared: DeclaredNames) -> Iterator[Proble
     yield from _check_rounds(topology, entries)
 
 
-def _check_needs(path: Path, pattern: str, address: Address) -> Iterator[Problem]:
+def _check_needs(path: Path, pattern: str, address: DeclaredAddress) -> Iterator[Problem]:
     def lacks(key: str, message: str, *others: str) -> Problem:
         relies_on = tuple((*path, other) for other in ("type", key, *others))
         return Problem((*path, key), "AM412", f"address {pattern!r}: {message}", at_key=True, relies_on=relies_on)
@@ -52,14 +52,14 @@ def _check_needs(path: Path, pattern: str, address: Address) -> Iterator[Problem
         yield lacks("when_full", f"a topic with 'when_full: {address.when_full}', expected drop-oldest or dead-letter")
 
 
-def _check_pattern_options(path: Path, pattern: str, address: Address) -> Iterator[Problem]:
+def _check_pattern_options(path: Path, pattern: str, address: DeclaredAddress) -> Iterator[Problem]:
     for key in PATTERN_OPTIONS:
         if key in address.model_fields_set and address.type.has_queues and not is_pattern(pattern):
             message = f"address {pattern!r}: {key!r} is valid only for a pattern, and this address is a single queue"
             yield Problem((*path, key), "AM416", message, at_key=True, relies_on=((*path, "type"),))
 
 
-def _check_brokers(path: Path, pattern: str, address: Address, topology: Topology) -> Iterator[Problem]:
+def _check_brokers(path: Path, pattern: str, address: DeclaredAddress, topology: Topology) -> Iterator[Problem]:
     existing = [name for name in _brokers_of(address, topology) if not topology.brokers[name].is_embedded]
     for key in (*QUEUE_OPTIONS, *PATTERN_OPTIONS, "subscription_expiry_s") if existing else ():
         if key in address.model_fields_set:
@@ -70,12 +70,17 @@ def _check_brokers(path: Path, pattern: str, address: Address, topology: Topolog
             yield Problem((*path, key), "AM413", message, at_key=True, relies_on=relies_on)
 
 
-def _brokers_of(address: Address, topology: Topology) -> list[str]:
+def _brokers_of(address: DeclaredAddress, topology: Topology) -> list[str]:
     return [name for name in topology.brokers_of(address) if name in topology.brokers]
 
 
 def _check_way(
-    path: Path, way: str, address: Address, topology: Topology, entries: PatternMap[str], declared: DeclaredNames
+    path: Path,
+    way: str,
+    address: DeclaredAddress,
+    topology: Topology,
+    entries: PatternMap[str],
+    declared: DeclaredNames,
 ) -> Iterator[Problem]:
     name: str | None = getattr(address, way)
     if name is None:

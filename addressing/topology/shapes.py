@@ -12,8 +12,8 @@ from addressing.topology.broker_settings import Broker, BrokerTls
 from addressing.topology.descriptions import describe
 from addressing.topology.link_log_settings import LinkLogs, Redaction
 from addressing.topology.model import (
-    Address,
     Connection,
+    DeclaredAddress,
     Listener,
     ListenerTls,
     Router,
@@ -35,7 +35,7 @@ PARTS: dict[Path, type[TopologyPart]] = {
     ("routers", "*", "connect", "*"): Connection,
     ("brokers", "*"): Broker,
     ("brokers", "*", "tls"): BrokerTls,
-    ("addresses", "*"): Address,
+    ("addresses", "*"): DeclaredAddress,
     ("users", "*"): User,
     ("link_logs",): LinkLogs,
     ("link_logs", "redact"): Redaction,
@@ -54,7 +54,7 @@ _WANTED_TYPES = {
 }
 
 _SHORTHANDS: dict[type[TopologyPart], str] = {
-    Address: "a type, or a mapping with 'type'",
+    DeclaredAddress: "a type, or a mapping with 'type'",
     Connection: "the name of a router, or a mapping with 'to'",
     Listener: "a port, or a mapping",
     ListenerTls: "true, false, or a mapping",

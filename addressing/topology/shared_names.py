@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from addressing.pattern import PatternMap
-from addressing.topology.model import Address, Topology
+from addressing.topology.model import DeclaredAddress, Topology
 from addressing.topology.problem import Path, Problem
 from addressing.topology.queue_checks import QUEUE_OPTIONS
 
@@ -34,12 +34,12 @@ def _called(name: str, broker: str, topology: Topology, entries: PatternMap[str]
     return found if broker in _embedded(topology, topology.addresses[found]) else None
 
 
-def _embedded(topology: Topology, address: Address) -> list[str]:
+def _embedded(topology: Topology, address: DeclaredAddress) -> list[str]:
     brokers = topology.brokers
     return [name for name in topology.brokers_of(address) if name in brokers and brokers[name].is_embedded]
 
 
-def _difference(one: Address, other: Address) -> str | None:
+def _difference(one: DeclaredAddress, other: DeclaredAddress) -> str | None:
     return next((key for key in _SAID_OF_IT if getattr(one, key) != getattr(other, key)), None)
 
 

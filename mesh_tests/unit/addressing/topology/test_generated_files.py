@@ -23,8 +23,8 @@ from addressing.topology.json_schema import topology_schema
 from addressing.topology.link_log_settings import LinkLogs, Redaction
 from addressing.topology.loader import load, parse_topology
 from addressing.topology.model import (
-    Address,
     Connection,
+    DeclaredAddress,
     Listener,
     ListenerTls,
     Router,
@@ -54,7 +54,7 @@ PARTS: list[tuple[str, type[TopologyPart]]] = [
     ("routers: NAME: connect:", Connection),
     ("brokers: NAME:", Broker),
     ("brokers: NAME: tls:", BrokerTls),
-    ("addresses: PATTERN:", Address),
+    ("addresses: PATTERN:", DeclaredAddress),
     ("users: NAME:", User),
     ("link_logs:", LinkLogs),
     ("link_logs: redact:", Redaction),
