@@ -1,4 +1,10 @@
-"""Addresses as text: normal form, internal addresses, and dynamic reply addresses.
+"""Addresses: a name within a space, the text of an address, normal form, internal addresses, dynamic reply addresses.
+
+A client names an address within the space of its connection. From the client's edge inwards an address is an `Address`,
+and `Address.text` and `Address.parse` are the only places that format and parse the address as one text: for names of
+queues at brokers, for routing keys, circuit specs, rows of stores and records of link logs. In the default space the
+text is the bare name. In any other space the text begins with `SPACE_PREFIX`, which belongs to the mesh itself, so that
+no client and no topology file can name the address of another space.
 
 ``x``, ``amqp:x``, ``amqp:/x`` and ``amqp://host/x`` name the address ``x``. A leading slash is otherwise part of the
 address: ``/queues/x`` is not ``queues/x``.
@@ -7,17 +13,58 @@ address: ``/queues/x`` is not ``queues/x``.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
+DEFAULT_SPACE = ""
+"""The space of all connections and addresses today. Tenants will have spaces of their own."""
 MESH_PREFIX = "_amqpmesh/"
 PROBE_PREFIX = "_amqpmesh/probe/"
 BROKER_PREFIX = "_amqpmesh/broker/"
 CONTROL_ADDRESS = "_amqpmesh/control"
 """Address of operators' requests to an embedded broker, at the broker's own port only: routers know no such address."""
+SPACE_PREFIX = "_amqpmesh/space/"
+"""Begins the text of an address of another space than the default space: ``_amqpmesh/space/<space>/<name>``."""
 ROUTER_PREFIX = "_topo/"
 AREA_PREFIX = "_topo/0/"
 
 _URL_FORM = re.compile(r"amqps?:(?://[^/]*)?/?", re.IGNORECASE)
 _DYNAMIC = re.compile(r"_topo/0/([^/]+)/(temp|open)(-topic)?\..+", re.DOTALL)
+
+
+class Address(NamedTuple):
+    """An address of the mesh: a name within a space. Equal names in two spaces are two addresses.
+
+    Always: ``space`` is `DEFAULT_SPACE` or has passed `addressing.names.check_space_name`, so it contains no slash
+    """
+
+    space: str
+    name: str
+    """The name in normal form, as clients of the space use the name."""
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Return the address with this text, which is in normal form.
+
+        A malformed text is a name of the default space, which no topology file declares.
+        """
+        if not text.startswith(SPACE_PREFIX):
+            return cls(DEFAULT_SPACE, text)
+        space, delimiter, name = text[len(SPACE_PREFIX) :].partition("/")
+        return cls(space, name) if delimiter else cls(DEFAULT_SPACE, text)
+
+    @property
+    def text(self) -> str:
+        """The address as one text, unequal to the texts of all other addresses; the bare name in the default space."""
+        space, name = self
+        # Whatever a client of the default space writes, its text is never that of another space.
+        if space or name.startswith(SPACE_PREFIX):
+            return f"{SPACE_PREFIX}{space}/{name}"
+        return name
+
+    @property
+    def is_internal(self) -> bool:
+        """Say whether the address belongs to the mesh itself, in whichever space."""
+        return is_internal(self.name)
 
 
 def normalize(address: str) -> str:

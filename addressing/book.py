@@ -1,15 +1,25 @@
-"""The address book: look-up of the declared addresses of a mesh, with the policy for each address."""
+"""The address books: look-up of the declared addresses of each space of a mesh, with the policy for each address."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
-from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
+from addressing.address import (
+    BROKER_PREFIX,
+    DEFAULT_SPACE,
+    PROBE_PREFIX,
+    Address,
+    is_dynamic,
+    is_dynamic_topic,
+    is_internal,
+    normalize,
+)
 from addressing.kinds import AddressKind, Distribution
+from addressing.names import check_space_name
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
 from addressing.priority import DEFAULT_PRIORITY
 from addressing.queue_policy import (
@@ -33,13 +43,14 @@ _CACHED_ADDRESSES = 4096
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Treatment of one address in the mesh, as the topology file declares the address or its pattern.
+    """Treatment of one address in the mesh, as the address or its pattern is declared for the address's space.
 
     Always: ``brokers`` is empty unless brokers store the address, and one broker for a topic. ``fallback`` is the
-    address of a queue, or "" for none. Only an anycast address has a ``fallback``, ``retransmit`` or ``spill``.
+    address of a queue in the same space, or None. Only an anycast address has a ``fallback``, ``retransmit`` or
+    ``spill``.
     """
 
-    address: str
+    address: Address
     kind: AddressKind
     distribution: Distribution = Distribution.BALANCED
     brokers: tuple[str, ...] = ()
@@ -47,7 +58,7 @@ class AddressPolicy:
     address_prefixes: tuple[str, ...] = ()
     pattern: str = ""
     is_internal: bool = False
-    fallback: str = ""
+    fallback: Address | None = None
     priority: int = DEFAULT_PRIORITY
     retransmit: bool = False
     spill: bool = False
@@ -83,7 +94,7 @@ class AddressPolicy:
 
     def key(self, phase: int) -> Key:
         """Return the routing key by which a router advertises takers (outgoing links) of the group in ``phase``."""
-        return Key(self.kind.takers_form, self.address, phase)
+        return Key(self.kind.takers_form, self.address.text, phase)
 
     @property
     def treatment(self) -> str:
@@ -92,28 +103,39 @@ class AddressPolicy:
 
     def at_broker(self, broker: str) -> str:
         """Return the name of this address at ``broker``, one of ``brokers``, for a router's attach there."""
-        return self.address_prefixes[self.brokers.index(broker)] + (self.broker_address or self.address)
+        space, name = self.address
+        return self.address_prefixes[self.brokers.index(broker)] + Address(space, self.broker_address or name).text
 
 
 def subscription_expiry_s(entry: DeclaredAddress) -> float:
     return inf if entry.subscription_expiry_s is None else entry.subscription_expiry_s
 
 
-def _names_in(topology: Topology) -> Iterator[str]:
-    """Yield the names of queues to which addresses of the topology file refer, such as dead-letter queues."""
-    for entry in topology.addresses.values():
+def _names_in(addresses: Mapping[str, DeclaredAddress]) -> Iterator[str]:
+    """Yield the names of queues to which declared addresses refer, such as dead-letter queues."""
+    for entry in addresses.values():
         for name in (entry.broker_address, entry.dead_letter, entry.expiry, entry.fallback):
             if name:
                 yield name
 
 
 class AddressBook:
-    """The addresses of one topology. ``resolve`` is fast enough for one call per message."""
+    """The addresses of one space, by their names there. ``resolve`` is fast enough for one call per message.
 
-    def __init__(self, topology: Topology) -> None:
+    ``addresses`` are the declarations for ``space``; by default those of the topology file, for the default space.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        space: str = DEFAULT_SPACE,
+        addresses: Mapping[str, DeclaredAddress] | None = None,
+    ) -> None:
+        self.space = space
         self._topology = topology
-        self._declared = PatternMap({pattern: (pattern, entry) for pattern, entry in topology.addresses.items()})
-        self._named = frozenset(_names_in(topology))
+        self._addresses = topology.addresses if addresses is None else addresses
+        self._declared = PatternMap({pattern: (pattern, entry) for pattern, entry in self._addresses.items()})
+        self._named = frozenset(_names_in(self._addresses))
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
     def resolve(self, address: str) -> AddressPolicy | None:
@@ -132,14 +154,14 @@ class AddressBook:
     def _policy(self, address: str, pattern: str, entry: DeclaredAddress) -> AddressPolicy:
         brokers = self._topology.brokers_of(entry)
         return AddressPolicy(
-            address=address,
+            address=Address(self.space, address),
             kind=entry.type,
             distribution=entry.distribution,
             brokers=brokers,
             broker_address=entry.broker_address,
             address_prefixes=tuple(self._topology.brokers[broker].address_prefix for broker in brokers),
             pattern=pattern,
-            fallback=entry.fallback or "",
+            fallback=Address(self.space, entry.fallback) if entry.fallback else None,
             priority=entry.priority,
             retransmit=entry.retransmit,
             spill=entry.spill,
@@ -171,24 +193,35 @@ class AddressBook:
             return None
         pattern, entry = found
         return PatternPolicy(
-            pattern,
+            Address(self.space, pattern).text,
             entry.max_queues or DEFAULT_MAX_QUEUES,
             entry.max_queues_per_user or DEFAULT_MAX_QUEUES_PER_USER,
             entry.queue_expiry_s or DEFAULT_QUEUE_EXPIRY_S,
         )
 
-    def _name_at_broker(self, address: str | None) -> str:
+    def _name_at_broker(self, address: str | None) -> Address | None:
         found = self._declared.find(address) if address else None
-        return (found[1].broker_address or address or "") if found else ""
+        return Address(self.space, found[1].broker_address or address or "") if found else None
 
     def name_in_mesh(self, broker: str, name: str) -> str:
-        """Return the address in the mesh that ``broker`` calls ``name``: without prefix, ``broker_address`` undone."""
+        """Return the name in this space of the address that ``broker`` calls ``name``.
+
+        The name is without prefix, and ``broker_address`` is undone. The address of another space has its whole text.
+        """
         site = self._topology.brokers.get(broker)
-        local = name.removeprefix(site.address_prefix) if site is not None else name
-        for address, entry in self._topology.addresses.items():
+        text = name.removeprefix(site.address_prefix) if site is not None else name
+        space, local = Address.parse(text)
+        if space != self.space:
+            return text
+        for address, entry in self._addresses.items():
             if entry.broker_address == local and broker in self._topology.brokers_of(entry):
                 return address
         return local
+
+    def renamed_at(self, broker: str) -> list[DeclaredAddress]:
+        """Return the declarations of addresses that ``broker`` knows by another name."""
+        found = self._addresses.values()
+        return [entry for entry in found if entry.broker_address and broker in self._topology.brokers_of(entry)]
 
     def names_users(self, broker: str) -> bool:
         """Say whether routers put the user's name into names of links and subscriptions at ``broker``."""
@@ -196,21 +229,25 @@ class AddressBook:
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
         """Return the policies of all addresses with a fallback queue; such addresses are never patterns."""
-        found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)
+        found = (self.resolve(address) for address, entry in self._addresses.items() if entry.fallback)
         return tuple(policy for policy in found if policy is not None)
 
     def subscription_policy(self, broker: str) -> AddressPolicy:
         """Return the policy for an attach to a durable subscription at ``broker`` by its name, without an address."""
-        return AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",))
+        return AddressPolicy(Address(self.space, ""), AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",))
 
     def _resolve_internal(self, address: str) -> AddressPolicy | None:
+        there = Address(self.space, address)
         if is_dynamic_topic(address):
-            return AddressPolicy(address, AddressKind.MULTICAST, is_internal=True)
+            return AddressPolicy(there, AddressKind.MULTICAST, is_internal=True)
         if is_dynamic(address):
             # All consumers are at the router named in the address: closest spares the arithmetic of balancing.
-            return AddressPolicy(address, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
+            return AddressPolicy(there, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
+        # Nodes and operators, who use all other internal addresses, are in the default space.
+        if self.space != DEFAULT_SPACE:
+            return None
         if address.startswith(PROBE_PREFIX) and address != PROBE_PREFIX:
-            return AddressPolicy(address, AddressKind.ANYCAST, is_internal=True)
+            return AddressPolicy(there, AddressKind.ANYCAST, is_internal=True)
         if address.startswith(BROKER_PREFIX):
             return self._resolve_probe_queue(address)
         return None
@@ -221,4 +258,44 @@ class AddressBook:
         # An existing broker (not embedded) has no probe queue, since amqpmesh makes no queues there: unknown address.
         if broker is None or not broker.is_embedded or not queue:
             return None
-        return AddressPolicy(address, AddressKind.QUEUE, brokers=(name,), address_prefixes=("",), is_internal=True)
+        there = Address(self.space, address)
+        return AddressPolicy(there, AddressKind.QUEUE, brokers=(name,), address_prefixes=("",), is_internal=True)
+
+
+class SpaceBooks:
+    """The address book of each space: of the default space, with the addresses of the topology file, and of others.
+
+    ``spaces``: name of a space -> its declarations. The topology file declares no space yet; tests do.
+    """
+
+    def __init__(self, topology: Topology, spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None) -> None:
+        self._topology = topology
+        self._books = {DEFAULT_SPACE: AddressBook(topology)}
+        for space, addresses in (spaces or {}).items():
+            self._books[check_space_name(space)] = AddressBook(topology, space, addresses)
+
+    def __iter__(self) -> Iterator[AddressBook]:
+        return iter(self._books.values())
+
+    def of(self, space: str) -> AddressBook:
+        """Return the book of ``space``. Raises KeyError if there is no such space."""
+        return self._books[space]
+
+    def resolve(self, address: Address) -> AddressPolicy | None:
+        """Return the policy for ``address``; None for an address that its space does not declare, or no such space."""
+        book = self._books.get(address.space)
+        return None if book is None else book.resolve(address.name)
+
+    def with_fallback(self) -> tuple[AddressPolicy, ...]:
+        """Return the policies of all addresses with a fallback queue, in all spaces."""
+        return tuple(policy for book in self for policy in book.with_fallback())
+
+    def pattern_policy(self, address: Address) -> PatternPolicy | None:
+        """Return the limits of the pattern under which a client's use makes a queue of ``address``, as a book does."""
+        book = self._books.get(address.space)
+        return None if book is None else book.pattern_policy(address.name)
+
+    def name_in_space(self, broker: str, name: str) -> str:
+        """Return the name, in the space of its address, of the address that ``broker`` calls ``name``."""
+        book = self._books.get(Address.parse(name).space)
+        return name if book is None else book.name_in_mesh(broker, name)

@@ -1,4 +1,4 @@
-"""Valid names of meshes, routers, brokers and users."""
+"""Valid names of meshes, routers, brokers, spaces and users."""
 
 from __future__ import annotations
 
@@ -40,6 +40,11 @@ def check_user_name(name: str) -> str:
             "AM107",
         )
     return name
+
+
+def check_space_name(name: str) -> str:
+    """Return ``name``; raise BadValue if no space but the default space may have the name."""
+    return check_node_name(name)
 
 
 def similar_node_name(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from addressing.address import Address
 from addressing.records import Level
 
 DEFAULT_DELIVERY_ATTEMPTS = 10
@@ -26,14 +27,15 @@ class WhenFull(StrEnum):
 class QueuePolicy:
     """Policy of a queue at a broker, or of each subscription of a topic: dead letters, expiry, limits.
 
-    ``dead_letter`` and ``expiry`` are names of queues at the same broker. "" stands for no queue, 0 for no limit.
+    ``dead_letter`` and ``expiry`` are queues at the same broker, by their names there. None stands for no queue, 0 for
+    no limit.
 
     Always: without a ``dead_letter``, ``max_delivery_attempts`` is 0 and ``when_full`` is not DEAD_LETTER.
     """
 
-    dead_letter: str = ""
+    dead_letter: Address | None = None
     max_delivery_attempts: int = 0
-    expiry: str = ""
+    expiry: Address | None = None
     max_messages: int = 0
     max_bytes: int = 0
     when_full: WhenFull = WhenFull.BLOCK
@@ -54,6 +56,7 @@ class PatternPolicy:
     """
 
     pattern: str
+    """The pattern as the text of an address, so that equal patterns of two spaces have limits of their own."""
     max_queues: int
     max_queues_per_user: int
     expiry_s: float

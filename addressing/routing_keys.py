@@ -9,8 +9,8 @@
     B:            a broker connected to the router
     E:            an edge router whose active uplink is the router
 
-After the head comes a name: an address, a broker or an edge router. Edge routers advertise, and ask for, keys of the
-forms M and X only. The routing core compares keys as opaque strings; this module alone knows their syntax.
+After the head comes a name: the text of an address, a broker or an edge router. Edge routers advertise, and ask for,
+keys of the forms M and X only. The routing core compares keys as opaque strings; this module alone knows their syntax.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
+
+from addressing.address import Address
 
 _MAX_PHASE = 9
 _CACHED_NAMES = 1024
@@ -47,7 +49,7 @@ class Key(NamedTuple):
 
     form: KeyForm
     name: str
-    """Address, broker or edge router."""
+    """Text of an address, broker or edge router."""
     phase: int = 0
     """Phase of the address's group (1: the consumers of a queue on several brokers); 0 for a form without phases."""
 
@@ -56,6 +58,11 @@ class Key(NamedTuple):
         """Take a key apart that another router sent; return None for a malformed key, or a form of a later version."""
         found = _FORMS_BY_HEAD.get(text[:2])
         return cls(found[0], text[2:], found[1]) if found is not None and len(text) > 2 else None
+
+    @property
+    def address(self) -> Address:
+        """The address that the key names, for a key that names neither a broker nor an edge router."""
+        return Address.parse(self.name)
 
     @property
     def text(self) -> str:
@@ -78,16 +85,16 @@ _FORMS_BY_HEAD = {
 _BROKER = KeyForm.BROKER.head
 
 
-def producer_key(address: str) -> str:
+def producer_key(address: Address) -> str:
     """Return the key by which a router advertises that it has producers of the multicast ``address``."""
-    return Key(KeyForm.PRODUCERS, address).text
+    return Key(KeyForm.PRODUCERS, address.text).text
 
 
-def fallback_keys(address: str) -> tuple[str, str]:
+def fallback_keys(address: Address) -> tuple[str, str]:
     """Return the two keys by which a router advertises that the fallback queue of ``address`` may hold messages, and
     that the fallback queue is nearly empty.
     """
-    return Key(KeyForm.FALLBACK_HOLDS, address).text, Key(KeyForm.FALLBACK_LOW, address).text
+    return Key(KeyForm.FALLBACK_HOLDS, address.text).text, Key(KeyForm.FALLBACK_LOW, address.text).text
 
 
 # Cached, because a router asks for the key of a broker with each link to the broker.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import inf
 
-from addressing.address import BROKER_PREFIX, normalize
-from addressing.book import AddressBook, subscription_expiry_s
+from addressing.address import BROKER_PREFIX, DEFAULT_SPACE, Address, normalize
+from addressing.book import SpaceBooks, subscription_expiry_s
 from addressing.kinds import AddressKind
 from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
-from addressing.topology.model import Topology
+
+_CACHED_ADDRESSES = 4096
 
 
 class BrokerAddressKind(Enum):
@@ -23,83 +25,91 @@ class BrokerAddressKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """An address that a broker serves, in normal form, and its kind.
+    """An address that a broker serves, by its name at the broker, and its kind.
 
     The filter of a subscription is an address too: for a filter with wildcards the topology entry that covers the
     filter applies, though the addresses matched by the filter may have other entries.
     """
 
-    address: str
+    address: Address
     holding: BrokerAddressKind
     subscription_expiry_s: float = inf
     """Seconds without a consumer after which a durable subscription is deleted; inf for never."""
 
 
 class BrokerAddresses:
-    """The addresses of the topology that one embedded broker serves, with their policies."""
+    """The addresses of the topology that one embedded broker serves, with their policies.
 
-    def __init__(self, topology: Topology, broker: str, book: AddressBook) -> None:
+    A router names an address to the broker by the text of the address, and so do rows of the store.
+    """
+
+    def __init__(self, broker: str, books: SpaceBooks) -> None:
         self._broker = broker
-        self._book = book
+        self._books = books
+        # Cached, since a broker looks up the address of each message that goes to a topic.
+        self._found = lru_cache(_CACHED_ADDRESSES)(self._find)
         self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
         self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
         # Addresses with a name of their own at the broker: routers attach with this name, which the topology need not
         # declare as an address.
-        renamed = [
-            entry
-            for entry in topology.addresses.values()
-            if entry.broker_address and broker in topology.brokers_of(entry)
-        ]
-        self._renamed = {
-            entry.broker_address: BrokerAddress(
-                entry.broker_address, _holding_of(entry.type), subscription_expiry_s(entry)
-            )
-            for entry in renamed
-        }
-        self._renamed_policies = {entry.broker_address: book.queue_policy(entry) for entry in renamed}
+        self._renamed: dict[Address, BrokerAddress] = {}
+        self._renamed_policies: dict[Address, QueuePolicy] = {}
+        for book in books:
+            for entry in book.renamed_at(broker):
+                address = Address(book.space, entry.broker_address)
+                place = BrokerAddress(address, _holding_of(entry.type), subscription_expiry_s(entry))
+                self._renamed[address], self._renamed_policies[address] = place, book.queue_policy(entry)
 
-    def resolve(self, address: str) -> BrokerAddress | None:
-        """The address in normal form, with its kind; None for an address that this broker does not serve."""
-        name = normalize(address)
-        renamed = self._renamed.get(name)
+    def resolve(self, text: str) -> BrokerAddress | None:
+        """The address with this text, in any form, with its kind; None for an address that this broker does not serve.
+
+        Text without a space is an address of the default space.
+        """
+        return self._found(text)
+
+    def _find(self, text: str) -> BrokerAddress | None:
+        address = Address.parse(normalize(text))
+        renamed = self._renamed.get(address)
         if renamed is not None:
             return renamed
-        if name.startswith(self._temporary_topic_prefix):
-            return BrokerAddress(name, BrokerAddressKind.TOPIC)
-        policy = self._book.resolve(name)
+        if address.space == DEFAULT_SPACE and address.name.startswith(self._temporary_topic_prefix):
+            return BrokerAddress(address, BrokerAddressKind.TOPIC)
+        policy = self._books.resolve(address)
         if policy is None or self._broker not in policy.brokers:
             return None
         if policy.is_internal:
             return BrokerAddress(
-                name, BrokerAddressKind.TEMPORARY if self.is_temporary(name) else BrokerAddressKind.PROBE
+                address, BrokerAddressKind.TEMPORARY if self.is_temporary(address) else BrokerAddressKind.PROBE
             )
-        return BrokerAddress(name, _holding_of(policy.kind), policy.subscription_expiry_s)
+        return BrokerAddress(address, _holding_of(policy.kind), policy.subscription_expiry_s)
 
     def subscription_expiry_s(self, filter_: str) -> float:
         """Seconds until durable subscriptions with this filter expire; inf if the topology has the address no more."""
         place = self.resolve(filter_)
         return inf if place is None else place.subscription_expiry_s
 
-    def queue_policy(self, address: str) -> QueuePolicy:
+    def queue_policy(self, address: Address) -> QueuePolicy:
         """The policy of the queue at ``address``, or of the subscriptions whose filter is ``address``."""
         renamed = self._renamed_policies.get(address)
         if renamed is not None:
             return renamed
-        policy = self._book.resolve(address)
+        policy = self._books.resolve(address)
         return NO_POLICY if policy is None or self._broker not in policy.brokers else policy.queue
 
-    def pattern_policy(self, address: str) -> PatternPolicy | None:
+    def pattern_policy(self, address: Address) -> PatternPolicy | None:
         """The policy of the pattern that makes ``address`` a queue; None if the topology names the address itself."""
-        return None if address in self._renamed else self._book.pattern_policy(address)
+        return None if address in self._renamed else self._books.pattern_policy(address)
 
     def temporary(self, token: str, *, is_topic: bool = False) -> BrokerAddress:
         """The address of a new temporary queue or topic, for a dynamic terminus; ``token`` makes it unique. [3.5.3]"""
         if is_topic:
-            return BrokerAddress(f"{self._temporary_topic_prefix}{token}", BrokerAddressKind.TOPIC)
-        return BrokerAddress(f"{self._temporary_prefix}{token}", BrokerAddressKind.TEMPORARY)
+            topic = Address(DEFAULT_SPACE, f"{self._temporary_topic_prefix}{token}")
+            return BrokerAddress(topic, BrokerAddressKind.TOPIC)
+        queue = Address(DEFAULT_SPACE, f"{self._temporary_prefix}{token}")
+        return BrokerAddress(queue, BrokerAddressKind.TEMPORARY)
 
-    def is_temporary(self, address: str) -> bool:
-        return address.startswith(self._temporary_prefix)
+    def is_temporary(self, address: Address) -> bool:
+        return address.space == DEFAULT_SPACE and address.name.startswith(self._temporary_prefix)
 
 
 def _holding_of(kind: AddressKind) -> BrokerAddressKind:

@@ -7,12 +7,12 @@ and returns the results: ``take_batch`` and ``on_committed``, ``take_fetches`` a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from addressing.book import AddressBook
-from addressing.topology.model import Topology
+from addressing.book import SpaceBooks
+from addressing.topology.model import DeclaredAddress, Topology
 from broker.addresses import BrokerAddresses
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.links.attachments import Attachments
@@ -64,7 +64,7 @@ class BrokerNode:
 
     ``wall_offset_s``: wall clock less monotonic clock, read once at the start: deadlines on disk are wall time, and
     setting the clock later must neither expire messages nor keep expired ones. ``secret`` makes the addresses of
-    dynamic termini hard to guess.
+    dynamic termini hard to guess. ``spaces`` are the declarations of further spaces; the topology file has none yet.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class BrokerNode:
         secret: str,
         log: Emit = emit,
         recorder: Recorder,
+        spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None,
     ) -> None:
         self.name = name
         self._endpoint_settings = EndpointSettings(
@@ -95,8 +96,8 @@ class BrokerNode:
         self._link_log = BrokerLinkLog(recorder)
         self._commits = Commits()
         self._shelf = BodyCache()
-        book = AddressBook(topology)
-        addresses = BrokerAddresses(topology, name, book)
+        books = SpaceBooks(topology, spaces)
+        addresses = BrokerAddresses(name, books)
         self._stock = MessageStore(self._commits, self._shelf, recorder, wall_offset_s, addresses.queue_policy)
         self._gate = ProducerGate(self._commits, self._shelf)
         self._last_words = SecondSettlements()
@@ -105,7 +106,7 @@ class BrokerNode:
         self._abandoned = ExpiredSubscriptions(self._stock, addresses.subscription_expiry_s, log)
         self._made = ClientQueues(self._stock, addresses.pattern_policy, wall_offset_s, log)
         serials = itertools.count(1)
-        owners = SubscriptionOwners(topology, partial(book.name_in_mesh, name), self._stock, log)
+        owners = SubscriptionOwners(topology, partial(books.name_in_space, name), self._stock, log)
         self._attachments = Attachments(
             addresses,
             self._made,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from addressing.address import router_of
-from addressing.book import AddressBook, AddressPolicy
+from addressing.address import Address, router_of
+from addressing.book import AddressPolicy, SpaceBooks
 from addressing.kinds import Distribution
 from addressing.routing_keys import Key, KeyForm, producer_key
 from recording.records import Recorder
@@ -61,7 +61,7 @@ class RouterAddresses:
     def __init__(
         self,
         reach: AddressReach,
-        book: AddressBook,
+        books: SpaceBooks,
         edges: EdgeRouters,
         circuits: Circuits,
         brokers: Brokers,
@@ -72,7 +72,7 @@ class RouterAddresses:
         advertise: Advertise,
         emit: Emit,
     ) -> None:
-        self._book = book
+        self._books = books
         self._routing = reach.routing
         self._edges = edges
         self._brokers = brokers
@@ -91,8 +91,8 @@ class RouterAddresses:
         ways = FallbackServices(
             self._reach, self._circuits, self._broker_links, self._upkeep, timers, self._changed, settings.path_wait_s
         )
-        self._fallbacks = Fallbacks(book, ways, advertise, emit)
-        self._entries: dict[tuple[str, int], AddressEntry] = {}
+        self._fallbacks = Fallbacks(books, ways, advertise, emit)
+        self._entries: dict[tuple[Address, int], AddressEntry] = {}
         self._joining = AttachWaits(self._reach, timers, settings.path_wait_s, self._changed)
         self._has_more = False
         self._has_news = False
@@ -156,12 +156,12 @@ class RouterAddresses:
         ``edge``: number of the connection if the circuit comes from an edge router; then this router is the ingress.
         Raises AmqpError if this router cannot serve the circuit.
         """
-        policy = self._book.resolve(spec.address)
+        policy = self._books.resolve(spec.address)
         if policy is None or policy.kind.is_refused:
-            raise AmqpError("amqp:not-found", f"router {self._reach.router_id} has no address {spec.address!r}")
+            raise AmqpError("amqp:not-found", f"router {self._reach.router_id} has no address {spec.address.name!r}")
         is_copy = policy.kind.is_copied_by_routers
-        if router_of(spec.address) and not is_copy and not edge and not self._is_alive(policy):
-            raise AmqpError(NO_TAKER, f"address {spec.address!r} no longer has a receiver")
+        if router_of(spec.address.name) and not is_copy and not edge and not self._is_alive(policy):
+            raise AmqpError(NO_TAKER, f"address {spec.address.name!r} no longer has a receiver")
         self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
         group.maker = group.maker or spec.user or None
@@ -278,19 +278,19 @@ class RouterAddresses:
                 self._on_takers_changed(text, key)
 
     def _on_takers_changed(self, text: str, key: Key) -> None:
-        name, phase = key.name, key.phase
+        address, phase = key.address, key.phase
         if phase == 1 and key.form is KeyForm.TAKERS:
             self._consumed.add(text)
-        if (entry := self._entries.get((name, phase))) is not None:
+        if (entry := self._entries.get((address, phase))) is not None:
             self._changed.add(entry)
-        elif phase == 1 and (policy := self._book.resolve(name)) is not None and self._hosts(policy):
+        elif phase == 1 and (policy := self._books.resolve(address)) is not None and self._hosts(policy):
             self.group(policy, 1)
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
         """The edge router may have another active uplink, so its dynamic addresses are elsewhere: settle them."""
         for entry in self._entries.values():
-            if router_of(entry.policy.address) == edge:
+            if router_of(entry.policy.address.name) == edge:
                 self._changed.add(entry)
 
     def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
@@ -302,10 +302,10 @@ class RouterAddresses:
             self._on_edge_moved(edge)
         for text in keys:
             key = Key.parse(text)
-            policy = self._book.resolve(key.name) if key is not None else None
+            policy = self._books.resolve(key.address) if key is not None else None
             if key is None or policy is None or policy.kind.is_refused or key != policy.key(key.phase):
                 self._deny(text)
-            elif (key.name, key.phase) in self._entries or self._edges.taking(text) or self._edges.asking(text):
+            elif (key.address, key.phase) in self._entries or self._edges.taking(text) or self._edges.asking(text):
                 self._changed.add(self._entry(policy, key.phase))
 
     def _deny(self, key: str) -> None:
@@ -389,7 +389,7 @@ class RouterAddresses:
         """Note that the timer's call came: the node calls `settle` itself, after all due timers."""
         self._has_more = False
 
-    def _settle(self, key: tuple[str, int], entry: AddressEntry) -> None:
+    def _settle(self, key: tuple[Address, int], entry: AddressEntry) -> None:
         group = entry.group
         self._reach.follow(entry)
         if isinstance(group, Multicast):
@@ -422,7 +422,9 @@ class RouterAddresses:
 
     def _is_over(self, entry: AddressEntry) -> bool:
         """True if this is an edge router, and its uplink says that the entry's dynamic address is gone."""
-        return self._reach.is_edge and bool(router_of(entry.policy.address)) and not self._reach.is_announced(entry)
+        return (
+            self._reach.is_edge and bool(router_of(entry.policy.address.name)) and not self._reach.is_announced(entry)
+        )
 
     @staticmethod
     def _may_be_kept(entry: AddressEntry) -> bool:
@@ -444,7 +446,7 @@ class RouterAddresses:
         if group.takers:
             return
         for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
-            inlet.expel(AmqpError(NO_TAKER, f"address {group.address!r} no longer has a receiver"))
+            inlet.expel(AmqpError(NO_TAKER, f"address {group.address.name!r} no longer has a receiver"))
 
     def _is_awaited(self, entry: AddressEntry) -> bool:
         """True if the entry must stay although it has no inlet and no taker.

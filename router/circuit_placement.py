@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from addressing.book import AddressBook
+from addressing.book import SpaceBooks
 from router.addresses import RouterAddresses
 from router.circuits.circuits import Circuits
 from router.circuits.spec import CircuitKind, CircuitSpec, path_lost
@@ -21,10 +21,10 @@ class CircuitPlacement:
     """Decides where an arriving circuit goes on. All methods raise AmqpError for a circuit that cannot be placed."""
 
     def __init__(
-        self, router_id: str, book: AddressBook, addresses: RouterAddresses, circuits: Circuits, ways: RoutePaths
+        self, router_id: str, books: SpaceBooks, addresses: RouterAddresses, circuits: Circuits, ways: RoutePaths
     ) -> None:
         self._router_id = router_id
-        self._book = book
+        self._books = books
         self._addresses = addresses
         self._circuits = circuits
         self._ways = ways
@@ -58,9 +58,9 @@ class CircuitPlacement:
 
     def _end_route(self, link: Link, spec: CircuitSpec) -> None:
         terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
-        policy = self._book.resolve(spec.address) if spec.address else None
-        if spec.address and (policy is None or spec.broker not in policy.brokers):
-            raise AmqpError("amqp:not-found", f"address {spec.address!r} is not at broker {spec.broker}")
+        policy = self._books.resolve(spec.address) if spec.address.name else None
+        if spec.address.name and (policy is None or spec.broker not in policy.brokers):
+            raise AmqpError("amqp:not-found", f"address {spec.address.name!r} is not at broker {spec.broker}")
         EgressRoute(link, spec, terminus.address, self._ways.side).attach(policy)
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from addressing.book import AddressBook
+from addressing.address import Address
+from addressing.book import SpaceBooks
 from recording.columns import RecordEvent, RecordKind
 from recording.records import Recorder
 from recording.state_records import AT_ONCE, StateRecorder
@@ -31,11 +32,11 @@ _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 class RouterLinkLog:
     """Writes the state records of one router. ``routing`` returns a snapshot of its neighbors and paths."""
 
-    def __init__(self, recorder: Recorder, book: AddressBook, routing: Callable[[], RoutingSnapshot]) -> None:
+    def __init__(self, recorder: Recorder, books: SpaceBooks, routing: Callable[[], RoutingSnapshot]) -> None:
         self._recorder = recorder
         self._teller = StateRecorder(recorder)
         self._tell = self._teller.tell
-        self._book = book
+        self._books = books
         self._arriving: dict[int, RouterConnection] = {}
         self._links: dict[int, dict[int, None]] = {}
         """For each connection with a state record, the numbers of its links with a state record."""
@@ -94,7 +95,7 @@ class RouterLinkLog:
         known[end.number] = None
         spec = _spec_of(link) if connection.kind in _BETWEEN_ROUTERS else None
         address = _address_of(end, spec)
-        policy = self._book.resolve(address) if address else None
+        policy = self._books.resolve(address) if address is not None else None
         if policy is not None and policy.link_log is not None:
             end.record_at(self._recorder.level_of(policy.link_log))
         self._tell(
@@ -104,7 +105,7 @@ class RouterLinkLog:
             connection=connection.number,
             role=_role_of(end, connection.kind),
             direction="incoming" if isinstance(end, Inlet) else "outgoing",
-            address=address,
+            address=address.text if address is not None else None,
             treatment=policy.treatment if policy is not None else None,
             name=link.name,
             ingress=spec.ingress if spec else None,
@@ -219,13 +220,23 @@ def _spec_of(link: Link) -> CircuitSpec | None:
     return CircuitSpec.from_text(text) if text is not None else None
 
 
-def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> str | None:
-    found: str | None = getattr(end.group, "address", None)
+def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> Address | None:
+    """Return the address of the end's group or circuit, or else the address in the attach; None if there is none.
+
+    A client names an address within the space of its connection; a router names an address to a broker by its text.
+    """
+    found: Address | None = getattr(end.group, "address", None)
+    if found is None and spec is not None and spec.address.name:
+        found = spec.address
     if found is not None or spec is not None:
-        return found or (spec.address if spec else None)
+        return found
     link = end.link
     near = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
-    return near.address or link.said_address
+    name = near.address or link.said_address
+    if not name:
+        return None
+    connection: RouterConnection = link.endpoint.owner
+    return Address(connection.space, name) if connection.kind == _CLIENT else Address.parse(name)
 
 
 def _cause_of(group: Any) -> str:

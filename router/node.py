@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from addressing.book import AddressBook
+from addressing.book import SpaceBooks
 from addressing.permissions import Permissions
 from addressing.routing_keys import broker_key, edge_key
 from addressing.topology.model import MAX_COST
@@ -57,7 +57,7 @@ class RouterNode:
     def __init__(
         self,
         settings: RouterSettings,
-        book: AddressBook,
+        books: SpaceBooks,
         permissions: Permissions,
         emit: Emit,
         new_token: Callable[[], str],
@@ -71,7 +71,7 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
-        self._link_log = RouterLinkLog(recorder, book, self._routing.snapshot)
+        self._link_log = RouterLinkLog(recorder, books, self._routing.snapshot)
         self._edges = EdgeRouters(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
@@ -88,7 +88,7 @@ class RouterNode:
         self.commands: list[Command] = self._brokers.commands
         self._addresses = RouterAddresses(
             self._make_reach(),
-            book,
+            books,
             self._edges,
             self._circuits,
             self._brokers,
@@ -101,11 +101,11 @@ class RouterNode:
         )
         self._leaving = DetachWaits(self._timers, settings.forwarding.path_wait_s, self._obey)
         self._ways = RoutePaths(settings.router_id, self._routing, self._brokers, self._circuits, emit)
-        self._placing = CircuitPlacement(settings.router_id, book, self._addresses, self._circuits, self._ways)
+        self._placing = CircuitPlacement(settings.router_id, books, self._addresses, self._circuits, self._ways)
         self._services = ClientServices(
             router_id=settings.router_id,
             instance=settings.instance,
-            book=book,
+            books=books,
             permissions=permissions,
             addresses=self._addresses,
             ways=self._ways,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from addressing.book import AddressBook
+from addressing.book import SpaceBooks
 from addressing.permissions import Permissions
 from addressing.topology.broker_settings import Broker
 from addressing.topology.credentials import parse_secret
@@ -91,11 +91,11 @@ async def run_router(
     parts = _Parts(topology, name, files)
     role = "edge" if topology.routers[name].is_edge else "router"
     with recording(topology, name, role, files.rings, log.emit) as recorder:
-        book = AddressBook(topology)
+        books = SpaceBooks(topology)
         recorder.set_wall_offset(time.time() - time.monotonic())
         node = RouterNode(
             parts.settings(),
-            book,
+            books,
             Permissions(topology),
             log.emit,
             lambda: secrets.token_urlsafe(12),

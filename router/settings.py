@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from addressing.address import DEFAULT_SPACE
 from addressing.topology.model import Topology
 from router.connections.brokers import BrokerSettings
 from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
@@ -25,6 +26,8 @@ class ListenerSettings:
     max_message_bytes: int = 0
     sender_stall_timeout_s: float = 10.0
     """How long a client may leave a message half sent, though it could send the rest; then the router ends the link."""
+    space: str = DEFAULT_SPACE
+    """The space of all clients of the listener. The topology file has no key for it yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,10 @@ At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|
 an Artemis broker never deletes a subscription that is not shared and has ``|`` in its name, though its link is closed.
 An embedded broker reads the user from the link property `USER`, so names stay as they are.
 
+In the name of a link of another space than the default space, ``%(<space>)`` stands before all of these forms, so that
+equal container-ids and link names of two spaces are two names. Quoted text never begins with ``%(``. If the name of a
+global shared subscription of the default space does, ``%()`` stands before the name.
+
 The part of the name before the first ``|`` names a shared subscription, here as for clients: so every broker that knows
 shared subscriptions reads the name. In a container-id ``|`` is written ``%7C``, and ``%`` as ``%25``.
 """
@@ -26,23 +30,36 @@ USER = "amqpmesh.user"
 copy no property of a client's link; a link without the property belongs to a node or an operator."""
 
 
-def lasting(container_id: str, link_name: str, user: str | None = None) -> str:
+_SPACE_BEGIN, _SPACE_END = "%(", ")"
+
+
+def lasting(container_id: str, link_name: str, user: str | None = None, space: str = "") -> str:
     name = f"{_of(user)}{_quoted(container_id)}{DELIMITER}{link_name}"
-    return name if user is None else _quoted(name)
+    return _within(space, name if user is None else _quoted(name))
 
 
-def passing(container_id: str, link_name: str, connection: str, user: str | None = None) -> str:
-    return f"{_of(user)}{lasting(container_id, link_name)}{DELIMITER}{connection}"
+def passing(container_id: str, link_name: str, connection: str, user: str | None = None, space: str = "") -> str:
+    return _within(space, f"{_of(user)}{lasting(container_id, link_name)}{DELIMITER}{connection}")
 
 
-def sharing(container_id: str, link_name: str, connection: str, *, is_global: bool, user: str | None = None) -> str:
+def sharing(
+    container_id: str, link_name: str, connection: str, *, is_global: bool, user: str | None = None, space: str = ""
+) -> str:
     subscription = subscription_of(link_name)
     others = link_name[len(subscription) :]
     if not is_global:
         scoped = _quoted(f"{_of(user)}{lasting(container_id, subscription)}")
     else:
         scoped = subscription if user is None else _quoted(_of(user) + subscription)
-    return f"{scoped}{others}{DELIMITER}{connection}"
+    return _within(space, f"{scoped}{others}{DELIMITER}{connection}")
+
+
+def split_space(name: str) -> tuple[str, str]:
+    """Return (space of the client, rest of the name) of a name that a router gave a link."""
+    if not name.startswith(_SPACE_BEGIN):
+        return "", name
+    space, _, rest = name[len(_SPACE_BEGIN) :].partition(_SPACE_END)
+    return space, rest
 
 
 def subscription_of(link_name: str) -> str:
@@ -51,17 +68,24 @@ def subscription_of(link_name: str) -> str:
 
 
 def read_lasting(name: str) -> tuple[str, str] | None:
-    """Return (container-id, link name) of the client from a name that `lasting` made; None for any other name."""
+    """Return (container-id, link name) of the client from a name that `lasting` made, after `split_space`.
+
+    None for any other name.
+    """
     container_id, delimiter, link_name = name.partition(DELIMITER)
     return (_unquoted(container_id), link_name) if delimiter else None
 
 
 def read_sharing(name: str) -> tuple[str, str] | None:
-    """Return (container-id, subscription) of the client from a name that `sharing` made.
+    """Return (container-id, subscription) of the client from a name that `sharing` made, after `split_space`.
 
     None for a global shared subscription, and for any other name.
     """
     return read_lasting(_unquoted(subscription_of(name)))
+
+
+def _within(space: str, name: str) -> str:
+    return f"{_SPACE_BEGIN}{space}{_SPACE_END}{name}" if space or name.startswith(_SPACE_BEGIN) else name
 
 
 def _of(user: str | None) -> str:

@@ -209,14 +209,14 @@ class Attachments:
         held: HeldQueue | None = None
         if wanted.is_dynamic:
             place = self._make_place(wanted)
-            wanted = replace(wanted, type=TerminusType.TARGET, address=place.address)
+            wanted = replace(wanted, type=TerminusType.TARGET, address=place.address.text)
             held = self._stock.temporary_queue(place.address) if place.holding is BrokerAddressKind.TEMPORARY else None
         elif wanted.address is None:
             wanted = replace(wanted, type=TerminusType.TARGET)
         else:
             place = self._place(wanted.address)
-            if is_pattern(place.address):
-                raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
+            if is_pattern(place.address.name):
+                raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards: nothing can be sent there")
             held = self._queue_at(place, claim)
         link.copy_source(link)
         link.set_target(wanted)
@@ -249,7 +249,7 @@ class Attachments:
             return
         else:
             place = self._place(wanted.address)
-        address = place.address if wanted.is_dynamic else wanted.address
+        address = place.address.text if wanted.is_dynamic else wanted.address
         # The source that answers the attach names only the filters that the broker applies. [3.5.3]
         filter_ = no_local_of(wanted) if place.holding is BrokerAddressKind.TOPIC else {}
         answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
@@ -263,8 +263,8 @@ class Attachments:
     def _consume(
         self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
     ) -> None:
-        if is_pattern(place.address):
-            raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is not a topic")
+        if is_pattern(place.address.name):
+            raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards, and is not a topic")
         held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
         self._steal(link, now)
@@ -334,7 +334,7 @@ class Attachments:
                 self._made.admit(place.address, claim.user)
             return held or self._stock.queue(place.address, claim.user)
         if held is None and self._addresses.is_temporary(place.address):
-            raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
+            raise LinkError("amqp:not-found", f"the receiver of {place.address.text!r} is gone")
         return held or self._stock.temporary_queue(place.address, is_probe=place.holding is BrokerAddressKind.PROBE)
 
     def _targets(self, link: Link, claim: OwnershipClaim, address: str) -> list[HeldQueue]:

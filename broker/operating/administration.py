@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from addressing.address import Address
 from addressing.pattern import PatternSet, is_pattern
 from broker.addresses import BrokerAddresses, BrokerAddressKind
 from broker.operating.move_targets import MoveTargets
@@ -99,9 +100,9 @@ class Administration:
         """Make a durable queue of the topology now, instead of at its first use."""
         kept = self._kept(address)
         if self._stock.existing_queue(kept) is not None:
-            raise AdministrationError(f"queue {kept!r} already exists")
+            raise AdministrationError(f"queue {kept.text!r} already exists")
         self._stock.queue(kept)
-        yield AnswerPart({"address": kept})
+        yield AnswerPart({"address": kept.text})
 
     def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
         held = self._one(address, subscriber)
@@ -194,15 +195,16 @@ class Administration:
     # Functions that find the queue that a request names.
 
     def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
-        held = self._stock.existing_queue(address)
+        wanted = Address.parse(address)
+        held = self._stock.existing_queue(wanted)
         if held is not None:
             return [held]
-        below = PatternSet([address])
-        heard = {} if is_pattern(address) else dict.fromkeys(self._stock.matching(address))
+        below = PatternSet([wanted.name])
+        heard = {} if is_pattern(wanted.name) else dict.fromkeys(self._stock.matching(wanted))
         named = {
             held: None
             for held in self._stock.every_queue()
-            if held.is_subscription and (held.address == address or held.address in below)
+            if held.is_subscription and _is_below(Address.parse(held.address), wanted, below)
         }
         return [*(heard | named)]
 
@@ -231,7 +233,7 @@ class Administration:
 
         Raises AdministrationError for any other address.
         """
-        held = self._stock.existing_queue(address)
+        held = self._stock.existing_queue(Address.parse(address))
         if held is None:
             return self._stock.queue(self._kept(address))
         if not held.is_durable:
@@ -252,7 +254,7 @@ class Administration:
             return None
         return None if goal is held else goal
 
-    def _kept(self, address: str) -> str:
+    def _kept(self, address: str) -> Address:
         """The address in normal form; raise AdministrationError unless the topology has a durable queue there."""
         place = self._addresses.resolve(address)
         if is_pattern(address):
@@ -313,6 +315,10 @@ def summary(held: HeldQueue) -> dict[str, Any]:
         "enqueued_total": snapshot.enqueued_total,
         "departed_total": snapshot.departed_total,
     }
+
+
+def _is_below(filter_: Address, wanted: Address, below: PatternSet) -> bool:
+    return filter_.space == wanted.space and (filter_.name == wanted.name or filter_.name in below)
 
 
 def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dict[str, Any]]) -> Parts:

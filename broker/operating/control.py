@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from addressing.address import CONTROL_ADDRESS, normalize
+from addressing.address import CONTROL_ADDRESS, Address, normalize
 from broker.events import LinkRefused
 from broker.operating.administration import Administration, AdministrationError, AnswerPart, Parts
 from broker.queueing.commit import Commits
@@ -107,7 +107,8 @@ class Control:
             op, arguments = parse(message.body)
         except (MalformedMessage, AdministrationError) as error:
             return rejected(NOT_UNDERSTOOD, str(error))
-        reply_to = None if message.reply_to is None else self._stock.existing_queue(normalize(message.reply_to))
+        where = None if message.reply_to is None else Address.parse(normalize(message.reply_to))
+        reply_to = None if where is None else self._stock.existing_queue(where)
         if reply_to is None or not reply_to.is_temporary:
             return rejected("amqp:not-found", f"reply-to {message.reply_to!r} is not a dynamic source at this broker")
         self._await_turn(Job(op, self._verbs[op](**arguments), reply_to, message.message_id))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from addressing.address import Address
 from addressing.queue_policy import PatternPolicy
 from broker.events import QueueExpired
 from broker.queueing.held_queue import HeldQueue
@@ -20,7 +21,7 @@ from broker.queueing.message_store import MessageStore
 from wire.errors import LinkError
 from wire.log import Emit
 
-PolicyOf = Callable[[str], "PatternPolicy | None"]
+PolicyOf = Callable[[Address], "PatternPolicy | None"]
 GRAIN = 100
 """The store has the time of a queue's last use to 1/100 of the expiry, so links that come and go cause few writes."""
 SPARE = 100
@@ -87,7 +88,7 @@ class ClientQueues:
             self._by_user[made.policy.pattern, held.owner] -= 1
 
     # Calls from attaching
-    def admit(self, address: str, user: str | None) -> None:
+    def admit(self, address: Address, user: str | None) -> None:
         """Raise LinkError if a new queue at ``address`` would exceed a limit of its pattern or of the user.
 
         ``user`` is None for a node or an operator, for which only the pattern's limit holds.
@@ -100,13 +101,13 @@ class ClientQueues:
             raise LinkError(
                 "amqp:resource-limit-exceeded",
                 f"user {user!r} has {of_user:,} queues under {policy.pattern!r} on this broker, the most "
-                f"that a user may have (max_queues_per_user): cannot make queue {address!r}",
+                f"that a user may have (max_queues_per_user): cannot make queue {address.text!r}",
             )
         if of_all >= policy.max_queues:
             raise LinkError(
                 "amqp:resource-limit-exceeded",
                 f"there are {of_all:,} queues under {policy.pattern!r} on this broker, the most that are "
-                f"allowed (max_queues): cannot make queue {address!r}",
+                f"allowed (max_queues): cannot make queue {address.text!r}",
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:
@@ -133,7 +134,7 @@ class ClientQueues:
 
     # Internal
     def _add(self, held: HeldQueue, now: float) -> None:
-        policy = self._policy_of(held.address)
+        policy = self._policy_of(Address.parse(held.address))
         if policy is None:
             return
         row = held.row

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from addressing.address import Address
 from addressing.queue_policy import QueuePolicy
 from broker.queueing.body_cache import BodyCache
 from broker.queueing.body_eviction import BodyEviction
@@ -16,7 +17,7 @@ class MessageStore(BrokerQueues):
         shelf: BodyCache,
         recorder: Recorder,
         wall_offset_s: float,
-        policy_of: Callable[[str], QueuePolicy] | None = None,
+        policy_of: Callable[[Address], QueuePolicy] | None = None,
     ) -> None: ...
     def close(self) -> None: ...
     def oldest_us(self, held: HeldQueue) -> int | None: ...

@@ -7,10 +7,11 @@ from recording.records cimport Recorder
 
 from dataclasses import replace
 
+from addressing.address import Address
 from addressing.queue_policy import NO_POLICY
 from broker.store.batch import QueueKind, QueueRow
 from broker.queueing.subscribers import SubscriptionKey
-from broker.queueing.topic import SubscriptionTree
+from broker.queueing.topic import SubscriptionTrees
 
 
 def _no_policy(address):
@@ -20,14 +21,16 @@ def _no_policy(address):
 cdef class BrokerQueues:
     """Finds, makes and forgets the queues and subscriptions of a broker; `MessageStore` adds the messages.
 
-    ``policy_of`` gives the QueuePolicy of a queue's address or a subscription's filter; by default there is no policy.
+    An address or filter is an `Address`, so equal names of two spaces are two queues; rows of the store, and queues
+    themselves, have the text of the address. ``policy_of`` gives the QueuePolicy of a queue's address or a
+    subscription's filter; by default there is no policy.
     """
 
     def __init__(self, Commits commits not None, Recorder recorder not None, policy_of=None):
         self.commits, self.recorder = commits, recorder
         self.policy_of = policy_of or _no_policy
         self.queues, self.subscribers, self.every, self.passing = {}, {}, {}, {}
-        self.subscriptions = SubscriptionTree()
+        self.subscriptions = SubscriptionTrees()
         self.next_queue_id = 1
 
     def watch(self, watcher):
@@ -38,7 +41,7 @@ cdef class BrokerQueues:
         """The durable queue at this address, made if there is none: ``owner`` is then the user who owns the queue."""
         held = self.queues.get(address)
         if held is None:
-            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address, owner=owner)
+            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address.text, owner=owner)
             self.commits.write.queues.append(row)
             held = self.add_from(row)
             if self.watcher is not None:
@@ -70,11 +73,11 @@ cdef class BrokerQueues:
         A subscription of the key with another filter is deleted, with its messages.
         """
         held = self.subscribers.get(key)
-        if held is not None and held.address == filter_:
+        if held is not None and held.address == filter_.text:
             return held
         if held is not None:
             self.delete(held)
-        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_, *key, owner)
+        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_.text, *key, owner)
         self.commits.write.queues.append(row)
         return self.add_from(row)
 
@@ -108,15 +111,16 @@ cdef class BrokerQueues:
 
     def add_from(self, row):
         """Add a durable queue or subscription to memory: its row is in the store, or in the open batch."""
-        policy = self.policy_of(row.address)
+        address = Address.parse(row.address)
+        policy = self.policy_of(address)
         queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
         if row.kind is QueueKind.QUEUE:
-            held = self.queues[row.address] = self._held(row.address, queue, row=row, policy=policy)
+            held = self.queues[address] = self._held(address, queue, row=row, policy=policy)
             return self._add(held)
         key = SubscriptionKey(row.container_id, row.link_name)
-        held = self._held(row.address, queue, row=row, key=key, is_subscription=True, policy=policy)
+        held = self._held(address, queue, row=row, key=key, is_subscription=True, policy=policy)
         self.subscribers[key] = held
-        self.subscriptions.add(row.address, held)
+        self.subscriptions.add(address, held)
         return self._add(held)
 
     def delete(self, HeldQueue held not None):
@@ -131,15 +135,15 @@ cdef class BrokerQueues:
             self.watcher.on_gone(held)
         self.passing.pop(held, None)
         if held.is_subscription:
-            self.subscriptions.remove(held.address, held)
+            self.subscriptions.remove(Address.parse(held.address), held)
         else:
-            del self.queues[held.address]
+            del self.queues[Address.parse(held.address)]
         if held.key is not None:
             del self.subscribers[held.key]
         return 0
 
     def _held(self, address, queue, **options):
-        return HeldQueue(address, queue, self.recorder, **options)
+        return HeldQueue(address.text, queue, self.recorder, **options)
 
     def _add(self, held):
         self.every[held] = None

@@ -18,13 +18,16 @@ either.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
+from addressing.address import DEFAULT_SPACE
 from wire import routed_name
 from wire.routed_name import DELIMITER
 
-_SHARED, _PASSING = f"{DELIMITER}shared{DELIMITER}", f"{DELIMITER}volatile{DELIMITER}"
+_SHARED, _PASSING = "shared", "volatile"
 _GLOBAL = "global"
+_MARKS = {_SHARED: ("shared",), _PASSING: ("shared", "not durable")}
 
 
 class SubscriptionKey(NamedTuple):
@@ -37,6 +40,9 @@ class SubscriptionKey(NamedTuple):
         shared            |shared|container-id, name     container-id of the client, also if it came through a router
         shared by anybody |shared, name
         not durable       |volatile..., name             shared, too; never stored
+
+    A subscription of another space than the default space has the space in its key: ``|shared(acme)|...`` if the
+    subscription is shared, else in the link name, as `wire.routed_name` writes the space.
     """
 
     container_id: str
@@ -45,17 +51,34 @@ class SubscriptionKey(NamedTuple):
     @property
     def text(self) -> str:
         """The key as shown to people: ``mesh|app|reader``, ``app|reader (shared)``, ``reader (shared, global)``."""
-        kind, scope, marks = self._read()
-        whose = self.link_name if scope is None else f"{scope}{DELIMITER}{self.link_name}"
-        return f"{whose} ({', '.join(marks)})" if kind else whose
+        shared = self.shared_part
+        if shared is None:
+            return f"{self.container_id.removeprefix(DELIMITER)}{DELIMITER}{self.link_name}"
+        whose = self.link_name if shared.scope is None else f"{shared.scope}{DELIMITER}{self.link_name}"
+        marks = [*_MARKS[shared.kind], *([_GLOBAL] if shared.scope is None else [])]
+        return f"{whose} ({', '.join([*marks, *([f'space {shared.space}'] if shared.space else [])])})"
 
-    def _read(self) -> tuple[str, str | None, list[str]]:
-        for kind, marks in ((_SHARED, ["shared"]), (_PASSING, ["shared", "not durable"])):
-            if self.container_id == kind[:-1]:
-                return kind, None, [*marks, _GLOBAL]
-            if self.container_id.startswith(kind):
-                return kind, self.container_id[len(kind) :], marks
-        return "", self.container_id.removeprefix(DELIMITER), []
+    @property
+    def shared_part(self) -> _SharedPart | None:
+        """The first text of the key of a shared subscription, taken apart; None for a subscription of one link."""
+        found = _SHARED_PART.fullmatch(self.container_id)
+        return None if found is None else _SharedPart(found[1], found[2] or "", found[3])
+
+
+class _SharedPart(NamedTuple):
+    """Kind and space of a shared subscription, and the container-id of its client; scope None: shared by anybody."""
+
+    kind: str
+    space: str
+    scope: str | None
+
+    @property
+    def text(self) -> str:
+        head = f"{DELIMITER}{self.kind}({self.space})" if self.space else DELIMITER + self.kind
+        return head if self.scope is None else f"{head}{DELIMITER}{self.scope}"
+
+
+_SHARED_PART = re.compile(r"\|(shared|volatile)(?:\(([^)|]+)\))?(?:\|(.*))?", re.DOTALL)
 
 
 class Subscribers:
@@ -70,33 +93,44 @@ class Subscribers:
 
     def shared(self, container_id: str, link_name: str, *, is_global: bool, is_durable: bool) -> SubscriptionKey:
         kind = _SHARED if is_durable else _PASSING
+        space, link_name = self._split_space(container_id, link_name)
         name = routed_name.subscription_of(link_name)
         if is_global:
-            return SubscriptionKey(kind[:-1], name)
+            return _shared_key(kind, space, None, name)
         read = routed_name.read_sharing(link_name) if container_id == self._mesh else None
         scope, name = read or (container_id, name)
-        return SubscriptionKey(kind + scope, name)
+        return _shared_key(kind, space, scope, name)
 
     def recalled(self, container_id: str, link_name: str) -> tuple[SubscriptionKey, SubscriptionKey]:
         """The keys that a link with a null source may mean, in order: the unshared, then the shared subscription."""
-        scope, client_name = self._client(container_id, link_name)
+        space, scope, client_name = self._client(container_id, link_name)
         name, _, suffix = client_name.rpartition(DELIMITER)
         is_global = suffix == _GLOBAL and bool(name)
-        shared = SubscriptionKey(_SHARED[:-1], name) if is_global else SubscriptionKey(_SHARED + scope, client_name)
+        shared = _shared_key(_SHARED, space, *((None, name) if is_global else (scope, client_name)))
         return self.own(container_id, link_name), shared
 
     def shared_alike(self, container_id: str, link_name: str) -> tuple[SubscriptionKey, ...]:
         """Keys of shared durable subscriptions with the same name as this link's unshared subscription."""
-        scope, client_name = self._client(container_id, link_name)
-        return (SubscriptionKey(_SHARED + scope, client_name),)
+        return (_shared_key(_SHARED, *self._client(container_id, link_name)),)
 
     def own_alike(self, key: SubscriptionKey) -> tuple[SubscriptionKey, ...]:
         """Keys of unshared durable subscriptions with the same name as this shared key; none for a global key."""
-        if not key.container_id.startswith(_SHARED):
+        shared = key.shared_part
+        if shared is None or shared.kind != _SHARED or shared.scope is None:
             return ()
-        scope = key.container_id[len(_SHARED) :]
-        return self.own(scope, key.link_name), self.own(self._mesh, routed_name.lasting(scope, key.link_name))
+        routed = self.own(self._mesh, routed_name.lasting(shared.scope, key.link_name, space=shared.space))
+        return (routed,) if shared.space else (self.own(shared.scope, key.link_name), routed)
 
-    def _client(self, container_id: str, link_name: str) -> tuple[str, str]:
+    def _client(self, container_id: str, link_name: str) -> tuple[str, str, str]:
+        """Return space, container-id and link name of the client behind a link."""
+        space, link_name = self._split_space(container_id, link_name)
         read = routed_name.read_lasting(link_name) if container_id == self._mesh else None
-        return read or (container_id, link_name)
+        return space, *(read or (container_id, link_name))
+
+    def _split_space(self, container_id: str, link_name: str) -> tuple[str, str]:
+        """Return (space, rest of the link name); only routers mark link names with a space."""
+        return routed_name.split_space(link_name) if container_id == self._mesh else (DEFAULT_SPACE, link_name)
+
+
+def _shared_key(kind: str, space: str, scope: str | None, name: str) -> SubscriptionKey:
+    return SubscriptionKey(_SharedPart(kind, space, scope).text, name)

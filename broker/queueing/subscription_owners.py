@@ -38,12 +38,13 @@ def claim_of(link: Link) -> OwnershipClaim:
 class SubscriptionOwners:
     """Checks and keeps the owners of this broker's subscriptions.
 
-    ``name_in_mesh`` gives the mesh's name for an address that this broker knows by another name.
+    ``name_in_space`` gives, for an address as this broker knows the address, its name in its space, because
+    permissions of users are for such names.
     """
 
-    def __init__(self, topology: Topology, name_in_mesh: Callable[[str], str], stock: MessageStore, log: Emit) -> None:
+    def __init__(self, topology: Topology, name_in_space: Callable[[str], str], stock: MessageStore, log: Emit) -> None:
         self._permissions = Permissions(topology)
-        self._name_in_mesh = name_in_mesh
+        self._name_in_space = name_in_space
         self._has_anonymous = not topology.users or ANONYMOUS in topology.users
         self._stock = stock
         self._log = log
@@ -58,7 +59,7 @@ class SubscriptionOwners:
                 "amqp:unauthorized-access",
                 f"{_subscription(held)} belongs to another user than {user!r}: only its owner may take or end it",
             )
-        name = self._name_in_mesh(held.address)
+        name = self._name_in_space(held.address)
         if not self._permissions.may_receive(user, name):
             raise LinkError(
                 "amqp:unauthorized-access",

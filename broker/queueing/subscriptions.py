@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from addressing.address import Address
 from broker.queueing.expired_subscriptions import ExpiredSubscriptions
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
@@ -43,7 +44,7 @@ class TopicSubscriptions:
             self._owners.judge(held, user)
 
     def take(
-        self, container_id: str, link_name: str, filter_: str, wanted: Terminus, claim: OwnershipClaim
+        self, container_id: str, link_name: str, filter_: Address, wanted: Terminus, claim: OwnershipClaim
     ) -> HeldQueue:
         """The subscription for the source ``wanted``, made if there is none; `judge` must have been called before."""
         is_durable = wanted.outlives_link
@@ -100,25 +101,25 @@ class TopicSubscriptions:
             )
         return held
 
-    def _share(self, key: SubscriptionKey, filter_: str, claim: OwnershipClaim, *, is_durable: bool) -> HeldQueue:
+    def _share(self, key: SubscriptionKey, filter_: Address, claim: OwnershipClaim, *, is_durable: bool) -> HeldQueue:
         held = self._stock.subscription(key)
-        if held is not None and held.taker_count and held.address != filter_:
+        if held is not None and held.taker_count and held.address != filter_.text:
             raise LinkError(
                 "amqp:resource-locked",
                 f"subscription {key.text} is on {held.address!r} and has {held.taker_count} active consumers: "
-                f"it cannot change to {filter_!r}",
+                f"it cannot change to {filter_.text!r}",
             )
         if not is_durable:
             return held or self._stock.subscribe(filter_, key, claim.user)
         self._refuse_name_of(self._subscribers.own_alike(key))
         return self._take_durably(key, filter_, claim)
 
-    def _take_durably(self, key: SubscriptionKey, filter_: str, claim: OwnershipClaim) -> HeldQueue:
+    def _take_durably(self, key: SubscriptionKey, filter_: Address, claim: OwnershipClaim) -> HeldQueue:
         old = self._stock.subscription(key)
         if old is not None:
             self._abandoned.forget(old)
-            if old.address != filter_:
-                self._owners.note_ended(old, claim.user, claim.peer, filter_)
+            if old.address != filter_.text:
+                self._owners.note_ended(old, claim.user, claim.peer, filter_.text)
         held = self._stock.subscribe_durably(filter_, key, claim.user)
         self._owners.take(held, claim.user)
         return held

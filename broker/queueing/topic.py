@@ -1,7 +1,7 @@
 """The tree of subscription filters: which subscriptions get a message published to an address.
 
-Pure. A filter is a pattern as `addressing.pattern` defines it, delimiters included; here all matching filters count,
-not only the best match.
+Pure. Each space has a tree of its own, so a filter matches addresses of its space only. A filter is a pattern as
+`addressing.pattern` defines it, delimiters included; here all matching filters count, not only the best match.
 
         news.#  ->  news,  news.sport,  news.sport/football
         news.*  ->  news.sport
@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from addressing.address import Address
 
 K = TypeVar("K")
 
@@ -34,6 +36,31 @@ class _Branch(Generic[K]):
     below: dict[str, _Branch[K]] = field(default_factory=dict)
 
 
+class SubscriptionTrees(Generic[K]):
+    """The trees of all spaces that have filters.
+
+    Always: no tree is empty
+    """
+
+    def __init__(self) -> None:
+        self._trees: dict[str, SubscriptionTree[K]] = {}
+
+    def add(self, filter_: Address, key: K) -> None:
+        self._trees.setdefault(filter_.space, SubscriptionTree()).add(filter_.name, key)
+
+    def remove(self, filter_: Address, key: K) -> None:
+        """Remove the filter that was added with this key; raise KeyError if there is none."""
+        tree = self._trees[filter_.space]
+        tree.remove(filter_.name, key)
+        if not tree:
+            del self._trees[filter_.space]
+
+    def matching(self, address: Address) -> list[K]:
+        """The keys of all filters of the address's space that match its name, each key once."""
+        tree = self._trees.get(address.space)
+        return [] if tree is None else tree.matching(address.name)
+
+
 class SubscriptionTree(Generic[K]):
     """Filters in a tree, one token to a level: a look-up costs the length of the address, not the number of filters.
 
@@ -42,6 +69,9 @@ class SubscriptionTree(Generic[K]):
 
     def __init__(self) -> None:
         self._root: _Branch[K] = _Branch()
+
+    def __bool__(self) -> bool:
+        return bool(self._root.keys or self._root.below)
 
     def add(self, filter_: str, key: K) -> None:
         branch = self._root

@@ -10,7 +10,7 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from addressing.address import BROKER_PREFIX, MESH_PREFIX
+from addressing.address import BROKER_PREFIX, MESH_PREFIX, SPACE_PREFIX
 from linklogs.moments import TimeSpan
 
 US_PER_S = 1_000_000
@@ -57,7 +57,9 @@ def per_s(count: Column, seconds: float) -> Column:
 def is_of_mesh(name: str) -> Column:
     """Whether the address in column ``name`` is one on which the mesh talks to itself, as `up` does to test readiness.
 
-    Temporary queues have such addresses, too, but belong to clients: false, as for null.
+    Temporary queues and addresses of another space than the default space have such texts, too, but belong to clients:
+    false, as for null.
     """
-    is_ours = F.col(name).startswith(MESH_PREFIX) & ~F.col(name).rlike(f"^{BROKER_PREFIX}[^/]+/temp(-topic)?\\.")
+    is_of_client = F.col(name).rlike(f"^({BROKER_PREFIX}[^/]+/temp(-topic)?\\.|{SPACE_PREFIX})")
+    is_ours = F.col(name).startswith(MESH_PREFIX) & ~is_of_client
     return F.coalesce(is_ours, F.lit(False))

@@ -11,7 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from addressing.address import is_internal
+from addressing.address import Address
 from linklogs.input_logs import InputLogs, files, foreign
 from linklogs.log_search import NoLogs
 from linklogs.moments import TimeSpan
@@ -124,7 +124,7 @@ def _nodes(said: DataFrame, links: pyarrow.Table, address: str | None) -> frozen
 def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
     if facts.is_wanted.any():
         return ()
-    named = sorted({word for word in facts.addresses.words if word and not is_internal(word)})
+    named = sorted({word for word in facts.addresses.words if word and not Address.parse(word).is_internal})
     return tuple(get_close_matches(pattern, named, MOST_NEAR, cutoff=0.0))
 
 

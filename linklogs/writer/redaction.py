@@ -10,7 +10,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
-from addressing.address import BROKER_PREFIX, MESH_PREFIX
+from addressing.address import BROKER_PREFIX, MESH_PREFIX, Address
 from addressing.records import BY_PEER, KNOWN_CONDITION, PERSONAL_COLUMNS
 from linklogs.writer.rows import Row
 from recording.columns import RecordKind
@@ -75,8 +75,9 @@ class Redactor:
         return hmac.new(self._key, value.encode(), "sha256").hexdigest()[:_DIGITS]
 
 
-def _is_of_mesh(address: str) -> bool:
+def _is_of_mesh(text: str) -> bool:
     """Whether the mesh uses the address internally; False for temporary queues, which belong to clients."""
+    address = Address.parse(text).name
     node, _, last = address.removeprefix(BROKER_PREFIX).partition("/")
     is_temporary = address.startswith(BROKER_PREFIX) and node and last.startswith(("temp.", "temp-topic."))
     return address.startswith(MESH_PREFIX) and not is_temporary

@@ -232,10 +232,9 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
         message = f"{load.address!r} is {policy.kind} in the topology, not {load.type}"
         found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
     # A message that took the fallback would arrive at the receivers of the other load, and would count as lost here.
-    if policy.fallback in {other.address for other in loads}:
-        found.append(
-            Problem((*path, "address"), "AM604", f"the fallback {policy.fallback!r} already has a load of its own")
-        )
+    fallback = policy.fallback.name if policy.fallback is not None else None
+    if fallback in {other.address for other in loads}:
+        found.append(Problem((*path, "address"), "AM604", f"the fallback {fallback!r} already has a load of its own"))
     return spread(load, policy.kind, routers[:1], routers[-1:])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from addressing.address import is_internal
+from addressing.address import Address
 from mesh.operations.broker_control import BrokerAnswers, queues_in, totals_in
 from mesh.terminal.output import Output
 
@@ -57,7 +57,7 @@ def tell_queues(found: BrokerAnswers, out: Output, *, with_messages: bool) -> No
     if out.is_json:
         out.document({"queues": queues})
     else:
-        shown = [queue for queue in queues if with_messages or not is_internal(queue["address"])]
+        shown = [queue for queue in queues if with_messages or not Address.parse(queue["address"]).is_internal]
         out.table(tuple(QUEUES), [_row({**queue, "departed": departed(queue)}, QUEUES) for queue in shown])
         if with_messages and (messages := list(_messages(shown))):
             out.data("")

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from addressing.address import is_internal
+from addressing.address import Address
 from addressing.topology.model import Topology
 from mesh.client.errors import Unreachable
 from mesh.deploy.control import ask
@@ -208,7 +208,7 @@ class StatusTable:
 
     def rows_of(self, found: NodeView) -> Iterator[list[object]]:
         for item in (found.snapshot or {}).get(self.field, ()):
-            if is_internal(item.get("address") or ""):
+            if Address.parse(item.get("address") or "").is_internal:
                 continue
             flat = {**item, **item.get("queue", {})}
             yield [found.name, *(flat.get(name) for name in self.columns.values())]

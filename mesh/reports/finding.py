@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from addressing.address import MESH_PREFIX
+from addressing.address import MESH_PREFIX, Address
 
 US_PER_S = 1_000_000
 EACH = 3
@@ -49,4 +49,4 @@ def is_of_mesh(row: dict[str, Any]) -> bool:
 
     Such rows are left out, because links of the probe of `amqpmesh up` seem to wait long after the probe is over.
     """
-    return (row["address"] or "").startswith(MESH_PREFIX)
+    return Address.parse(row["address"] or "").name.startswith(MESH_PREFIX)

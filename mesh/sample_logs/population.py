@@ -76,7 +76,7 @@ def addresses(topology: Topology, profile: Profile, random: Generator) -> list[A
     popularity = (1.0 + random.permutation(len(found))) ** -profile.zipf
     weights = popularity * [traffic.weight for _, traffic in found]
     shares = weights / weights.sum() if weights.sum() else weights
-    return [AddressShare(each[0].address, *each, float(share)) for each, share in zip(found, shares, strict=True)]
+    return [AddressShare(each[0].address.text, *each, float(share)) for each, share in zip(found, shares, strict=True)]
 
 
 def _policies(book: AddressBook, pattern: str, count: int) -> Iterator[AddressPolicy]:

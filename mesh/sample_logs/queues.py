@@ -72,6 +72,6 @@ def _grave(addresses: Sequence[AddressShare], queues: Sequence[tuple[int, str]],
     """
     policy = addresses[place].policy
     broker = policy.brokers[0] if policy.kind.has_subscriptions else key
-    name = policy.queue.dead_letter
+    name = "" if policy.queue.dead_letter is None else policy.queue.dead_letter.name
     named = [i for i, each in enumerate(addresses) if name in (each.policy.broker_address, each.name)]
     return next((queues.index((i, broker)) for i in named if name and (i, broker) in queues), NO_QUEUE)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from addressing.topology.model import Topology
+from addressing.topology.model import DeclaredAddress, Topology
 from broker.node import BrokerNode
 from broker.store.batch import Store
 from broker.store.sqlite import SqliteStore
@@ -16,7 +17,15 @@ WALL_OFFSET_S = 1_700_000_000.0
 
 
 class SimBroker(BrokerNode):
-    def __init__(self, world: World, topology: Topology, name: str, folder: Path, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        world: World,
+        topology: Topology,
+        name: str,
+        folder: Path,
+        recorder: Recorder,
+        spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None,
+    ) -> None:
         self.world = world
         self.store: Store = SqliteStore(folder)
         self._is_closed = False
@@ -29,6 +38,7 @@ class SimBroker(BrokerNode):
             secret=f"secret-{world.now}",
             log=lambda event: world.log.append((world.now, name, event)),
             recorder=recorder,
+            spaces=spaces,
         )
 
     def close(self) -> None:

@@ -6,14 +6,15 @@ SimMesh does the work of the nodes' drivers: connections, commands and disks.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from addressing.book import AddressBook
+from addressing.address import DEFAULT_SPACE
+from addressing.book import SpaceBooks
 from addressing.permissions import Permissions
-from addressing.topology.model import Edge, Listener, Topology
+from addressing.topology.model import DeclaredAddress, Edge, Listener, Topology
 from mesh.simulation.clients import SimClient, SimSender
 from mesh.simulation.sim_broker import WALL_OFFSET_S, SimBroker
 from mesh.simulation.world import Pipe, World
@@ -32,6 +33,7 @@ class SimMesh(World):
     """A mesh in virtual time. Embedded brokers have real stores in ``folder``; existing brokers are always down.
 
     ``recorder_of`` returns the flight recorder for a node that starts; without ``recorder_of``, no node records.
+    ``spaces`` are the declarations of further spaces; each router has a listener for the clients of each.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class SimMesh(World):
         folder: Path | None = None,
         delay_s: float = 0.001,
         recorder_of: Callable[[str], Recorder] | None = None,
+        spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None,
     ) -> None:
         super().__init__(delay_s)
         self._recorder_of = recorder_of or _no_recorder
@@ -49,7 +52,8 @@ class SimMesh(World):
         self._wanted: dict[tuple[Any, str], Pipe | None] = {}
         self._edges = edges_by_router(self.topology)
         self._edge_routers = frozenset(self.topology.edge_routers)
-        self._book = AddressBook(self.topology)
+        self._spaces = spaces or {}
+        self._books = SpaceBooks(self.topology, self._spaces)
         self._permissions = Permissions(self.topology)
         for name, broker in self.topology.brokers.items():
             if broker.is_embedded:
@@ -71,7 +75,10 @@ class SimMesh(World):
             router_id=name,
             mesh=self.topology.mesh,
             instance=instance,
-            listeners={"clients": self._listener(name)},
+            listeners={
+                _listener_of(space): replace(self._listener(name), space=space)
+                for space in (DEFAULT_SPACE, *self._spaces)
+            },
             node_endpoint=node_endpoint_settings(name, instance, "0", is_edge=is_edge),
             costs=self.topology.costs_at(name),
             connectors={f"router:{edge.to}": edge.to for edge in self._edges[name] if edge.dialer == name},
@@ -84,7 +91,7 @@ class SimMesh(World):
         recorder.set_wall_offset(WALL_OFFSET_S)
         node = RouterNode(
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
-            self._book,
+            self._books,
             self._permissions,
             lambda event: self.log.append((self.now, name, event)),
             lambda: f"t{next(self._tokens)}",
@@ -141,7 +148,9 @@ class SimMesh(World):
     # Brokers
     def start_broker(self, name: str) -> None:
         assert self.folder is not None
-        broker = self.brokers[name] = SimBroker(self, self.topology, name, self.folder / name, self._recorder_of(name))
+        recorder = self._recorder_of(name)
+        broker = SimBroker(self, self.topology, name, self.folder / name, recorder, self._spaces)
+        self.brokers[name] = broker
         self.add(broker)
 
     def kill_broker(self, name: str) -> None:
@@ -210,18 +219,20 @@ class SimMesh(World):
         container_id: str = "client",
         *,
         user: str | None = None,
+        space: str = DEFAULT_SPACE,
         kind: type[SimClient] = SimClient,
         **settings: Any,
     ) -> SimClient:
         """Connect a new client to ``router``. ``settings`` are EndpointSettings, such as ``window_frames``."""
         client = kind(self, container_id, **settings)
-        self.connect_client(client, router, user)
+        self.connect_client(client, router, user, space)
         return client
 
-    def connect_client(self, client: SimClient, router: str, user: str | None) -> None:
+    def connect_client(self, client: SimClient, router: str, user: str | None, space: str = DEFAULT_SPACE) -> None:
         node = self.routers[router]
         self.add(client)
-        client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
+        endpoint = node.on_accepted(_listener_of(space), Peer(user), self.now)
+        client.pipe = self.join((client, client.endpoint), (node, endpoint))
 
     def send(self, sender: SimSender, body: bytes = b"x", *, settled: bool = False) -> int:
         """Let virtual time pass until ``sender`` has credit, then send a message; return the message's number."""
@@ -241,6 +252,10 @@ class SimMesh(World):
             return found.active_uplink is not None
         others = sum(other in self.routers for other in self.topology.interior_routers) - 1
         return sum(view.cost is not None for view in found.routers) == others
+
+
+def _listener_of(space: str) -> str:
+    return f"clients of {space}" if space else "clients"
 
 
 def _no_recorder(name: str) -> Recorder:

@@ -160,7 +160,7 @@ def test_where_a_circuit_cannot_be_made_it_is_waited_for_no_longer_than_path_wai
     make = Circuits.sender
 
     def refuse(circuits: Circuits, spec: Any, hop: str) -> Link:
-        if spec.address == "prices":
+        if spec.address.name == "prices":
             raise AmqpError("amqpmesh:path-lost", "not now")
         return make(circuits, spec, hop)
 

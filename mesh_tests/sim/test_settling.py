@@ -21,7 +21,7 @@ def settled_at(monkeypatch: pytest.MonkeyPatch, mesh: SimMesh, router: str) -> l
     settle = addresses._settle
 
     def watched(key, entry):
-        found.append(entry.policy.address)
+        found.append(entry.policy.address.name)
         settle(key, entry)
 
     monkeypatch.setattr(addresses, "_settle", watched)

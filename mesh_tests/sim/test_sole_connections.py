@@ -92,3 +92,13 @@ def test_others_are_let_in_beside_a_container_that_is_promised_to_be_alone(other
     first, second = opened(mesh, user="alice"), opened(mesh, **{"user": "alice", **CLOSE, **other})
     assert not first.closed
     assert not second.closed
+
+
+def test_equal_containers_of_two_spaces_are_two_containers() -> None:
+    mesh = SimMesh({"mesh": "one", "node_tls": False, "routers": {"r1": {}}}, spaces={"acme": {}})
+    clients = [opened(mesh), opened(mesh, space="acme", **CLOSE)]
+    assert [client.closed for client in clients] == [None, None]
+    assert opened(mesh, space="acme").closed.condition == "amqp:invalid-field"
+    mesh.cut(clients[1].pipe)
+    mesh.run(0.1)
+    assert not opened(mesh, space="acme").closed

@@ -50,8 +50,8 @@ class Circuits:
     def sender(self, spec: CircuitSpec, hop: str) -> OutgoingLink:
         """Return the first link of a new circuit, to ``hop``; the caller sets the owner, then opens the link."""
         link = self._session(spec, hop).sender(self._name(spec))
-        link.set_source(source(spec.address))
-        link.set_target(target(spec.address))
+        link.set_source(source(spec.address.text))
+        link.set_target(target(spec.address.text))
         # With rcv-settle-mode second, the receiver of a delivery settles after its sender, so the producer settles
         # before all routers. If the producer attached with rcv-settle-mode first, the ingress settles in its place.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)

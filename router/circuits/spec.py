@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from addressing.address import Address
 from addressing.priority import DEFAULT_PRIORITY, MAX_PRIORITY
 from router.routing.spf import Branch
 from wire.errors import AmqpError, LinkError
@@ -56,7 +57,7 @@ class CircuitSpec:
     """
 
     kind: CircuitKind
-    address: str
+    address: Address
     ingress: str
     phase: int = 0
     path: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class CircuitSpec:
         """Return the spec as one JSON string: an AMQP map would take 2 KB of the engine's memory for each link."""
         fields = {
             "kind": self.kind.value,
-            "address": self.address,
+            "address": self.address.text,
             "ingress": self.ingress,
             "phase": self.phase,
             "path": list(self.path),
@@ -110,7 +111,7 @@ class CircuitSpec:
             value = {**_ABSENT, **json.loads(text)}
             return cls(
                 kind=CircuitKind(value["kind"]),
-                address=str(value["address"]),
+                address=Address.parse(str(value["address"])),
                 ingress=str(value["ingress"]),
                 phase=int(value["phase"]),
                 path=tuple(str(router) for router in value["path"]),

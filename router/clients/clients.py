@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from addressing.address import dynamic_address, normalize, router_of
-from addressing.book import AddressBook, AddressPolicy
+from addressing.address import Address, dynamic_address, normalize, router_of
+from addressing.book import AddressPolicy, SpaceBooks
 from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
 from recording.records import Recorder
@@ -45,7 +45,7 @@ class ClientServices:
 
     router_id: str
     instance: int
-    book: AddressBook
+    books: SpaceBooks
     permissions: Permissions
     addresses: RouterAddresses
     ways: RoutePaths
@@ -60,16 +60,22 @@ class ClientServices:
 
 
 class ClientConnection(RouterConnection):
-    """A connection from a client, or from an operator, who may also use internal addresses."""
+    """A connection from a client, or from an operator, who may also use internal addresses.
+
+    The listener decides the space of the connection, once: every address that the client names is an address of this
+    space, found in the book of the space.
+    """
 
     def __init__(self, endpoint: Endpoint, number: int, services: ClientServices, listener: ListenerSettings) -> None:
         super().__init__(endpoint, number)
         self._services = services
+        self.space = listener.space
+        self._book = services.books.of(listener.space)
         self._link_capacity = listener.link_capacity
         self._max_message_bytes = listener.max_message_bytes
         self._patience = RetryDelay(services.timers, listener.sender_stall_timeout_s)
         self._routes: set[IngressRoute] = set()
-        self._dynamic: set[str] = set()
+        self._dynamic: set[Address] = set()
         self._is_counted = False
 
     def on_opened(self) -> None:
@@ -82,7 +88,7 @@ class ClientConnection(RouterConnection):
 
     def _enter_as_sole(self) -> None:
         try:
-            self._services.sole_connections.enter(self.endpoint)
+            self._services.sole_connections.enter(self.endpoint, self.space)
         except AmqpError:
             # This property of the OPEN announces that a CLOSE with an error follows: clients then treat the connection
             # as never established.
@@ -92,7 +98,7 @@ class ClientConnection(RouterConnection):
     def on_lost(self, reason: str) -> None:
         if self._is_counted:
             self._services.crowding.leave(self.endpoint.peer.user)
-            self._services.sole_connections.leave(self.endpoint)
+            self._services.sole_connections.leave(self.endpoint, self.space)
 
     def on_attached(self, link: Link) -> None:
         try:
@@ -120,7 +126,7 @@ class ClientConnection(RouterConnection):
                 client=self.describe(),
                 user=self.endpoint.peer.user,
                 link=link.name,
-                address=terminus.address,
+                address=None if terminus.address is None else Address(self.space, terminus.address).text,
                 condition=error.condition,
                 description=error.description,
             )
@@ -170,7 +176,7 @@ class ClientConnection(RouterConnection):
         services = self._services
         is_topic = "temporary-topic" in wanted.capabilities
         address = dynamic_address(services.router_id, services.new_token(), is_topic=is_topic, is_open=is_open)
-        policy = services.book.resolve(address)
+        policy = self._book.resolve(address)
         assert policy is not None
         self._dynamic.add(policy.address)
         return policy, address
@@ -190,8 +196,8 @@ class ClientConnection(RouterConnection):
 
     def _check_alive(self, policy: AddressPolicy) -> None:
         services = self._services
-        if router_of(policy.address) == services.router_id and not services.addresses.has_taker(policy):
-            raise AmqpError("amqp:not-found", f"address {policy.address!r} no longer has a receiver")
+        if router_of(policy.address.name) == services.router_id and not services.addresses.has_taker(policy):
+            raise AmqpError("amqp:not-found", f"address {policy.address.name!r} no longer has a receiver")
 
     # Consumers
     def _on_consumer(self, link: OutgoingLink) -> None:
@@ -237,13 +243,13 @@ class ClientConnection(RouterConnection):
         broker = self._services.subscription_broker
         if broker is None:
             raise AmqpError("amqp:not-found", "the source has no address, and several brokers have topics")
-        self._route(link, self._services.book.subscription_policy(broker), None)
+        self._route(link, self._book.subscription_policy(broker), None)
 
     # Producers and consumers
     def _resolve(self, address: str, *, sends: bool) -> AddressPolicy:
         services, peer = self._services, self.endpoint.peer
         allows = services.permissions.may_send if sends else services.permissions.may_receive
-        policy = services.book.resolve(address)
+        policy = self._book.resolve(address)
         # A connection may always use the dynamic addresses that it made. Other clients need a permission to receive
         # there: they would read somebody else's replies.
         is_own = policy is not None and policy.address in self._dynamic
@@ -252,7 +258,7 @@ class ClientConnection(RouterConnection):
         if policy is None:
             raise AmqpError("amqp:not-found", f"no address {normalize(address)!r} in this mesh")
         if policy.kind.is_refused:
-            raise AmqpError("amqp:not-found", f"address {policy.address!r} is unavailable")
+            raise AmqpError("amqp:not-found", f"address {policy.address.name!r} is unavailable")
         return policy
 
     def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:
@@ -263,7 +269,7 @@ class ClientConnection(RouterConnection):
             link_name=self._name_at_broker(link, policy, address),
             user=self._user or "",
             address=address,
-            name_in_mesh=partial(self._services.book.name_in_mesh, policy.brokers[0]),
+            name_in_mesh=partial(self._book.name_in_mesh, policy.brokers[0]),
             why_not=partial(self._why_not_found, link),
             max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
             guard=self._guard(link) if isinstance(link, IncomingLink) else None,
@@ -306,13 +312,15 @@ class ClientConnection(RouterConnection):
         remote = self.endpoint.remote
         container_id = remote.container_id if remote else ""
         wanted = link.remote_source
-        user = self._user if self._services.book.names_users(policy.brokers[0]) else None
+        user = self._user if self._book.names_users(policy.brokers[0]) else None
         if policy.kind.has_subscriptions and isinstance(link, OutgoingLink) and "shared" in wanted.capabilities:
             is_global = "global" in wanted.capabilities
-            return routed_name.sharing(container_id, link.name, self._unique_id, is_global=is_global, user=user)
+            return routed_name.sharing(
+                container_id, link.name, self._unique_id, is_global=is_global, user=user, space=self.space
+            )
         if address is None or wanted.outlives_link or link.remote_target.outlives_link:
-            return routed_name.lasting(container_id, link.name, user)
-        return routed_name.passing(container_id, link.name, self._unique_id, user)
+            return routed_name.lasting(container_id, link.name, user, self.space)
+        return routed_name.passing(container_id, link.name, self._unique_id, user, self.space)
 
 
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
@@ -328,5 +336,5 @@ def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
         brokers = ", ".join(policy.brokers)
         raise AmqpError(
             "amqp:not-implemented",
-            f"{what} is not supported on queue {policy.address!r}, which is spread over brokers {brokers}",
+            f"{what} is not supported on queue {policy.address.name!r}, which is spread over brokers {brokers}",
         )

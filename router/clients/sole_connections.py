@@ -2,7 +2,8 @@
 
 A client that desires ``sole-connection-for-container`` is promised that its container has no other open connection at
 this router with the same desire. JMS asks for the promise with its client id. Equal container-ids of different users
-are different containers: no user can shut out another user, or close another user's connection, by a name.
+are different containers: no user can shut out another user, or close another user's connection, by a name. So are equal
+container-ids of two spaces.
 
 Spec: AMQP Enforcing Connection Uniqueness 1.0.
 """
@@ -23,6 +24,10 @@ REFUSE_CONNECTION, CLOSE_EXISTING = 0, 1
 """Enforcement policies, as the second connection asks for: refuse the second, or close the first."""
 
 
+_Container = tuple[str, str | None, str]
+"""Space, user and container-id."""
+
+
 class SoleConnections:
     """The connections to this router that are promised to be the only one of their container.
 
@@ -30,10 +35,10 @@ class SoleConnections:
     """
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str | None, str], Endpoint] = {}
+        self._held: dict[_Container, Endpoint] = {}
 
-    def enter(self, endpoint: Endpoint) -> None:
-        """The OPEN of ``endpoint``'s peer arrived: promise a sole connection if the peer desires one.
+    def enter(self, endpoint: Endpoint, space: str) -> None:
+        """The OPEN of ``endpoint``'s peer, a client of ``space``, arrived: promise a sole connection if it desires one.
 
         If the container has a connection already, close that connection if the peer asks for it, else raise AmqpError:
         the new connection is refused.
@@ -41,23 +46,24 @@ class SoleConnections:
         remote = endpoint.remote
         if remote is None or CAPABILITY not in remote.desired_capabilities:
             return
-        before = self._held.get(_key(endpoint))
+        key = _key(endpoint, space)
+        before = self._held.get(key)
         if before is not None and before is not endpoint and before.is_open:
             if remote.properties.get(ENFORCEMENT_POLICY) != CLOSE_EXISTING:
                 raise _refusal(remote.container_id, before)
             before.close(_replacement(remote.container_id, endpoint))
-        self._held[_key(endpoint)] = endpoint
+        self._held[key] = endpoint
 
-    def leave(self, endpoint: Endpoint) -> None:
+    def leave(self, endpoint: Endpoint, space: str) -> None:
         """The connection of ``endpoint`` is gone: its container may have another."""
-        if endpoint.remote is not None and self._held.get(_key(endpoint)) is endpoint:
-            del self._held[_key(endpoint)]
+        if endpoint.remote is not None and self._held.get(key := _key(endpoint, space)) is endpoint:
+            del self._held[key]
 
 
-def _key(endpoint: Endpoint) -> tuple[str | None, str]:
+def _key(endpoint: Endpoint, space: str) -> _Container:
     remote = endpoint.remote
     assert remote is not None
-    return endpoint.peer.user, remote.container_id
+    return space, endpoint.peer.user, remote.container_id
 
 
 def _refusal(container_id: str, before: Endpoint) -> AmqpError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from addressing.address import DEFAULT_SPACE
 from addressing.priority import DEFAULT_PRIORITY
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
@@ -29,6 +30,8 @@ class RouterConnection:
     """The base class of all kinds of connections: calls a method, or the owner of a link, for each event."""
 
     kind = "client"
+    space = DEFAULT_SPACE
+    """The space in which the peer names addresses, decided when the connection was accepted."""
 
     def __init__(self, endpoint: Endpoint, number: int) -> None:
         self.endpoint = endpoint

@@ -253,7 +253,7 @@ class Branches:
         if upstream not in group.inlets or upstream.link.has_left:
             return
         if upstream.deliveries_in != count:
-            upstream.expel(path_lost(f"router {self._reach.router_id} lost a branch of {group.address!r}"))
+            upstream.expel(path_lost(f"router {self._reach.router_id} lost a branch of {group.address.name!r}"))
         else:
             self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, count))
 

@@ -6,7 +6,7 @@ Routers advertise takers to each other by routing keys (`addressing.routing_keys
 
 from __future__ import annotations
 
-from addressing.address import is_open, router_of
+from addressing.address import Address, is_open, router_of
 from addressing.book import AddressPolicy
 from addressing.routing_keys import broker_key, edge_key
 from router.connections.brokers import Brokers
@@ -67,8 +67,8 @@ class AddressReach:
         """
         policy, phase = entry.policy, entry.group.phase
         ends_at_brokers = policy.ends_at_brokers(phase) or phase >= FALLBACK_PHASE
-        if router_of(policy.address):
-            return is_open(policy.address) and not self.owns(policy.address)
+        if router_of(policy.address.name):
+            return is_open(policy.address.name) and not self.owns(policy.address)
         return not ends_at_brokers
 
     def may_fall_back(self, policy: AddressPolicy) -> bool:
@@ -96,9 +96,9 @@ class AddressReach:
         """Return the number of the connection to edge router ``router``; 0 if its active uplink is not this router."""
         return (self._edges.connection(router) if self._edges is not None else None) or 0
 
-    def owns(self, address: str) -> bool:
+    def owns(self, address: Address) -> bool:
         """True for a dynamic address of this router, or of an edge router whose active uplink is this router."""
-        owner = router_of(address)
+        owner = router_of(address.name)
         return owner is not None and (owner == self.router_id or bool(self.edge_number(owner)))
 
     def path(self, router: str) -> tuple[str, ...] | None:
@@ -124,7 +124,7 @@ class AddressReach:
     def takers(self, entry: AddressEntry) -> frozenset[str]:
         """Return the other routers with takers for the address, to which a circuit could go, reachable or not."""
         policy, phase = entry.policy, entry.group.phase
-        owner = router_of(policy.address)
+        owner = router_of(policy.address.name)
         if owner in self._known_edges:
             found = self.routing.routers_with(edge_key(owner))
         elif owner is not None:
@@ -133,13 +133,13 @@ class AddressReach:
             found = frozenset().union(*(self.routing.routers_with(broker_key(broker)) for broker in policy.brokers))
         else:
             found = self.routing.routers_with(entry.key)
-        if owner is not None and is_open(policy.address):
+        if owner is not None and is_open(policy.address.name):
             found |= self.routing.routers_with(entry.key)
         return found - {self.router_id}
 
     def is_taken_elsewhere(self, policy: AddressPolicy) -> bool:
         """True if another router advertises consumers of an open dynamic address."""
-        return is_open(policy.address) and bool(self.routing.routers_with(policy.key(0).text) - {self.router_id})
+        return is_open(policy.address.name) and bool(self.routing.routers_with(policy.key(0).text) - {self.router_id})
 
     def ways(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         """Return the routers to which this router should have circuits for the address, with the paths.
@@ -167,7 +167,7 @@ class AddressReach:
 
     def is_announced(self, entry: AddressEntry) -> bool:
         takers = self.takers(entry)
-        owner = router_of(entry.policy.address)
+        owner = router_of(entry.policy.address.name)
         if self.behind(entry):
             return True
         if owner in self._known_edges:

@@ -47,7 +47,7 @@ class Upkeep:
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
         self._timers.after(delay_s, partial(self._changed.add, entry))
         if error is not None and error.condition not in (PATH_LOST, NO_TAKER):
-            self._emit(CircuitRefused(entry.group.address, name, error.condition, error.description))
+            self._emit(CircuitRefused(entry.group.address.text, name, error.condition, error.description))
 
     # Closing
     def retire(self, entry: AddressEntry, taker: Taker, *, at_once: bool) -> None:

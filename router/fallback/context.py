@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from addressing.address import Address
 from addressing.book import AddressPolicy
 from router.distribution.address_circuits import AddressCircuits
 from router.distribution.broker_links import BrokerLinks
@@ -24,7 +25,7 @@ class FallbackContext:
     queue: AddressPolicy
 
     @property
-    def address(self) -> str:
+    def address(self) -> Address:
         return self.entry.policy.address
 
 

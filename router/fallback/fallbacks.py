@@ -6,7 +6,8 @@ passes fallback deliveries of all routers to the broker's part of the queue, and
 
 from __future__ import annotations
 
-from addressing.book import AddressBook, AddressPolicy
+from addressing.address import Address
+from addressing.book import AddressPolicy, SpaceBooks
 from router.circuits.spec import path_lost
 from router.distribution.entries import AddressEntry
 from router.distribution.reach import FALLBACK_PHASE
@@ -27,14 +28,14 @@ class Fallbacks:
     Always: ``_by_address`` has the fallback of every address entry that `equip` gave one and `drop` did not remove.
     """
 
-    def __init__(self, book: AddressBook, ways: FallbackServices, advertise: Advertise, emit: Emit) -> None:
-        self._book = book
+    def __init__(self, books: SpaceBooks, ways: FallbackServices, advertise: Advertise, emit: Emit) -> None:
+        self._books = books
         self._ways = ways
         self._advertise = advertise
         self._emit = emit
-        self._policies = book.with_fallback()
-        self._by_address: dict[str, Fallback] = {}
-        self._begun: set[str] = set()
+        self._policies = books.with_fallback()
+        self._by_address: dict[Address, Fallback] = {}
+        self._begun: set[Address] = set()
         """Addresses whose fallback is logged as begun; kept here, since entries come and go with their producers."""
 
     def kept_by(self, broker: str) -> list[AddressPolicy]:
@@ -56,8 +57,8 @@ class Fallbacks:
                 fallback.keeping.settle()
 
     def _queue(self, policy: AddressPolicy) -> AddressPolicy:
-        queue = self._book.resolve(policy.fallback)
-        assert queue is not None, f"{policy.fallback!r}: the topology was checked"
+        queue = self._books.resolve(policy.fallback) if policy.fallback is not None else None
+        assert queue is not None, f"fallback of {policy.address.text!r}: the topology was checked"
         return queue
 
     # The fallback of an address
@@ -81,7 +82,7 @@ class Fallbacks:
         if has_begun != (backed.address in self._begun):
             self._begun ^= {backed.address}
             kind = FallbackBegan if has_begun else FallbackEnded
-            self._emit(kind(backed.address, backed.queue.address))
+            self._emit(kind(backed.address.text, backed.queue.address.text))
 
     def stream(self, entry: AddressEntry, taker: Taker, inlet: Inlet) -> Taker | None:
         """Return the link or circuit for the large deliveries of ``inlet`` to where ``taker`` leads, queue or address.
@@ -141,7 +142,7 @@ class Fallbacks:
         """
         if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
             raise path_lost(
-                f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address!r}"
+                f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address.name!r}"
             )
 
     def _settle_phase(self, entry: AddressEntry) -> None:

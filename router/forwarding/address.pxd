@@ -6,7 +6,7 @@ from wire.proton cimport pn_delivery_t
 
 
 cdef class AddressGroup(Group):
-    cdef readonly str address
+    cdef readonly object address
     cdef readonly int phase
     cdef readonly int priority
     # The user whose attach made the queue, for an address that is stored at a broker; None if an operator made the

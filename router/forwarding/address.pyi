@@ -1,5 +1,6 @@
 from typing import Protocol, type_check_only
 
+from addressing.address import Address
 from recording.records import Recorder
 from router.forwarding.actions import GroupActions
 from router.forwarding.copies import Copies
@@ -36,7 +37,7 @@ class GroupOwner(Protocol):
         """
 
 class AddressGroup(Group):
-    address: str
+    address: Address
     phase: int
     priority: int
     maker: str | None
@@ -48,7 +49,7 @@ class AddressGroup(Group):
     def asks_producers(self) -> bool: ...
     def __init__(
         self,
-        address: str,
+        address: Address,
         phase: int,
         timers: Timers,
         settings: ForwardingSettings,

@@ -34,7 +34,7 @@ cdef class AddressGroup(Group):
     """
 
     def __init__(
-        self, str address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
+        self, address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
         int priority=DEFAULT_PRIORITY, record_level=None,
     ):  # fmt: skip
         super().__init__(recorder, record_level)
@@ -477,7 +477,7 @@ cdef class AddressGroup(Group):
         for taker in self.streams or ():
             deliveries_out += taker.deliveries_out
         return AddressSnapshot(
-            address=self.address,
+            address=self.address.text,
             phase=self.phase,
             treatment=self.treatment,
             priority=self.priority,

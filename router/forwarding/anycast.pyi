@@ -1,3 +1,4 @@
+from addressing.address import Address
 from recording.records import Recorder
 from router.forwarding.actions import GroupActions
 from router.forwarding.address import AddressGroup, GroupOwner
@@ -11,7 +12,7 @@ class Anycast(AddressGroup):
     is_retransmitted: bool
     def __init__(
         self,
-        address: str,
+        address: Address,
         phase: int,
         timers: Timers,
         settings: ForwardingSettings,

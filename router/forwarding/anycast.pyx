@@ -45,7 +45,7 @@ cdef class Anycast(AddressGroup):
     """
 
     def __init__(
-        self, str address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
+        self, address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
         bint closest=False, bint spills=False, bint is_retransmitted=False, **options,
     ):  # fmt: skip
         super().__init__(address, phase, timers, settings, owner, actions, copies, recorder, **options)

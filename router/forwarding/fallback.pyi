@@ -1,5 +1,6 @@
 from typing import Protocol, type_check_only
 
+from addressing.address import Address
 from recording.records import Recorder
 from router.forwarding.actions import GroupActions
 from router.forwarding.address import GroupOwner
@@ -29,7 +30,7 @@ class AnycastWithFallback(Anycast):
     feeds: dict[Inlet, Feeder]
     def __init__(
         self,
-        address: str,
+        address: Address,
         phase: int,
         timers: Timers,
         settings: ForwardingSettings,

@@ -31,7 +31,7 @@ cdef class AnycastWithFallback(Anycast):
     """
 
     def __init__(
-        self, str address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, **options
+        self, address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, **options
     ):  # fmt: skip
         super().__init__(address, phase, timers, settings, owner, actions, copies, recorder, **options)
         self.feeds = {}

@@ -69,7 +69,7 @@ cdef class TooLarge:
     cdef int _tell(self, Taker taker, size_t size) except -1:
         cdef object error = LinkError(
             "amqp:link:message-size-exceeded",
-            f"all waiting messages of {self.group.address!r} are too large for this link: max-message-size is "
+            f"all waiting messages of {self.group.address.name!r} are too large for this link: max-message-size is "
             f"{taker.max_message_bytes:,}, and a message has {size:,} bytes or more",
         )
         taker.link.close(error)

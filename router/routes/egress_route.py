@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from addressing.address import Address
 from addressing.book import AddressPolicy
 from addressing.kinds import QUEUE_CAPABILITY, TOPIC_CAPABILITY
 from recording.records import Recorder
@@ -122,13 +123,14 @@ class BrokerSide:
         far.check_fits()
         return far
 
-    def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
+    def note_refused(self, broker: str, client: str, address: Address | None, error: AmqpError | None) -> None:
         """Log that the link at the broker was refused with ``error``.
 
         A lost connection is not logged as a refusal: the ingress looks for another path.
         """
         if error is not None and error.condition != PATH_LOST:
-            self._emit(BrokerLinkRefused(broker, client, address, error.condition, error.description))
+            text = None if address is None else address.text
+            self._emit(BrokerLinkRefused(broker, client, text, error.condition, error.description))
 
 
 class EgressRoute(UnstitchedOwner):
@@ -153,7 +155,7 @@ class EgressRoute(UnstitchedOwner):
     def _on_ready(self, far: Link | None, error: AmqpError | None) -> None:
         if far is None:
             self._claim.release()
-            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
+            self._note_refused(error)
             self._near.refuse(error or path_lost(f"broker {self._spec.broker} cannot be reached"))
             return
         self._far = far
@@ -167,6 +169,11 @@ class EgressRoute(UnstitchedOwner):
         )
         relay.stitch(*in_and_out(self._near, far))
         far.open()
+
+    def _note_refused(self, error: AmqpError | None) -> None:
+        spec = self._spec
+        address = None if self._client_address is None else Address(spec.address.space, self._client_address)
+        self._side.note_refused(spec.broker, spec.client, address, error)
 
     def _on_established(self, link: Link) -> None:
         if link is not self._far or link.is_refused:
@@ -192,7 +199,7 @@ class EgressRoute(UnstitchedOwner):
         self._claim.release()
         link.close() if closed else link.detach()
         if link is self._far and not self._is_answered:
-            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
+            self._note_refused(error)
         other = self._far if link is self._near else self._near
         if other is None or other.is_gone or other.has_left:
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from addressing.address import Address
 from addressing.book import AddressPolicy
 from addressing.routing_keys import broker_key
 from router.circuits.circuits import Circuits, in_and_out, route_patience
@@ -55,7 +56,7 @@ class RouteRequest:
     address: str | None
     """The address as the client wrote it; None for a client that resumes or ends a subscription by link name alone."""
     name_in_mesh: Callable[[str], str] = str
-    """Translates the broker's address in the answer to the mesh's address."""
+    """Translates the broker's address in the answer to the name of the address in the client's space."""
     why_not: Callable[[str], AmqpError | None] = _anything_goes
     """Given the address that the broker found for a client that named none: the error if the client may not have it."""
     max_message_bytes: int = 0
@@ -339,8 +340,10 @@ class RoutePaths:
         """Log a refusal by a broker that is connected to this router; for any other broker, the egress logs it."""
         if route.path == (self._router_id,):
             request = route.request
-            self.side.note_refused(request.broker, request.client, request.address, error)
+            space = request.policy.address.space
+            address = None if request.address is None else Address(space, request.address)
+            self.side.note_refused(request.broker, request.client, address, error)
 
     def note_reattached(self, route: IngressRoute) -> None:
         request = route.request
-        self._emit(RouteReattached(request.link_name, request.policy.address, request.broker, list(route.path)))
+        self._emit(RouteReattached(request.link_name, request.policy.address.text, request.broker, list(route.path)))

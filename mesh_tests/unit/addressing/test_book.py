@@ -55,7 +55,7 @@ def test_an_address_is_what_its_best_pattern_declares(
     address: str, kind: AddressKind, brokers: tuple[str, ...]
 ) -> None:
     assert (policy(address).kind, policy(address).brokers) == (kind, brokers)
-    assert policy(address).address == address
+    assert policy(address).address == ("", address)
 
 
 @pytest.mark.parametrize("address", ["nothing", "", "amqp://host", "orders.eu", "x" * 5000])
@@ -94,9 +94,10 @@ def test_what_a_broker_calls_an_address_leads_back_to_it(broker: str, name: str,
 
 
 def test_an_anycast_may_have_a_fallback_which_is_a_queue() -> None:
-    assert policy("jobs").fallback == "legacy.jobs"
-    assert policy(policy("jobs").fallback).kind is AddressKind.QUEUE
-    assert policy("rpc").fallback == ""
+    fallback = policy("jobs").fallback
+    assert fallback == ("", "legacy.jobs")
+    assert policy(fallback.name).kind is AddressKind.QUEUE
+    assert policy("rpc").fallback is None
     assert BOOK.with_fallback() == (policy("jobs"),)
 
 
@@ -128,7 +129,7 @@ def test_dynamic_and_probe_addresses_are_internal_anycast() -> None:
     for address in ("amqp:/_topo/0/r1/temp.x", "_topo/0/r9/temp.x", "_amqpmesh/probe/7"):
         assert policy(address).kind is AddressKind.ANYCAST
         assert policy(address).is_internal
-    assert policy("amqp:/_topo/0/r1/temp.x").address == "_topo/0/r1/temp.x"
+    assert policy("amqp:/_topo/0/r1/temp.x").address == ("", "_topo/0/r1/temp.x")
 
 
 def test_a_probe_queue_lives_on_the_embedded_broker_it_names() -> None:

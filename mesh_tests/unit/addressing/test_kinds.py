@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from addressing.address import Address
 from addressing.book import AddressPolicy
 from addressing.kinds import AddressKind, AddressTraits, Distribution, Trait
 from addressing.queue_policy import WhenFull
@@ -70,7 +71,8 @@ def test_a_kind_is_shown_by_its_name_and_is_its_word_in_the_file() -> None:
 
 
 def policy(kind: AddressTraits, *brokers: str, distribution: Distribution = Distribution.BALANCED) -> AddressPolicy:
-    return AddressPolicy("orders", kind, distribution, brokers, address_prefixes=("",) * len(brokers))  # type: ignore[arg-type]
+    address, prefixes = Address("", "orders"), ("",) * len(brokers)
+    return AddressPolicy(address, kind, distribution, brokers, address_prefixes=prefixes)  # type: ignore[arg-type]
 
 
 def test_links_of_clients_are_tied_to_one_broker_and_meet_at_several() -> None:

@@ -26,7 +26,7 @@ def test_the_advice_for_a_fallback_on_a_pattern_works_in_both_ways(pattern: str)
     one, waiting, whole = advice(f"  q: queue\n  '{pattern}': {{type: anycast, fallback: q}}\n")
     book = AddressBook(parse_topology(f"{HEAD}  '{pattern}': anycast\n  {one}\n  {waiting}\n"))
     (policy,) = book.with_fallback()
-    assert book.resolve(policy.fallback).kind == "queue"
+    assert book.resolve(policy.fallback.name).kind == "queue"
     assert parse_topology(f"{HEAD}  {whole}\n").addresses[pattern].type == "queue"
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from addressing.address import Address
 from addressing.routing_keys import Key, KeyForm, broker_key, edge_key, fallback_keys, names_broker, producer_key
 
 FORMS = st.sampled_from(list(KeyForm))
@@ -35,7 +36,10 @@ def test_routers_exchange_a_key_as_this_text(key: Key, text: str) -> None:
 
 
 def test_functions_for_one_form_give_the_text_of_that_form() -> None:
-    assert (producer_key("prices"), fallback_keys("orders")) == ("P0prices", ("F0orders", "F1orders"))
+    assert (producer_key(Address("", "prices")), fallback_keys(Address("", "orders"))) == (
+        "P0prices",
+        ("F0orders", "F1orders"),
+    )
     assert (broker_key("b1"), edge_key("e1")) == ("B:b1", "E:e1")
     assert [names_broker(text) for text in ("B:b1", "E:e1", "M0B:", "B")] == [True, False, False, False]
 

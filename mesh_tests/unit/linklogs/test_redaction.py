@@ -51,6 +51,7 @@ def written(host: Host) -> bytes:
         ("_amqpmesh/broker/b1/orders", True),
         ("_amqpmesh/broker/b1/temp.4711", False),
         ("_amqpmesh/broker/b1/temp-topic.4711", False),
+        ("_amqpmesh/space/acme/orders", False),
         ("orders", False),
         ("orders/_amqpmesh/", False),
     ],

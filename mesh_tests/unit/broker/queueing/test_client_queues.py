@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from addressing.address import Address
 from addressing.topology.model import Topology
 from broker.events import QueueExpired
 from broker.queueing.client_queues import ClientQueues
@@ -81,7 +82,7 @@ def test_a_user_makes_no_more_queues_than_the_limit_of_users(tmp_path: Path, doe
 
 
 def test_the_limits_are_there_though_the_file_names_none(tmp_path: Path) -> None:
-    policy = rig_of(tmp_path).node._made._policy_of("q.1")
+    policy = rig_of(tmp_path).node._made._policy_of(Address("", "q.1"))
     assert policy is not None
     assert (policy.max_queues, policy.max_queues_per_user, policy.expiry_s) == (100_000, 20_000, DAY_S)
 
@@ -225,7 +226,7 @@ def test_each_queue_expires_in_its_time_though_links_come_and_go(seed: int) -> N
     stock = SimpleNamespace(
         every_queue=lambda: queues, watch=lambda _: None, note_use=lambda *_: None, delete=deleted.append
     )
-    policies = {held.address: SimpleNamespace(pattern="q.#", expiry_s=held.expiry_s) for held in queues}
+    policies = {Address.parse(held.address): SimpleNamespace(pattern="q.#", expiry_s=held.expiry_s) for held in queues}
     made: Any = ClientQueues(cast(Any, stock), cast(Any, policies.get), 0.0, lambda _: None)
     made.begin(0)
     due = {held: held.expiry_s for held in queues}

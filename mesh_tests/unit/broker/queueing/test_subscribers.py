@@ -1,7 +1,7 @@
 """Names of links as Qpid JMS makes them, and the keys that the store has for them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.queueing.subscribers import Subscribers, SubscriptionKey
@@ -120,3 +120,51 @@ def test_a_link_and_the_shared_subscription_of_its_name_know_each_other(
 )
 def test_a_key_reads_well(key: SubscriptionKey, text: str) -> None:
     assert key.text == text
+
+
+SPACES = st.sampled_from(("", "a", "b.7"))
+CLIENTS = st.tuples(SPACES, st.text(alphabet="ab|%()7C5", max_size=8), st.text(alphabet="ab|%()7C5", max_size=8))
+
+
+@settings(deadline=None)
+@given(one=CLIENTS, two=CLIENTS, are_global=st.tuples(st.booleans(), st.booleans()), is_durable=st.booleans())
+def test_links_of_two_spaces_have_neither_equal_names_at_a_broker_nor_equal_keys(
+    one: tuple[str, str, str], two: tuple[str, str, str], are_global: tuple[bool, bool], *, is_durable: bool
+) -> None:
+    names, keys = [], []
+    for (space, container_id, link_name), is_global in zip((one, two), are_global, strict=True):
+        lasting = routed_name.lasting(container_id, link_name, space=space)
+        shared = routed_name.sharing(container_id, link_name, "r1/5/1", is_global=is_global, space=space)
+        names.append({lasting, routed_name.subscription_of(shared)})
+        keys.append(
+            {
+                SUBSCRIBERS.own(MESH, lasting),
+                SUBSCRIBERS.shared(MESH, shared, is_global=is_global, is_durable=is_durable),
+                *SUBSCRIBERS.recalled(MESH, lasting),
+                *SUBSCRIBERS.shared_alike(MESH, lasting),
+                *SUBSCRIBERS.own_alike(SUBSCRIBERS.shared(MESH, shared, is_global=is_global, is_durable=True)),
+            }
+        )
+    if one[0] != two[0]:
+        assert names[0].isdisjoint(names[1])
+        assert keys[0].isdisjoint(keys[1])
+
+
+@given(client=CLIENTS)
+def test_a_subscription_of_a_space_is_found_by_its_unsubscribe(client: tuple[str, str, str]) -> None:
+    space, container_id, link_name = client
+    name = routed_name.subscription_of(link_name)
+    routed = routed_name.sharing(container_id, link_name, "r1/5/1", is_global=False, space=space)
+    end = routed_name.lasting(container_id, name, space=space)
+    shared = SUBSCRIBERS.shared(MESH, routed, is_global=False, is_durable=True)
+    assert shared in SUBSCRIBERS.recalled(MESH, end)
+    assert SUBSCRIBERS.own(MESH, end) in SUBSCRIBERS.own_alike(shared)
+    assert SUBSCRIBERS.shared_alike(MESH, end) == (shared,)
+
+
+def test_keys_of_a_space_name_the_space() -> None:
+    routed = routed_name.sharing("app", "work", "r1/5/1", is_global=False, space="acme")
+    key = SUBSCRIBERS.shared(MESH, routed, is_global=False, is_durable=True)
+    assert (key, key.text) == (("|shared(acme)|app", "work"), "app|work (shared, space acme)")
+    own = SUBSCRIBERS.own(MESH, routed_name.lasting("app", "work", space="acme"))
+    assert (own, own.text) == ((MESH, "%(acme)app|work"), "shop|%(acme)app|work")

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from addressing.address import Address
 from addressing.pattern import PatternSet
-from broker.queueing.topic import SubscriptionTree
+from broker.queueing.topic import SubscriptionTree, SubscriptionTrees
 
 
 def _tree(*filters: str) -> SubscriptionTree[str]:
@@ -69,3 +70,16 @@ _ADDRESSES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=5).
 def test_a_filter_means_here_what_it_means_in_the_topology(filters: list[str], address: str) -> None:
     wanted = {filter_ for filter_ in filters if address in PatternSet([filter_])}
     assert set(_tree(*filters).matching(address)) == wanted
+
+
+def test_a_filter_matches_addresses_of_its_space_only() -> None:
+    trees: SubscriptionTrees[str] = SubscriptionTrees()
+    for space in ("", "acme"):
+        trees.add(Address(space, "#"), f"all of {space}")
+        trees.add(Address(space, "a.*"), f"some of {space}")
+    for space in ("", "acme"):
+        assert set(trees.matching(Address(space, "a.b"))) == {f"all of {space}", f"some of {space}"}
+    trees.remove(Address("acme", "#"), "all of acme")
+    assert trees.matching(Address("acme", "x")) == []
+    assert trees.matching(Address("", "x")) == ["all of "]
+    assert trees.matching(Address("other", "a.b")) == []

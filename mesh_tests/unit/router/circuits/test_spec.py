@@ -7,20 +7,25 @@ from dataclasses import replace
 
 import pytest
 
+from addressing.address import Address
 from router.circuits.spec import CircuitKind, CircuitSpec
 from wire.errors import LinkError
 
+ORDERS = Address("", "orders")
 FULL = CircuitSpec(
-    CircuitKind.ROUTE, "orders", "r1", 1, ("r1", "r2"), {"r3": {"r4": {}}}, "b1", "client", "link", outlives_link=True
+    CircuitKind.ROUTE, ORDERS, "r1", 1, ("r1", "r2"), {"r3": {"r4": {}}}, "b1", "client", "link", outlives_link=True
 )
-UNSUBSCRIBE = CircuitSpec(CircuitKind.ROUTE, "", "r1", path=("r1", "r2"), broker="b1", client="c", link_name="sub")
+UNSUBSCRIBE = CircuitSpec(
+    CircuitKind.ROUTE, Address("", ""), "r1", path=("r1", "r2"), broker="b1", client="c", link_name="sub"
+)
 
 
-ANYCAST = CircuitSpec(CircuitKind.ANYCAST, "orders", "r1")
+ANYCAST = CircuitSpec(CircuitKind.ANYCAST, ORDERS, "r1")
+OF_A_SPACE = replace(ANYCAST, address=Address("acme", "orders"))
 BULK, URGENT = replace(ANYCAST, priority=0), replace(ANYCAST, priority=9)
 
 
-@pytest.mark.parametrize("spec", [FULL, UNSUBSCRIBE, ANYCAST, BULK, URGENT])
+@pytest.mark.parametrize("spec", [FULL, UNSUBSCRIBE, ANYCAST, OF_A_SPACE, BULK, URGENT])
 def test_a_spec_comes_out_as_it_went_in(spec: CircuitSpec) -> None:
     assert CircuitSpec.from_text(spec.to_text()) == spec
 

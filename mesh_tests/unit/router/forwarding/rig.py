@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from addressing.address import Address
 from recording.records import Recorder
 from router.forwarding.actions import GroupActions
 from router.forwarding.anycast import Anycast
@@ -148,14 +149,16 @@ class Rig:
 
     # Groups, and what they tell their owner
     def anycast(self, *, closest: bool = False, spills: bool = False, phase: int = 0) -> Any:
-        given = "orders", phase, self.timers, self.settings, self, self.actions, self.copies, self.recorder
+        given = Address("", "orders"), phase, self.timers, self.settings, self, self.actions, self.copies, self.recorder
         return Anycast(*given, closest=closest, spills=spills)
 
     def multicast(self) -> Any:
-        return Multicast("prices", 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder)
+        return Multicast(
+            Address("", "prices"), 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
+        )
 
     def with_fallback(self) -> Any:
-        given = "orders", 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
+        given = Address("", "orders"), 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
         return AnycastWithFallback(*given)
 
     def on_end_lost(self, group: Any, end: Any, error: Any) -> None:

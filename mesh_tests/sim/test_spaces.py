@@ -1,0 +1,271 @@
+"""Two spaces with equal addresses, container-ids and link names: nothing that is sent in one arrives in the other.
+
+A random life by seed, while routers and brokers are lost and return. Each message says its space. At the end, once all
+is healed, each address of each space still works, so that the walk cannot pass by delivering nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proton import Message
+
+from addressing.address import Address
+from addressing.topology.model import Topology
+from broker.store.dump import stored_messages
+from broker.store.read_store import reading
+from mesh.simulation.clients import SimClient, SimReceiver, SimSender
+from mesh.simulation.sim_mesh import SimMesh
+from wire.delivery import ACCEPTED, RELEASED, rejected
+from wire.terminus import Durability, Expiry
+
+AT_B1: dict[str, Any] = {"type": "queue", "broker": "b1"}
+ADDRESSES: dict[str, Any] = {
+    "rpc": "anycast",
+    "near": {"type": "anycast", "distribution": "closest"},
+    "backed": {"type": "anycast", "fallback": "backlog"},
+    "backlog": AT_B1,
+    "prices": "multicast",
+    "orders": AT_B1,
+    "sharded": {"type": "queue", "brokers": ["b1", "b2"]},
+    "renamed": {**AT_B1, "broker_address": "its-name-there"},
+    "tried": {**AT_B1, "dead_letter": "dead", "max_delivery_attempts": 2},
+    "dead": AT_B1,
+    "made.*": {**AT_B1, "max_queues": 1},
+    "news.#": {"type": "topic", "broker": "b2"},
+}
+SENT_TO = ("rpc", "near", "backed", "prices", "orders", "sharded", "renamed", "tried", "made.1", "news.eu.paris")
+RECEIVED_FROM = (*SENT_TO[:-1], "backlog", "dead", "made.1", "news.eu.paris", "news.#", "news.*.paris")
+KEPT = ("backlog", "orders", "sharded", "renamed", "tried", "dead", "made.1")
+DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+SUBSCRIPTIONS: dict[str, dict[str, Any]] = {
+    "own": DURABLE,
+    "shared": {**DURABLE, "capabilities": ("shared",)},
+    "shared|global": {**DURABLE, "capabilities": ("shared", "global")},
+    "passing|volatile1": {"capabilities": ("shared",)},
+    "passing|global-volatile1": {"capabilities": ("shared", "global")},
+}
+OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, rejected("amqp:not-allowed", "no"))
+PAUSES_S = (0.0005, 0.002, 0.02, 0.2, 1.0)
+SPACES = ("", "acme", "zeta")
+STEPS = 60
+
+
+def make_mesh(folder: Path, spaces: tuple[str, ...] = SPACES[1:], **more: Any) -> SimMesh:
+    topology: dict[str, Any] = {
+        "mesh": "mesh",
+        "node_tls": False,
+        "routers": {
+            "r1": {},
+            "r2": {"connect": ["r1"]},
+            "r3": {"connect": ["r2", {"to": "r1", "cost": 3}]},
+            "e1": {"mode": "edge", "connect": ["r2", "r3"]},
+        },
+        "brokers": {"b1": {"data": "b1", "routers": ["r1"]}, "b2": {"data": "b2", "routers": ["r2", "r3"]}},
+        "addresses": ADDRESSES,
+    }
+    model = Topology.model_validate(topology)
+    mesh = SimMesh(model, folder, spaces=dict.fromkeys(spaces, model.addresses), **more)
+    mesh.converge()
+    mesh.run(0.5)
+    return mesh
+
+
+def said_in(data: bytes) -> tuple[str, str]:
+    """The space and the address to which the message was sent, as the message says."""
+    message = Message()
+    message.decode(data)
+    space, address = message.body.split("|", 1)
+    return space, address
+
+
+@dataclass(eq=False)
+class Link:
+    """A link of a client of one space."""
+
+    space: str
+    address: str | None
+    client: SimClient
+    end: Any
+
+    @property
+    def is_open(self) -> bool:
+        return not self.client.closed and self.end.link.is_open
+
+
+class SpaceWalk:
+    """Always: each receiver has only messages that were sent in its space."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.random = random.Random(seed)
+        self.spaces: tuple[str, ...] = tuple(self.random.sample(SPACES, 2))
+        self.mesh = make_mesh(folder)
+        self.senders: list[Link] = []
+        self.receivers: list[Link] = []
+        self.dynamic: list[Link] = []
+
+    # What clients do. Container-ids and link names are equal in all spaces
+    def client(self, space: str, router: str | None = None, container_id: str = "app") -> SimClient:
+        return self.mesh.client(router or self.random.choice(sorted(self.mesh.routers)), container_id, space=space)
+
+    def attach_sender(self) -> None:
+        space, address = self.random.choice(self.spaces), self.random.choice((*SENT_TO, None))
+        client = self.client(space)
+        self.senders.append(Link(space, address, client, client.sender(address, name="to")))
+
+    def attach_receiver(self) -> None:
+        space, address = self.random.choice(self.spaces), self.random.choice(RECEIVED_FROM)
+        client = self.client(space)
+        self.receivers.append(Link(space, address, client, client.receiver(address, name="from")))
+
+    def subscribe(self) -> None:
+        space, name = self.random.choice(self.spaces), self.random.choice(sorted(SUBSCRIPTIONS))
+        client = self.client(space)
+        address = self.random.choice(("news.#", "news.eu.*"))
+        self.receivers.append(Link(space, address, client, client.receiver(address, name=name, **SUBSCRIPTIONS[name])))
+
+    def unsubscribe(self) -> None:
+        space, name = self.random.choice(self.spaces), self.random.choice(sorted(SUBSCRIPTIONS))
+        ended = self.client(space).receiver(None, name=name)
+        self.mesh.run(0.05)
+        if ended.link.is_open and not ended.error:
+            ended.link.close()
+            self.mesh.flush()
+
+    def attach_dynamic(self) -> None:
+        """A receiver with a dynamic address, and a sender in each space that knows the address."""
+        space = self.random.choice(self.spaces)
+        client = self.client(space)
+        receiver = client.receiver(None, name="from", dynamic=True)
+        self.mesh.run(0.02)
+        self.receivers.append(Link(space, None, client, receiver))
+        if (address := receiver.link.remote_source.address) is not None:
+            for each in self.spaces:
+                sender = self.client(each)
+                self.senders.append(Link(each, address, sender, sender.sender(address, name="reply")))
+
+    def send(self) -> None:
+        for link in self.random.sample(self.senders, min(3, len(self.senders))):
+            for _ in range(self.random.randint(1, 4)):
+                if link.is_open and link.end.link.credit > 0:
+                    address = link.address or self.random.choice(SENT_TO)
+                    link.end.send(self.message(link.space, address), settled=self.random.random() < 0.1)
+
+    @staticmethod
+    def message(space: str, address: str) -> bytes:
+        data: bytes = Message(address=address, body=f"{space}|{address}").encode()
+        return data
+
+    def settle(self) -> None:
+        for link in self.receivers:
+            link.end.accepts = self.random.random() < 0.7
+            if link.is_open and link.end.held:
+                link.end.settle(self.random.choice(OUTCOMES))
+                link.end.link.grant(10)
+                link.client.endpoint.mark_dirty()
+        self.mesh.flush()
+
+    def leave(self) -> None:
+        """A client goes, or closes or detaches its link."""
+        if found := [link for link in (*self.senders, *self.receivers) if link.is_open]:
+            link = self.random.choice(found)
+            self.random.choice((link.end.link.close, link.end.link.detach, lambda: self.mesh.cut(link.client.pipe)))()
+            self.mesh.flush()
+
+    # Faults
+    def kill_router(self) -> None:
+        if len(self.mesh.routers) > 2:
+            name = self.random.choice(sorted(self.mesh.routers))
+            self.mesh.trunks = {pair: pipe for pair, pipe in self.mesh.trunks.items() if name not in pair}
+            self.mesh.kill(name)
+
+    def kill_broker(self) -> None:
+        if self.mesh.brokers:
+            self.mesh.kill_broker(self.random.choice(sorted(self.mesh.brokers)))
+
+    def heal(self) -> None:
+        mesh = self.mesh
+        for name in mesh.topology.routers:
+            if name not in mesh.routers:
+                mesh.start(name)
+        for edge in mesh.topology.edges():
+            if frozenset({edge.dialer, edge.to}) not in mesh.trunks:
+                mesh.link(edge.dialer, edge.to)
+        for name in mesh.topology.brokers:
+            if name not in mesh.brokers:
+                mesh.start_broker(name)
+
+    # The walk
+    def live(self, steps: int) -> None:
+        acts = [
+            *[self.attach_sender, self.attach_receiver] * 4,
+            *[self.send] * 8,
+            *[self.subscribe, self.settle] * 3,
+            *[self.attach_dynamic, self.leave] * 2,
+            *[self.unsubscribe, self.kill_router, self.kill_broker, self.heal, self.heal],
+        ]
+        for _ in range(steps):
+            self.random.choice(acts)()
+            self.mesh.run(self.random.choice(PAUSES_S))
+            self.check()
+        self.heal()
+        self.mesh.converge()
+        self.mesh.run(12.0)
+        self.check()
+        self.check_queues()
+        self.check_that_each_space_works()
+
+    def check(self) -> None:
+        for link in self.receivers:
+            strange = Counter(said for said in map(said_in, link.end.messages) if said[0] != link.space)
+            assert not strange, f"a receiver from {link.address} in {link.space!r} got {dict(strange)}"
+
+    def check_queues(self) -> None:
+        """Each queue and subscription at each broker has messages of its space only."""
+        for name in self.mesh.brokers:
+            assert self.mesh.folder is not None
+            with reading(self.mesh.folder / name, may_be_used=True) as store:
+                for message in stored_messages(store):
+                    assert isinstance(message.body, bytes)
+                    assert said_in(message.body)[0] == Address.parse(message.queue.address).space, (name, message.queue)
+
+    def check_that_each_space_works(self) -> None:
+        """In each space, a message to each address arrives in that space."""
+        for address in dict.fromkeys((*SENT_TO, *KEPT)):
+            self.disconnect()
+            pairs = [(space, *self._pair(space, address)) for space in self.spaces]
+            self.mesh.run(0.5)
+            numbers = {space: self.mesh.send(sender, self.message(space, address)) for space, sender, _ in pairs}
+            self.mesh.run_until(lambda: all(numbers[space] in sender.outcomes for space, sender, _ in pairs))  # noqa: B023
+            for space, sender, _ in pairs:
+                assert sender.outcomes[numbers[space]] == ACCEPTED, (address, space, sender.outcomes)
+            self.mesh.run_until(lambda: all((s, address) in map(said_in, r.messages) for s, _, r in pairs))  # noqa: B023
+            self.check()
+
+    def disconnect(self) -> None:
+        for link in [*self.receivers, *self.senders]:
+            if not link.client.closed:
+                self.mesh.cut(link.client.pipe)
+        self.mesh.run(1.0)
+
+    def _pair(self, space: str, address: str) -> tuple[SimSender, SimReceiver]:
+        source, goal = self.client(space, "r1"), self.client(space, "e1")
+        receiver = goal.receiver(address, 1000, name="last")
+        sender = source.sender(address, name="last")
+        self.receivers.append(Link(space, address, goal, receiver))
+        self.senders.append(Link(space, address, source, sender))
+        return sender, receiver
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_crosses_between_spaces(tmp_path: Path, seed: int) -> None:
+    walk = SpaceWalk(seed, tmp_path)
+    try:
+        walk.live(STEPS)
+    finally:
+        walk.mesh.close()

@@ -1,0 +1,45 @@
+"""A store as a broker wrote it before addresses had a space: format 6, with queues, subscriptions and messages.
+
+Written by `mesh_tests.unit.broker.rig.Rig`: one message to each of orders, renamed (its-name-here at the broker) and
+news.eu; subscriptions of a client "app" by way of a router: own on news.#, of user alice, and both, shared, on news.eu;
+and all, shared by anybody, on news.eu.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import tarfile
+from pathlib import Path
+
+_FILES = """
+H4sIAAAAAAACA+3dT2zb1h0HcFJ/LFtxTAOZq3aGgZcEaeNAMaTYdbpuAyrbsitEsRKZRhJgmECJLzJnkVRIqm6WtIOUHjes22nYoehu26XFDusx
+w4ACBYpdhi47Dtt66K3d0Mtu23tPtP7YopQcnM3B94NQfHx85Hu/Hx9tiJZj17MduqCXpSOUYpZTKbFOHVyn++ra5XQ6vXhZIinpKWi4nuYQIjm2
+7Q1rN2r/MbV1PW94lNy2HVPzyKI0LYVC0mssH5IUYst4T9MYWyI92zJbxnghc/W6GXD6kLRQkU/ygyc+kKY+m4pPPpx8/kQy/iHbBAAAAICRmm/H
+YonTp+UHG55WrlHNsmxP8wzb6pbGV4vZjJolamYlnyXdenI+Tpg7DdqgJUNnxdymmt3IFslmQSWb2/l8UjQwqetqVdFkcAOXVsT5mJV8YYWv+xtU
+dmhl122YgV1cK+auZoq3yJXsLXJ+f0DJnp7n4/NkSy3mVtUkuZFTXy9sq6RYuJFbi98bE/E3MyL+ml0tWQ2zTJ1uKdYXf7fej9+2aM+4ekbiB+dp
+Zr0d1/6YO2OJN41oLDE7Kz+YF73v2DXdsKr+aqyvX7/ycZPu0qpJLS846RW7YXku6SR9VMaHJrrbW3Cim2cjItbWnIjVP8RfRfti9Sv9WHtCGZbo
+zsW2dPrmoJjKtm7QdsQHg+5ekVYuHEskEvI7d8QoK1rDbb9E+kYoqg5fC/I4N0FwI4dqbvs+ENTsTfXwzWA7RtUY1UinNeMN6twticsc0J3mlcxO
+Po7g1mquh2KJmRm5ZYtcmpqzy5dwXyZ5zaFEDh5K3TFY8N7d4DlPrZI43xOFsn/a4EBaF+T2pFgUgYhDxUuoLxRRNWhSBM7ZXTZZR1xJTdcdluth
+TSq25WmGRR3e3+AmNcPaLVmaSYfMqz12ht6xtKvZPNdLbKa4g6YIWcuuZ7bzKkl17yD+3jyqXJeUR8pvlJZisiIAAAAAAAAAjPLN6LiUeOnkSWlc
+PFQwPPcifyd/cYc69FSE7Xuhs892dOq458Lj0rnZ2VPSuNsouxXHqPPHqxbdcxdo4767ozlU12q1CyHe7OzMsGb3tXq9bHs78zJr+8Kp2cThtmcd
+o8pa3bf3LK1mVGicj3kalw0AAAAAAADgWYb3/wAAAAAAAADPPv75/7DyPUn5o/IztgIAAAAAAACAJ7QYjkjfeTXR3uj8jP199733v3x07j/SVj0r
+bbls2ftV3LOJ/1H+b4XYQetzBw76/eUzv9v46g9f9x40zQ7q+/WCSzI79JXnDhz63RM/+dO3vzH5ae+hE+zQ9m8f8J//R5WPJOXPysfKR8q/lL/j
+ugEAAAAAAAD8fzgZleXpSDgsSz/67S9MhW9FQ2H+H/K/+/nCjyejE3yvLP2Qfv1le2c0xHe+pxT+MhWVJ6ajEb75yx+sLPGf/8vKFxL7BwAAAAAA
+AADHW0IOS0v87/Txv4gS9iv/+de5t/D7/wAAAAAAAADPPs2q7NjO0faRYpZTKbFOHVpf6q1rl9Op5cuXJJJ6GglouJ7mECI5tu0Nazdq/zHFnwll
+rEp6/xEQfzYU89cc/3zIzRdXv//uz8NXVp978R9/W56zHinXHuLOAQAAAAAAADh+7/+VJ3j/n/vq1xeROQAAAAAAAIDj47bhuN7FulalR9fH8M9/
+pFPppZcPfP4jvYTPfzwdW9fzhkfJbdsxNY8sStNSKCS9xvIhSSG2jPc05Y+FIj3b/L8QGeMF/gwp4PQhaaEi82dIsYkPpKnPpuKTDyefP5GMf8g2
+AQAAAGCk5tuxWOL0afnBhqeVa1SzLNvTPMO2uqXx1WI2o2aJmlnJZ0m3npyPE+ZOgzZoydBZMbepZjeyRbJZUMnmdj6fFA1M6rrs3QBvMriBSyvi
+fMxKvrDC1/0NKju0sus2zMAurhVzVzPFW+RK9hY5vz+gZE/P8/F5sqUWc6tqktzIqa8XtlVSLNzIrcXvjYn4mxkRf82ulqyGWaZOtxTri79b78dv
+W7RnXD0j8YPzNLPejmt/zJ2xxJtGNJaYnZUfzIved+yablhVfzXW169f+bhJd2nVpJYXnPSK3bA8l3SSPirjQxPd7S040c2zERFra07E6h/ir6J9
+sfqVfqw9oQxLdOdiWzp9c1BMZVs3aDvig0F3r0grF44lEgn5nTtilBWt4bZfIn0jFFWHrwV5nJsguJFDNbd9Hwhq9qZ6+GawHaNqjGqk05rxBnXu
+lsRlDuhO80pmJx9HcGs110OxxMyM3LJFLk3N2eVLuC+TvOZQIgcPpe4YLHjvbvCcp1ZJnO+JQtk/bXAgrQtye1IsikDEoeIl1BeKqBo0KQLn7C6b
+rCOupKbrDsv1sCYV2/I0w6IO729wk5ph7Zb4n/UYMq/22Bl6x9KuZvNcL7GZ4g6aImQtu57Zzqsk1b2D7p0RsZ95lVxKkjP8crDiIiuKe4aVl1jZ
+v6fZ1stsy//axraW2Vb3KyyruMwqut9yWMUrb/37p5+s4Rs3AAAAAAAAAMD/zH8B8nY3LADIAAA=
+"""
+
+
+def leave_store(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(_FILES))) as files:
+        files.extractall(directory, filter="data")
