@@ -21,6 +21,9 @@ from broker.store.dump import stored_messages
 from broker.store.read_store import reading
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.rings import Ring
+from recording.records import Recorder
+from router.events import AttachRefused
 from wire.delivery import ACCEPTED, RELEASED, rejected
 from wire.terminus import Durability, Expiry
 
@@ -269,3 +272,52 @@ def test_nothing_crosses_between_spaces(tmp_path: Path, seed: int) -> None:
         walk.live(STEPS)
     finally:
         walk.mesh.close()
+
+
+def test_a_client_sees_names_of_its_space_only(tmp_path: Path) -> None:
+    mesh = make_mesh(tmp_path)
+    try:
+        client = mesh.client("e1", "app", space="acme")
+        own = client.receiver("news.#", name="own", **DURABLE)
+        replies = client.receiver(None, name="replies", dynamic=True)
+        refused = client.sender("nobody"), client.sender(Address("zeta", "orders").text)
+        mesh.run(0.5)
+        assert own.link.remote_source.address == "news.#"
+        assert replies.link.remote_source.address.startswith("amqp:/_topo/0/e1/temp.")
+        assert [sender.error.condition for sender in refused] == ["amqp:not-found", "amqp:unauthorized-access"]
+        mesh.cut(client.pipe)
+        mesh.run(0.5)
+        ended = mesh.client("r1", "app", space="acme").receiver(None, name="own")
+        elsewhere = mesh.client("r1", "app", space="zeta").receiver(None, name="own")
+        mesh.run(0.5)
+        assert ended.link.remote_source.address == "news.#"
+        assert elsewhere.error.condition == "amqp:not-found"
+    finally:
+        mesh.close()
+
+
+def test_logs_and_link_logs_have_the_text_of_an_address(tmp_path: Path) -> None:
+    rings: dict[str, Ring] = {}
+
+    def recorder_of(name: str) -> Recorder:
+        rings[name] = Ring(10_000)
+        return Recorder(rings[name].memory, "full")
+
+    mesh = make_mesh(tmp_path, recorder_of=recorder_of)
+    try:
+        for space in ("", "acme"):
+            client = mesh.client("e1", "app", space=space)
+            for address in ("rpc", "orders", "nobody"):
+                client.sender(address)
+        mesh.run(0.5)
+        mesh.tell_second("e1")
+        mesh.tell_second("b1")
+    finally:
+        mesh.close()
+    prefix = "_amqpmesh/space/acme/"
+    links = [row for row in rings["e1"].take()[1] if row["kind"] == "link" and row.get("role") == "producer"]
+    assert [row["address"] for row in links] == ["rpc", "orders", f"{prefix}rpc", f"{prefix}orders"]
+    queues = {row["address"] for row in rings["b1"].take()[1] if row["kind"] == "queue"}
+    assert {"orders", f"{prefix}orders"} <= queues
+    refused = [event.address for _, _, event in mesh.log if isinstance(event, AttachRefused)]
+    assert refused == ["nobody", f"{prefix}nobody"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +35,7 @@ TOPOLOGY = Topology.model_validate(
         },
     }
 )
+_PREFIX = re.compile(r"SPACE_PREFIX|_amqpmesh/space/")
 BOOKS = SpaceBooks(TOPOLOGY, {"acme": TOPOLOGY.addresses, "empty": {}})
 
 
@@ -139,3 +143,12 @@ def test_an_address_of_another_space_is_not_the_meshs_own() -> None:
     assert not Address.parse("_amqpmesh/space/acme/orders").is_internal
     assert Address.parse("_amqpmesh/space/acme/_topo/0/r1/temp.1").is_internal
     assert Address.parse("_amqpmesh/probe/1-r1").is_internal
+
+
+def test_no_other_module_formats_or_takes_apart_the_text_of_an_address() -> None:
+    root = Path(__file__).parents[3]
+    packages = ("addressing", "wire", "recording", "router", "broker", "linklogs", "mesh")
+    files = [path for package in packages for path in (root / package).rglob("*.py*") if path.suffix in (".py", ".pyx")]
+    found = {str(path.relative_to(root)) for path in files if _PREFIX.search(path.read_text())}
+    # The expression is for Spark, which has no Address.
+    assert found == {"addressing/address.py", "linklogs/replay/column_expressions.py"}

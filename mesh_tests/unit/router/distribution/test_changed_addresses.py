@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from addressing.address import Address
 from router.distribution.changed_addresses import ChangedAddresses
 
 
 @dataclass
 class FakeGroup:
-    address: str
+    address: Address
     phase: int = 0
 
 
@@ -27,14 +28,14 @@ class FakeEntry:
     group: FakeGroup
 
 
-def entry(address: str, priority: int = 4, phase: int = 0) -> Any:
-    return cast("Any", FakeEntry(FakePolicy(priority), FakeGroup(address, phase)))
+def entry(name: str, priority: int = 4, phase: int = 0, space: str = "") -> Any:
+    return cast("Any", FakeEntry(FakePolicy(priority), FakeGroup(Address(space, name), phase)))
 
 
 def taken(changed: ChangedAddresses) -> list[str]:
     found = []
     while changed:
-        found.append(changed.pop().group.address)
+        found.append(changed.pop().group.address.text)
     return found
 
 
@@ -74,3 +75,12 @@ def test_an_entry_that_is_gone_takes_no_place_of_the_entry_of_the_same_address()
     changed.add(before)
     changed.discard(before)
     assert changed.pop() is now
+
+
+def test_equal_names_of_two_spaces_are_two_addresses() -> None:
+    changed = ChangedAddresses()
+    both = [entry("a"), entry("a", space="acme")]
+    for each in both:
+        changed.add(each)
+    changed.discard(both[0])
+    assert taken(changed) == ["_amqpmesh/space/acme/a"]
