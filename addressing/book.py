@@ -269,7 +269,6 @@ class SpaceBooks:
     """
 
     def __init__(self, topology: Topology, spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None) -> None:
-        self._topology = topology
         self._books = {DEFAULT_SPACE: AddressBook(topology)}
         for space, addresses in (spaces or {}).items():
             self._books[check_space_name(space)] = AddressBook(topology, space, addresses)
