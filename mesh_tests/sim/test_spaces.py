@@ -222,6 +222,7 @@ class SpaceWalk:
         self.check()
         self.check_queues()
         self.check_that_each_space_works()
+        self.check_dead_letters()
 
     def check(self) -> None:
         for link in self.receivers:
@@ -249,6 +250,24 @@ class SpaceWalk:
                 assert sender.outcomes[numbers[space]] == ACCEPTED, (address, space, sender.outcomes)
             self.mesh.run_until(lambda: all((s, address) in map(said_in, r.messages) for s, _, r in pairs))  # noqa: B023
             self.check()
+
+    def check_dead_letters(self) -> None:
+        """In each space, a rejected message goes to the dead-letter queue of that space."""
+        self.disconnect()
+        pairs = [(space, *self._pair(space, "tried")) for space in self.spaces]
+        for space, sender, receiver in pairs:
+            receiver.accepts = False
+            self.mesh.send(sender, self.message(space, "tried"))
+        self.mesh.run_until(lambda: all(receiver.held for _, _, receiver in pairs))
+        for _, _, receiver in pairs:
+            receiver.settle(rejected("amqp:not-allowed", "no"))
+        self.mesh.flush()
+        self.mesh.run(0.5)
+        found = {space: self._pair(space, "dead")[1] for space in self.spaces}
+        self.mesh.run_until(
+            lambda: all((space, "tried") in map(said_in, dead.messages) for space, dead in found.items())
+        )
+        self.check()
 
     def disconnect(self) -> None:
         for link in [*self.receivers, *self.senders]:
