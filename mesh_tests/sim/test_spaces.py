@@ -223,6 +223,7 @@ class SpaceWalk:
         self.check_queues()
         self.check_that_each_space_works()
         self.check_dead_letters()
+        self.check_subscriptions()
 
     def check(self) -> None:
         for link in self.receivers:
@@ -268,6 +269,31 @@ class SpaceWalk:
             lambda: all((space, "tried") in map(said_in, dead.messages) for space, dead in found.items())
         )
         self.check()
+
+    def check_subscriptions(self) -> None:
+        """In each space, a durable subscription keeps what comes while its subscriber is away, and ends alone."""
+        names = [name for name, terminus in SUBSCRIPTIONS.items() if "durability" in terminus]
+        for name in names:
+            self.disconnect()
+            for space in self.spaces:
+                self._subscriber(space, name)
+                self.mesh.run(0.2)
+            self.disconnect()
+            publishers = [(space, self.client(space, "r1").sender("news.eu.paris")) for space in self.spaces]
+            for space, sender in publishers:
+                self.mesh.send(sender, self.message(space, "news.eu.paris"))
+            self.mesh.run_until(lambda: all(sender.outcomes for _, sender in publishers))  # noqa: B023
+            found = {space: self._subscriber(space, name) for space in self.spaces}
+            self.mesh.run_until(
+                lambda: all((s, "news.eu.paris") in map(said_in, r.messages) for s, r in found.items())  # noqa: B023
+            )
+            self.check()
+
+    def _subscriber(self, space: str, name: str) -> SimReceiver:
+        client = self.client(space, "e1")
+        receiver = client.receiver("news.#", 1000, name=name, **SUBSCRIPTIONS[name])
+        self.receivers.append(Link(space, "news.#", client, receiver))
+        return receiver
 
     def disconnect(self) -> None:
         for link in [*self.receivers, *self.senders]:
