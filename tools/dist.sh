@@ -19,6 +19,7 @@ print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], s
 "$work/venv/bin/python" -m pip install -q --disable-pip-version-check 'build>=1.3,<2' "${wanted[@]}"
 copy_sources_to "$work/sources"
 echo "Building a source distribution, and a wheel from it for $("$PYTHON" --version) (some minutes)"
+export AMQPMESH_C_FILES=$PWD/build/cython
 if ! "$work/venv/bin/python" -m build --no-isolation --outdir "$TO" "$work/sources" >"$work/log" 2>&1; then
     cat "$work/log" >&2
     exit 1

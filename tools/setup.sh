@@ -43,11 +43,12 @@ if ! .venv/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))'
 fi
 echo 'Installing amqpmesh and its test tools into .venv (the first time takes some minutes)'
 
-run_pip() { # arguments: a sentence, then options of pip
+run_pip() { # arguments: a sentence, the name of a log file, then options of pip
     echo "  $1"
-    shift
-    if ! .venv/bin/python -m pip --disable-pip-version-check "$@" >.venv/install.log 2>&1; then
-        cat .venv/install.log >&2
+    local -r log=.venv/$2
+    shift 2
+    if ! .venv/bin/python -m pip --disable-pip-version-check "$@" >"$log" 2>&1; then
+        cat "$log" >&2
         exit 1
     fi
 }
@@ -58,11 +59,29 @@ run_pip() { # arguments: a sentence, then options of pip
 readonly WHEELS=.venv/wheels BUILT_ALONE='
 import sys, cproton_ffi
 sys.exit(cproton_ffi.lib.pn_sasl_extended() or cproton_ffi.lib.pn_ssl_present())'
-if ! .venv/bin/python -c "$BUILT_ALONE" 2>/dev/null || ! compgen -G "$WHEELS/python_qpid_proton-*-abi3-*.whl" >/dev/null; then
+build_proton() {
+    local proton
     proton=$(sed -n 's/^ *\(python-qpid-proton[<>=].*\)/\1/p' setup.cfg)
     rm -rf "$WHEELS"
-    CFLAGS='-O3 -flto=auto' LDFLAGS='-Wl,-Bsymbolic' alone run_pip 'compiling proton' wheel --wheel-dir "$WHEELS" \
-        --no-deps --no-cache-dir --no-binary python-qpid-proton --config-settings=--build-option=--py-limited-api=cp311 "$proton"
-    run_pip 'installing proton' install --force-reinstall --no-deps "$WHEELS"/python_qpid_proton-*.whl
+    CFLAGS="-O3 -flto=auto $CFLAGS" LDFLAGS='-Wl,-Bsymbolic' alone run_pip 'compiling proton' proton.log wheel \
+        --wheel-dir "$WHEELS" --no-deps --no-cache-dir --no-binary python-qpid-proton \
+        --config-settings=--build-option=--py-limited-api=cp311 "$proton"
+}
+
+# Without debug information, which takes a third of a compiler's time, and which nothing reads: CFLAGS=-g make setup
+export CFLAGS="-g0 ${CFLAGS-}"
+proton_build=
+if ! .venv/bin/python -c "$BUILT_ALONE" 2>/dev/null || ! compgen -G "$WHEELS/python_qpid_proton-*-abi3-*.whl" >/dev/null; then
+    # Meanwhile, as one core does it: proton is one module. In a process group of its own, so that no part of it goes on alone.
+    set -m
+    build_proton &
+    proton_build=$!
+    set +m
+    trap 'kill -- "-$proton_build" 2>/dev/null || true' EXIT
 fi
-run_pip 'compiling the hot loop, and installing what else there is to install' install --editable '.[test]'
+run_pip 'compiling the hot loop' install.log install --no-deps --editable .
+if [[ -n $proton_build ]]; then
+    wait "$proton_build"
+    run_pip 'installing proton' install.log install --force-reinstall --no-deps "$WHEELS"/python_qpid_proton-*.whl
+fi
+run_pip 'installing what else there is to install' install.log install 'amqpmesh[test]'

@@ -4,6 +4,7 @@ import configparser
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,29 @@ def test_a_build_alone_finds_no_library_that_lies_about(tmp_path: Path, library:
     assert run("bash", "-c", find, PKG_CONFIG_PATH=str(tmp_path)).stdout == "99\n"
     alone = run("bash", "-c", f"source tools/proton.sh; alone {find}", PKG_CONFIG_PATH=str(tmp_path))
     assert (alone.returncode != 0, alone.stdout) == (True, "")
+
+
+def build_c(tree: Path, given: Path) -> Path:
+    """Build what is compiled, with a compiler that does nothing; return the C file that Cython would have written."""
+    (tree / "wire").mkdir(parents=True, exist_ok=True)
+    (tree / "wire" / "x.pyx").write_text("from wire.y cimport Number\ncpdef Number two(): return 2\n")
+    shutil.copy(ROOT / "setup.py", tree)
+    nothing = {"CC": "true", "LDSHARED": "true", "AMQPMESH_C_FILES": str(given)}
+    done = run(sys.executable, "setup.py", "-q", "build_ext", cwd=tree, **nothing)
+    assert done.returncode == 0, done.stderr
+    return tree / "build" / "cython" / "wire" / "x.c"
+
+
+def test_c_files_of_another_build_are_taken_only_if_they_are_of_the_same_sources(tmp_path: Path) -> None:
+    trees = [tmp_path / name for name in ("first", "same", "other")]
+    for tree, number in zip(trees, ("int", "int", "long"), strict=True):
+        (tree / "wire").mkdir(parents=True)
+        (tree / "wire" / "y.pxd").write_text(f"ctypedef {number} Number\n")
+        os.utime(tree / "wire" / "y.pxd", (0, 0))
+    first, same, other = (build_c(tree, trees[0] / "build" / "cython") for tree in trees)
+    assert first.exists()
+    assert not same.exists(), "translated again"
+    assert "long" in other.read_text()
 
 
 def test_the_licences_of_all_that_is_installed_are_named() -> None:
