@@ -1,4 +1,7 @@
-"""`amqpmesh bench` in tiny sizes: on routers of its own, and on a router that runs already."""
+"""`amqpmesh bench` in tiny sizes: on routers of its own, and on a router that runs already.
+
+Most tests ask what is measured and told, which other processes do not change. Those that compare figures are quiet.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,6 @@ from mesh_tests.conftest import StartMesh
 from mesh_tests.ports import free_port
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
-
-pytestmark = pytest.mark.quiet
 
 COMMAND_S = 100.0
 STOPPED_S = 30.0
@@ -96,6 +97,7 @@ def test_forward_counts_copies_of_a_multicast() -> None:
     assert multicast["lost"] == alone["lost"] == 0
 
 
+@pytest.mark.quiet
 def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
     streams = ["--streams", "2", "--stream-bytes", "3m", "--stream-rate", "6m"]
     floor, floor_beside, alone, beside = rows("latency", "--rate", "1000/s", "--seconds", "1s", *streams)
@@ -109,6 +111,7 @@ def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
     assert beside["grown_bytes"] > 0
 
 
+@pytest.mark.quiet
 def test_a_broker_is_measured_at_all_that_it_does() -> None:
     found = rows("broker", "--messages", "2000", "--repeat", "1")
     assert [row["work"].removesuffix(", 1 KB").removesuffix(", 1 KB, fill") for row in found][:4] == [
@@ -167,6 +170,7 @@ def test_connections_are_opened_and_kept() -> None:
     assert row["connections_per_s"] > 0
 
 
+@pytest.mark.quiet
 def test_connections_with_tls_cost_more_to_open_and_to_keep() -> None:
     (plain,) = rows("connections", "--connections", "100")
     (encrypted,) = rows("connections", "--connections", "100", "--tls")
