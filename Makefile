@@ -3,14 +3,15 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check lint pythons hosts soak figures asan dist format peers clean
+.PHONY: help setup demo test check lint unit sim live pythons hosts soak figures asan dist format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
-	@echo 'make test    make check, and all other tests (those that need another broker or client skip, and say how to get it)'
+	@echo 'make test    make check and make live'
+	@echo 'make live    tests of processes (those that need another broker or client skip, and say how to get it)'
 	@echo 'make hosts   nodes in containers that hang, crash and stop hearing each other: for root, and brings a Docker Engine'
 	@echo 'make lint    style, types, stubs and import contracts, in less than a minute'
-	@echo 'make check   make lint, unit tests and simulation'
+	@echo 'make check   make lint, make unit and make sim: style, unit tests and simulation'
 	@echo 'make dist    build the source distribution and the wheels into dist/'
 	@echo 'make pythons a wheel for each of Python 3.11 to 3.13 that the machine has, and with it unit tests, simulation, a bare Debian'
 	@echo 'make soak    nine minutes more of random lives of this revision, with seeds of its own; docs/proof/soak.md has a row of each'
@@ -40,20 +41,29 @@ HANGING := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 # Each of these runs, whatever became of those before it: the last lines say how each of them ended.
 LINTS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/cython-lint $(SOURCES)' '$(BIN)/mypy' \
 	'tools/stubs.sh $(BIN)/python' '$(BIN)/python tools/contracts.py'
-CHECKS := $(LINTS) \
-	'$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/unit mesh_tests/sim $(ARGS)'
+UNIT := '$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/unit $(ARGS)'
+SIM := '$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/sim $(ARGS)'
 OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim --ignore=mesh_tests/wheel $(ARGS)
+# Most of the other tests wait for processes; those that measure have the machine to themselves.
+LIVE := '$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
 
 lint: $(READY)
 	@bash tools/stages.sh $(LINTS)
 
-check: $(READY)
-	@bash tools/stages.sh $(CHECKS)
+unit: $(READY)
+	@bash tools/stages.sh $(UNIT)
 
-# Most of the other tests wait for processes; those that measure have the machine to themselves.
+sim: $(READY)
+	@bash tools/stages.sh $(SIM)
+
+live: $(READY)
+	@bash tools/stages.sh $(LIVE)
+
+check: $(READY)
+	@bash tools/stages.sh $(LINTS) $(UNIT) $(SIM)
+
 test: $(READY)
-	@bash tools/stages.sh $(CHECKS) \
-		'$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
+	@bash tools/stages.sh $(LINTS) $(UNIT) $(SIM) $(LIVE)
 
 # For the Python of .venv, or another one: make dist PYTHON=python3.13
 dist: $(READY)
