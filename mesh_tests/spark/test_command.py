@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,49 +18,65 @@ from mesh_tests.link_logs import line
 from mesh_tests.spark.conftest import STARTS_JAVA, java_version
 
 pytestmark = STARTS_JAVA
-FEW = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=1")
+# No generated code: to compile it takes a quarter of a report of few rows. Reports of a drill and on a cluster have it.
+FEW = (
+    *("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=1"),
+    *("--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN"),
+)
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mesh", "report", *arguments], capture_output=True, text=True, check=False
-    )
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A report that was made while the first `python3` on the PATH, `decoy`, failed whatever it was asked."""
+
+    done: subprocess.CompletedProcess[str]
+    logs: Path
+    out: Path
+    decoy: Path
 
 
-def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mesh", "report", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
-    line(tmp_path / "logs", 60)
-    (tmp_path / "logs" / "notes.txt").write_text("mine")
-    out = tmp_path / "report"
-    done = command(str(tmp_path / "logs"), "--out", str(out), "--json", "--tz", "Europe/Zurich", *FEW)
-    assert done.returncode == ExitCode.OK, done.stderr
-    told = json.loads(done.stdout)
+    folder = tmp_path_factory.mktemp("command")
+    decoy = folder / "bin" / "python3"
+    decoy.parent.mkdir()
+    decoy.write_text("#!/bin/sh\nexit 1\n")
+    decoy.chmod(0o755)
+    logs, out = folder / "logs", folder / "report"
+    line(logs, 60)
+    (logs / "notes.txt").write_text("mine")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYSPARK_PYTHON", raising=False)
+        path = f"{decoy.parent}:{os.environ['PATH']}"
+        done = command(str(logs), "--out", str(out), "--json", "--tz", "Europe/Zurich", *FEW, PATH=path)
+    return Made(done, logs, out, decoy)
+
+
+def test_a_report_has_a_page_a_summary_and_tables(made: Made) -> None:
+    assert made.done.returncode == ExitCode.OK, made.done.stderr
+    told = json.loads(made.done.stdout)
     assert (told["schema"], told["from"], told["records"]) == ("amqpmesh.report/1", "2026-11-24 01:00:00+01:00", 130)
-    assert told["left_out"] == [f"{tmp_path}/logs/notes.txt is not part of a link log: expected a directory node=..."]
-    assert f"left out: {told['left_out'][0]}" in done.stderr
-    assert "WARN" not in done.stderr
-    assert json.loads((out / "summary.json").read_text())["totals"] == told["totals"]
-    assert "1 finding" in (out / "report.html").read_text()
-    with (out / "tables" / "mesh.csv").open(newline="") as file:
+    assert told["left_out"] == [f"{made.logs}/notes.txt is not part of a link log: expected a directory node=..."]
+    assert f"left out: {told['left_out'][0]}" in made.done.stderr
+    assert "WARN" not in made.done.stderr
+    assert json.loads((made.out / "summary.json").read_text())["totals"] == told["totals"]
+    assert "1 finding" in (made.out / "report.html").read_text()
+    with (made.out / "tables" / "mesh.csv").open(newline="") as file:
         assert [(row["side"], row["messages"]) for row in csv.DictReader(file)] == [("in", "60"), ("out", "60")]
-    assert {path.stem for path in (out / "tables").glob("*.parquet")} == set(told["tables"])
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*")}
+    assert {path.stem for path in (made.out / "tables").glob("*.parquet")} == set(told["tables"])
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in made.out.rglob("*")}
     assert {oct(mode) for mode in modes} == {oct(FILE_MODE), oct(DIRECTORY_MODE)}
 
 
-def test_workers_are_of_the_python_that_runs_the_report_whatever_the_path_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
-    other = tmp_path / "bin" / "python3"
-    other.parent.mkdir()
-    other.write_text("#!/bin/sh\nexit 1\n")
-    other.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{other.parent}:{os.environ['PATH']}")
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    line(tmp_path / "logs", 60)
-    done = command(str(tmp_path / "logs"), "--out", str(tmp_path / "report"), *FEW)
-    assert done.returncode == ExitCode.OK, done.stderr
+def test_workers_are_of_the_python_that_runs_the_report_whatever_the_path_has(made: Made) -> None:
+    assert subprocess.run([made.decoy], check=False).returncode == 1
+    assert made.done.returncode == ExitCode.OK, made.done.stderr
 
 
 def test_no_logs_are_one_sentence_and_an_exit_code(tmp_path: Path) -> None:

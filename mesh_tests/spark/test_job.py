@@ -18,23 +18,27 @@ from mesh_tests.spark.test_command import command
 pytestmark = STARTS_JAVA
 
 
-def test_the_job_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
-    line(tmp_path / "logs", 20)
-    assert main([str(tmp_path / "logs"), str(tmp_path / "out"), "--address", "ord*", "--window", "5"]) == 0
-    assert {row.messages for row in spark.read.parquet(str(tmp_path / "out" / "mesh")).collect()} == {20}
-    windows = spark.read.parquet(str(tmp_path / "out" / "mesh_by_window")).select("window").distinct().collect()
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the job writes in a process that would let others read its files."""
+    folder = tmp_path_factory.mktemp("job")
+    line(folder / "logs", 20)
+    before = os.umask(0o022)
+    try:
+        assert main([str(folder / "logs"), str(folder / "out"), "--address", "ord*", "--window", "5"]) == 0
+    finally:
+        os.umask(before)
+    return folder / "out"
+
+
+def test_the_job_writes_the_tables(spark: SparkSession, written: Path) -> None:
+    assert {row.messages for row in spark.read.parquet(str(written / "mesh")).collect()} == {20}
+    windows = spark.read.parquet(str(written / "mesh_by_window")).select("window").distinct().collect()
     assert sorted(row.window.second for row in windows) == [0, 5, 10, 15]
 
 
-def test_only_owner_and_group_may_read_what_the_job_writes(tmp_path: Path) -> None:
-    """Whatever others may of other files of this process."""
-    line(tmp_path / "logs", 20)
-    before = os.umask(0o022)
-    try:
-        assert main([str(tmp_path / "logs"), str(tmp_path / "out")]) == 0
-    finally:
-        os.umask(before)
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").rglob("*") if path.name[0] != "."}
+def test_only_owner_and_group_may_read_what_the_job_writes(written: Path) -> None:
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in written.rglob("*") if path.name[0] != "."}
     assert {oct(mode) for mode in modes} == {oct(FILE_MODE), oct(DIRECTORY_MODE)}
 
 
