@@ -31,7 +31,7 @@ compile_with_pip() {
         alone run_pip "$@" --no-cache-dir --no-deps --no-build-isolation
 }
 
-requirements() { .venv/bin/python tools/asan/requirements.py "$@"; }
+wanted_proton() { sed -n 's/^ *\(python-qpid-proton[<>=].*\)/\1/p' setup.cfg; }
 
 find_runtime() { # prints the path of the sanitizer's library, to be preloaded
     local runtime
@@ -42,20 +42,18 @@ find_runtime() { # prints the path of the sanitizer's library, to be preloaded
     realpath "$runtime"
 }
 
+# Packages that are not built here, pip too, come from .venv, which is behind .venv-asan in the path.
 make_venv() {
-    local -a wanted
-    mapfile -t wanted < <(requirements)
-    ((${#wanted[@]})) || fail 'no requirements in setup.cfg'
-    if ! "$PYTHON" -m pip --version >/dev/null 2>&1; then
-        quietly .venv/bin/python -m venv --clear "$VENV"
-    fi
-    run_pip install "${wanted[@]}"
+    "$PYTHON" -c '' 2>/dev/null || quietly .venv/bin/python -m venv --clear --without-pip "$VENV"
+    .venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$(site_packages)/of-venv.pth"
 }
+
+site_packages() { "$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 
 fetch_proton() { # prints the path of proton's source archive
     local -r sources=$BUILD/sdist
     local wanted
-    wanted=$(requirements --proton)
+    wanted=$(wanted_proton)
     if [[ $(cat "$sources/wanted" 2>/dev/null) != "$wanted" ]]; then
         rm -rf "$sources"
         run_pip download --no-deps --no-build-isolation --no-binary python-qpid-proton --dest "$sources" "$wanted"
