@@ -47,6 +47,10 @@ OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim --ignore=mesh_tests/w
 # Most of the other tests wait for processes; those that measure have the machine to themselves.
 LIVE := '$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
 
+# Parts that WITHOUT names are left out, for a verification that has run them before: make check WITHOUT='lint unit'
+part = $(if $(filter $(1),$(WITHOUT)),,$(2))
+CHECKS = $(call part,lint,$(LINTS)) $(call part,unit,$(UNIT)) $(call part,sim,$(SIM))
+
 lint: $(READY)
 	@bash tools/stages.sh $(LINTS)
 
@@ -60,10 +64,10 @@ live: $(READY)
 	@bash tools/stages.sh $(LIVE)
 
 check: $(READY)
-	@bash tools/stages.sh $(LINTS) $(UNIT) $(SIM)
+	@bash tools/stages.sh $(CHECKS)
 
 test: $(READY)
-	@bash tools/stages.sh $(LINTS) $(UNIT) $(SIM) $(LIVE)
+	@bash tools/stages.sh $(CHECKS) $(LIVE)
 
 # For the Python of .venv, or another one: make dist PYTHON=python3.13
 dist: $(READY)
