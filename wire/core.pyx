@@ -415,6 +415,9 @@ cdef class EndpointCore:
         cdef DeliveryOwner hot = link.hot
         if not link.is_incoming and (<OutgoingCore>link).owes_credit and not pn.link_get_drain(link.raw):
             (<OutgoingCore>link).owes_credit = False  # the peer has ended its drain: give no credit back
+        if link.is_incoming and not link.is_gone:
+            # The answer to a drain may cross a reduction of credit, as a transfer may.
+            (<IncomingCore>link).forgive_crossed_now()
         if hot is not None:
             hot.on_flow_event()
         else:

@@ -140,6 +140,29 @@ def test_transfers_that_come_after_the_flow_they_crossed_cost_no_later_credit():
     assert sender.credit == 1
 
 
+def test_an_answer_to_a_drain_that_crosses_a_reduction_costs_no_later_credit():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.request_drain(10)
+    pipe.run()
+    sender.drained()
+    answer = pipe.a.output()
+    receiver.set_credit(1)
+    reduction = pipe.b.output()
+    pipe.b.receive(answer)
+    pipe.b.drain(pipe.sinks[pipe.b])
+    pipe.a.receive(reduction)
+    pipe.a.drain(pipe.sinks[pipe.a])
+    assert receiver.credit == 0
+    receiver.request_drain(0)
+    pipe.run()
+    assert sender.credit == 0
+    assert not receiver.is_drain_pending
+    receiver.grant(2)
+    pipe.run()
+    assert (receiver.credit, sender.credit) == (2, 2)
+
+
 def test_a_sender_that_starts_more_than_it_ever_had_credit_for_is_in_excess():
     pipe = Pipe()
     sender, receiver = pipe.link_pair()
