@@ -27,7 +27,7 @@ from broker.queueing.commit import Commits
 from broker.queueing.expired_subscriptions import ExpiredSubscriptions
 from broker.queueing.held_queue import QueueSummary
 from broker.queueing.message_store import MessageStore
-from broker.queueing.recovery import restock
+from broker.queueing.recovery import recover_queues
 from broker.queueing.subscribers import Subscribers
 from broker.queueing.subscription_owners import SubscriptionOwners
 from broker.queueing.subscriptions import TopicSubscriptions
@@ -95,24 +95,26 @@ class BrokerNode:
         self._recorder = recorder
         self._link_log = BrokerLinkLog(recorder)
         self._commits = Commits()
-        self._shelf = BodyCache()
+        self._body_cache = BodyCache()
         books = SpaceBooks(topology, spaces)
         addresses = BrokerAddresses(name, books)
-        self._stock = MessageStore(self._commits, self._shelf, recorder, wall_offset_s, addresses.queue_policy)
-        self._gate = ProducerGate(self._commits, self._shelf)
+        self._message_store = MessageStore(
+            self._commits, self._body_cache, recorder, wall_offset_s, addresses.queue_policy
+        )
+        self._gate = ProducerGate(self._commits, self._body_cache)
         self._last_words = SecondSettlements()
         self._is_memory_low = False
         self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
-        self._abandoned = ExpiredSubscriptions(self._stock, addresses.subscription_expiry_s, log)
-        self._made = ClientQueues(self._stock, addresses.pattern_policy, wall_offset_s, log)
+        self._abandoned = ExpiredSubscriptions(self._message_store, addresses.subscription_expiry_s, log)
+        self._made = ClientQueues(self._message_store, addresses.pattern_policy, wall_offset_s, log)
         serials = itertools.count(1)
-        owners = SubscriptionOwners(topology, partial(books.name_in_space, name), self._stock, log)
+        owners = SubscriptionOwners(topology, partial(books.name_in_space, name), self._message_store, log)
         self._attachments = Attachments(
             addresses,
             self._made,
-            TopicSubscriptions(self._stock, Subscribers(topology.mesh), self._abandoned, owners),
-            self._stock,
-            self._shelf,
+            TopicSubscriptions(self._message_store, Subscribers(topology.mesh), self._abandoned, owners),
+            self._message_store,
+            self._body_cache,
             self._commits,
             self._gate,
             self._last_words,
@@ -120,14 +122,14 @@ class BrokerNode:
             log,
             self._link_log,
         )
-        administration = Administration(addresses, self._stock, self._attachments.evict, wall_offset_s)
-        self._control = Control(administration, self._stock, self._commits, log)
-        restock(self._stock, inventory, now)
+        administration = Administration(addresses, self._message_store, self._attachments.evict, wall_offset_s)
+        self._control = Control(administration, self._message_store, self._commits, log)
+        recover_queues(self._message_store, inventory, now)
         self._abandoned.begin(now)
         self._made.begin(now)
 
     def _look_at_clock(self, now: float) -> None:
-        self._stock.now = now
+        self._message_store.now = now
         self._recorder.set_now(now)
 
     # The disk
@@ -137,7 +139,7 @@ class BrokerNode:
 
         None while another batch is being committed, or nothing is due.
         """
-        return self._commits.take(self._stock.now)
+        return self._commits.take(self._message_store.now)
 
     def on_committed(self, now: float) -> None:
         self._look_at_clock(now)
@@ -146,7 +148,7 @@ class BrokerNode:
 
     def take_fetches(self) -> list[Fetch]:
         """The reads of bodies to make now; call ``on_fetched`` with all the bodies then."""
-        return self._shelf.take_fetches()
+        return self._body_cache.take_fetches()
 
     def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | UnreadableBody], now: float) -> None:
         self._look_at_clock(now)
@@ -222,7 +224,7 @@ class BrokerNode:
 
     def on_time(self, now: float) -> None:
         self._look_at_clock(now)
-        self._stock.on_time(now)
+        self._message_store.on_time(now)
         self._abandoned.on_time(now)
         self._made.on_time(now)
         self._last_words.on_time(now)
@@ -233,11 +235,11 @@ class BrokerNode:
     def on_second(self, now: float) -> None:
         """Write the records of the last second's changes for the link log."""
         self._look_at_clock(now)
-        self._link_log.on_second(now, self._stock.oldest_us)
+        self._link_log.on_second(now, self._message_store.oldest_us)
 
     def next_deadline(self) -> float | None:
         deadlines = (
-            self._stock.next_deadline(),
+            self._message_store.next_deadline(),
             self._abandoned.next_deadline(),
             self._made.next_deadline(),
             self._last_words.next_deadline(),
@@ -262,17 +264,17 @@ class BrokerNode:
 
     def close(self) -> None:
         """Finish the writes; call after the last connection ended. The next batch from ``take_batch`` is the last."""
-        self._stock.close()
+        self._message_store.close()
         self._commits.close()
 
     def snapshot(self) -> BrokerNodeSnapshot:
         return BrokerNodeSnapshot(
             self.name,
-            self._stock.summaries(),
+            self._message_store.summaries(),
             len(self._endpoints),
             self._attachments.count,
             self._commits.unsynced_bytes,
-            self._shelf.pinned_bytes,
+            self._body_cache.pinned_bytes,
             self._watermark.is_low,
             self._is_memory_low,
         )
@@ -285,16 +287,16 @@ class BrokerNode:
 
     def _settle_down(self, now: float) -> None:
         """End each input: write to consumers as much as possible, let waiting producers go on, and log what changed."""
-        self._stock.pump(now)
+        self._message_store.pump(now)
         while self._gate.let_in():
-            self._stock.pump(now)
+            self._message_store.pump(now)
         self._tell_of_memory()
         self._link_log.settle()
 
     def _tell_of_memory(self) -> None:
-        for held, count, size_bytes in self._stock.crowding.take_given_way():
+        for held, count, size_bytes in self._message_store.eviction.take_given_way():
             self._log(SubscriberBehind(held.address, held.subscriber, count, size_bytes))
         if self._gate.is_short_of_memory != self._is_memory_low:
             self._is_memory_low = not self._is_memory_low
             kind = MemoryLow if self._is_memory_low else MemoryFine
-            self._log(kind(self._shelf.pinned_bytes))
+            self._log(kind(self._body_cache.pinned_bytes))

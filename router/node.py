@@ -112,7 +112,7 @@ class RouterNode:
             timers=self._timers,
             subscription_broker=settings.subscription_broker,
             new_token=new_token,
-            crowding=ConnectionLimits(permissions.max_connections),
+            connection_limits=ConnectionLimits(permissions.max_connections),
             sole_connections=SoleConnections(),
             recorder=recorder,
             emit=emit,

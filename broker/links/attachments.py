@@ -71,8 +71,8 @@ class Attachments:
         addresses: BrokerAddresses,
         made: ClientQueues,
         subscriptions: TopicSubscriptions,
-        stock: MessageStore,
-        shelf: BodyCache,
+        message_store: MessageStore,
+        body_cache: BodyCache,
         commits: Commits,
         gate: ProducerGate,
         last_words: SecondSettlements,
@@ -83,8 +83,8 @@ class Attachments:
         self._addresses = addresses
         self._made = made
         self._subscriptions = subscriptions
-        self._stock = stock
-        self._shelf = shelf
+        self._message_store = message_store
+        self._body_cache = body_cache
         self._commits = commits
         self._gate = gate
         self._last_words = last_words
@@ -210,7 +210,11 @@ class Attachments:
         if wanted.is_dynamic:
             place = self._make_place(wanted)
             wanted = replace(wanted, type=TerminusType.TARGET, address=place.address.text)
-            held = self._stock.temporary_queue(place.address) if place.holding is BrokerAddressKind.TEMPORARY else None
+            held = (
+                self._message_store.temporary_queue(place.address)
+                if place.holding is BrokerAddressKind.TEMPORARY
+                else None
+            )
         elif wanted.address is None:
             wanted = replace(wanted, type=TerminusType.TARGET)
         else:
@@ -226,7 +230,7 @@ class Attachments:
         queues = None if held is None else [held]
         targets = partial(self._targets, link, claim)
         receiving = BrokerReceiver(
-            link, wanted.address, queues, targets, self.fail, self._stock, self._commits, self._gate
+            link, wanted.address, queues, targets, self.fail, self._message_store, self._commits, self._gate
         )
         if held is not None:
             held.producer_count += 1
@@ -265,7 +269,7 @@ class Attachments:
     ) -> None:
         if is_pattern(place.address.name):
             raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards, and is not a topic")
-        held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
+        held = self._message_store.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
         self._steal(link, now)
         is_browser = wanted.distribution_mode is DistributionMode.COPY
@@ -328,23 +332,25 @@ class Attachments:
         """
         if place.holding is BrokerAddressKind.TOPIC:
             return None
-        held = self._stock.existing_queue(place.address)
+        held = self._message_store.existing_queue(place.address)
         if place.holding is BrokerAddressKind.QUEUE:
             if held is None:
                 self._made.admit(place.address, claim.user)
-            return held or self._stock.queue(place.address, claim.user)
+            return held or self._message_store.queue(place.address, claim.user)
         if held is None and self._addresses.is_temporary(place.address):
             raise LinkError("amqp:not-found", f"the receiver of {place.address.text!r} is gone")
-        return held or self._stock.temporary_queue(place.address, is_probe=place.holding is BrokerAddressKind.PROBE)
+        return held or self._message_store.temporary_queue(
+            place.address, is_probe=place.holding is BrokerAddressKind.PROBE
+        )
 
     def _targets(self, link: Link, claim: OwnershipClaim, address: str) -> list[HeldQueue]:
         place = self._place(address)
         held = self._queue_at(place, claim)
-        return self._no_local.without_own(self._stock.matching(place.address), link) if held is None else [held]
+        return self._no_local.without_own(self._message_store.matching(place.address), link) if held is None else [held]
 
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> BrokerSender:
         return BrokerSender(
-            link, held, self._stock, self._shelf, self._commits, self._on_too_large, is_browser=is_browser
+            link, held, self._message_store, self._body_cache, self._commits, self._on_too_large, is_browser=is_browser
         )
 
     def _record(
@@ -406,7 +412,7 @@ class Attachments:
         if is_unsubscribed:
             self._subscriptions.end(held, attachment.claim)
         elif attachment.owns_queue or held.is_forsaken:
-            self._stock.delete(held)
+            self._message_store.delete(held)
         elif is_subscriber and worker is not None:
             self._subscriptions.leave(held, attachment.timeout_s, now)
         return is_unsubscribed

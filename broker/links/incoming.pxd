@@ -15,7 +15,7 @@ cdef class BrokerReceiver(QueueProducer)
 
 cdef class ProducerGate:
     cdef Commits commits
-    cdef BodyCache shelf
+    cdef BodyCache body_cache
     cdef dict waiting
     cdef dict waiting_for_room
     cdef bint is_disk_low
@@ -34,7 +34,7 @@ cdef class BrokerReceiver(QueueProducer):
     cdef HeldQueue limited
     cdef object targets
     cdef object fail
-    cdef MessageStore stock
+    cdef MessageStore message_store
     cdef Commits commits
     cdef ProducerGate gate
     # Set if the producer asked for rcv-settle-mode second, so that the broker settles after the producer; else None.

@@ -17,7 +17,7 @@ PINNED_LIMIT_BYTES: int
 TEMPORARY_TTL_S: float
 
 class ProducerGate:
-    def __init__(self, commits: Commits, shelf: BodyCache) -> None: ...
+    def __init__(self, commits: Commits, body_cache: BodyCache) -> None: ...
     def let_in(self) -> bool: ...
     def on_disk(self, *, is_low: bool) -> None: ...
     @property
@@ -31,7 +31,7 @@ class BrokerReceiver(QueueProducer):
         queues: list[HeldQueue] | None,
         targets: Callable[[str], list[HeldQueue]],
         fail: Callable[[Link, LinkError, float], None],
-        stock: MessageStore,
+        message_store: MessageStore,
         commits: Commits,
         gate: ProducerGate,
     ) -> None: ...

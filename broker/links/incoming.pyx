@@ -47,8 +47,8 @@ cdef class ProducerGate:
     holds back only producers whose messages would be stored, and producers in the middle of a large message.
     """
 
-    def __init__(self, Commits commits not None, BodyCache shelf not None):
-        self.commits, self.shelf = commits, shelf
+    def __init__(self, Commits commits not None, BodyCache body_cache not None):
+        self.commits, self.body_cache = commits, body_cache
         self.waiting, self.waiting_for_room = {}, {}
 
     cdef bint is_shut_now(self) noexcept:
@@ -57,7 +57,7 @@ cdef class ProducerGate:
         return self.is_short_of_memory_now()
 
     cdef bint is_short_of_memory_now(self) noexcept:
-        return self.shelf.pinned_bytes >= _PINNED_LIMIT_BYTES
+        return self.body_cache.pinned_bytes >= _PINNED_LIMIT_BYTES
 
     @property
     def is_short_of_memory(self):
@@ -117,7 +117,7 @@ cdef class BrokerReceiver(QueueProducer):
     ``limited`` is the queue that holds the producer back when full, and so limits the credit of this link, or None.
     """
 
-    def __init__(self, IncomingCore link not None, address, queues, targets, fail, MessageStore stock not None,
+    def __init__(self, IncomingCore link not None, address, queues, targets, fail, MessageStore message_store not None,
                  Commits commits not None, ProducerGate gate not None):
         """Put messages into ``queues``; if None, into the queues that ``targets`` returns for an address.
 
@@ -126,17 +126,17 @@ cdef class BrokerReceiver(QueueProducer):
         """
         self.link, self.address = link, address
         self.queues, self.targets, self.fail = queues, targets, fail
-        self.stock, self.commits, self.gate = stock, commits, gate
+        self.message_store, self.commits, self.gate = message_store, commits, gate
         self.limited = _blocking_one(queues)
         # The queue of a topic's message, or of a link without an address, is not known before: assume a durable queue.
         self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
-        self.record_level = (<HeldQueue>queues[0]).record_level if queues else stock.recorder.level
+        self.record_level = (<HeldQueue>queues[0]).record_level if queues else message_store.recorder.level
         self.room = _LINK_CREDIT
         self.pieces = []
         self._forget_arriving()
 
     def on_attached(self, double now):
-        self.drought = Drought(True, self.stock.recorder.now_us, 0)
+        self.drought = Drought(True, self.message_store.recorder.now_us, 0)
         self._note_credit()
         self._top_up()
 
@@ -161,7 +161,7 @@ cdef class BrokerReceiver(QueueProducer):
         if self.limited is not None:
             self.limited.promised -= self.credit_count
             self.limited.held_back.pop(self, None)
-            self.stock.with_room[self.limited] = None
+            self.message_store.with_room[self.limited] = None
         self._drop_arriving()
 
     # wire.core.DeliveryOwner
@@ -196,7 +196,7 @@ cdef class BrokerReceiver(QueueProducer):
                 return self._note_credit()
             if not self.credit_count:
                 what = f"the peer sent {self.link.excess} deliveries beyond its credit"
-                self.fail(self.link, LinkError("amqp:link:transfer-limit-exceeded", what), self.stock.now)
+                self.fail(self.link, LinkError("amqp:link:transfer-limit-exceeded", what), self.message_store.now)
                 return 0
             self._read(delivery)
             if pn.delivery_aborted(delivery):
@@ -247,7 +247,7 @@ cdef class BrokerReceiver(QueueProducer):
             self.pieces.clear()
             return 0
         self.pieces.clear()
-        self.large_id = self.stock.new_message_id()
+        self.large_id = self.message_store.new_message_id()
         return self._store_piece(start)
 
     cdef int _store_piece(self, bytes piece) except -1:
@@ -256,7 +256,7 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _drop_arriving(self) except -1:
         if self.large_id:
-            self.stock.discard_large(self.large_id)
+            self.message_store.discard_large(self.large_id)
         return self._forget_arriving()
 
     cdef int _forget_arriving(self) except -1:
@@ -289,7 +289,7 @@ cdef class BrokerReceiver(QueueProducer):
         if head.has_ttl and head.ttl_ms:
             self.ttl_s = head.ttl_ms / 1000.0
         if head.has_expiry:
-            self.expires_at_s = head.expires_at_ms / 1000.0 - self.stock.wall_offset_s
+            self.expires_at_s = head.expires_at_ms / 1000.0 - self.message_store.wall_offset_s
         self.priority = min(head.priority, <int>MOST_URGENT)
         if self.address is None:
             self.to = scan(data).to
@@ -362,7 +362,7 @@ cdef class BrokerReceiver(QueueProducer):
         promise.receiving, promise.targets = self, targets
         promise.message = self._message(targets)
         self._forget_arriving()
-        self.stock.write(promise.message, body, targets)
+        self.message_store.write(promise.message, body, targets)
         if pn.delivery_settled(delivery):
             pn.delivery_settle(delivery)
         else:
@@ -370,7 +370,7 @@ cdef class BrokerReceiver(QueueProducer):
         return self.commits.promise_kept_by(promise)
 
     cdef QueuedMessage _message(self, list targets):
-        cdef double until_s = min(self.stock.now + self.ttl_s, self.expires_at_s), most_s = INFINITY
+        cdef double until_s = min(self.message_store.now + self.ttl_s, self.expires_at_s), most_s = INFINITY
         cdef HeldQueue held
         # Store the message whatever its header says of durability: an accepted message must not be lost, and most
         # clients never set the field.
@@ -379,11 +379,13 @@ cdef class BrokerReceiver(QueueProducer):
         for held in targets:
             is_stored = is_stored or held.is_written_now()
             if held.row is None and not held.is_subscription:
-                most_s = self.stock.now + _TEMPORARY_TTL_S
+                most_s = self.message_store.now + _TEMPORARY_TTL_S
         message = QueuedMessage.__new__(QueuedMessage)
         message.message_id = self.large_id
         if not self.large_id:
-            message.message_id = self.stock.new_message_id() if is_stored else self.stock.new_passing_id()
+            message.message_id = (
+                self.message_store.new_message_id() if is_stored else self.message_store.new_passing_id()
+            )
         message.size_bytes = self.size_bytes
         message.is_stored = is_stored
         message.is_large = self.large_id != 0
@@ -394,7 +396,7 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _on_written(self, pn_delivery_t *delivery, QueuedMessage message, list targets, double now) except -1:
         """Let a message, now on disk if a queue is durable, into its queues; accept the delivery unless pre-settled."""
-        self.stock.on_written(message, targets, now)
+        self.message_store.on_written(message, targets, now)
         if self.is_over:
             return 0
         if delivery is not NULL:
@@ -411,7 +413,7 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int _settle(self, pn_delivery_t *delivery) except -1:
         """Settle a delivery, at once or once a producer that settles first has settled; then its credit can return."""
         if self.last_word is None or pn.delivery_settled(delivery) or not self.last_word.waits_for(
-            <size_t>delivery, self.stock.now
+            <size_t>delivery, self.message_store.now
         ):
             pn.delivery_settle(delivery)
             self.room += 1
@@ -449,7 +451,7 @@ cdef class BrokerReceiver(QueueProducer):
         if granted == 0:
             held.held_back[self] = None
             if self.credit_count == 0:
-                self.waiting_since_s = min(self.waiting_since_s, self.stock.now)
+                self.waiting_since_s = min(self.waiting_since_s, self.message_store.now)
             return 0
         self.waiting_since_s = INFINITY
         # Grant no credit yet, to avoid a flow frame for each message: a delivery with the credit left brings another
@@ -466,14 +468,14 @@ cdef class BrokerReceiver(QueueProducer):
             return 0
         if not self.has_moved:
             self.has_moved = True
-            self.stock.recorder.note_moved(self)
-        if not turn(&self.drought, self.link.credit_now() <= 0, self.stock.recorder.now_us):
+            self.message_store.recorder.note_moved(self)
+        if not turn(&self.drought, self.link.credit_now() <= 0, self.message_store.recorder.now_us):
             return 0
         if self.drought.is_on:
             self.waited_for = self._obstacle()
         if not self.is_restless:
             self.is_restless = True
-            self.stock.recorder.note_restless(self)
+            self.message_store.recorder.note_restless(self)
         return 0
 
     cdef int _note_lost(self, str condition) except -1:
@@ -482,7 +484,7 @@ cdef class BrokerReceiver(QueueProducer):
             return 0
         if self.lost is None:
             self.lost = {}
-            self.stock.recorder.note_restless(self)
+            self.message_store.recorder.note_restless(self)
         cause = "full_queue" if condition == "amqp:resource-limit-exceeded" else condition
         self.lost[cause] = self.lost.get(cause, 0) + 1
         return 0
@@ -524,7 +526,7 @@ cdef class BrokerReceiver(QueueProducer):
     def take_starved_us(self):
         """Microseconds for which the sender had no credit since the last call; 0 if the link is not recorded."""
         self.is_restless = False
-        return take_us(&self.drought, self.stock.recorder.now_us) if self.record_level else 0
+        return take_us(&self.drought, self.message_store.recorder.now_us) if self.record_level else 0
 
     @property
     def waits_for(self):

@@ -27,8 +27,8 @@ cdef class OutgoingEntry:
 cdef class BrokerSender(QueueTaker):
     cdef readonly OutgoingCore link
     cdef HeldQueue held
-    cdef MessageStore stock
-    cdef BodyCache shelf
+    cdef MessageStore message_store
+    cdef BodyCache body_cache
     cdef Commits commits
     cdef bint is_browser
     # The peer's limit on message size, 0 for none; the size of a message that exceeded the limit only with its history

@@ -78,13 +78,13 @@ cdef class _Body(Fetch):
         cdef BrokerSender sending = self.sending
         self.parcel.is_fetching = False
         self.parcel.add(body)
-        sending.stock.release(self.parcel.entry.message)
-        sending.stock.to_pump[sending] = None
+        sending.message_store.release(self.parcel.entry.message)
+        sending.message_store.to_pump[sending] = None
         return 0
 
     cdef int fail(self, double now) except -1:
         self.sending._give_up(self.parcel, now)
-        return self.sending.stock.release(self.parcel.entry.message)
+        return self.sending.message_store.release(self.parcel.entry.message)
 
     @property
     def address(self):
@@ -113,12 +113,14 @@ cdef class BrokerSender(QueueTaker):
     peer. [2.7.3]
     """
 
-    def __init__(self, OutgoingCore link not None, HeldQueue held not None, MessageStore stock not None, BodyCache shelf not None,
-                 Commits commits not None, on_too_large, *, bint is_browser):
+    def __init__(
+        self, OutgoingCore link not None, HeldQueue held not None, MessageStore message_store not None,
+        BodyCache body_cache not None, Commits commits not None, on_too_large, *, bint is_browser
+    ):  # fmt: skip
         self.on_too_large = on_too_large
         self.link, self.held = link, held
-        self.stock, self.shelf, self.commits = stock, shelf, commits
-        self.consumer_id = stock.new_consumer_id()
+        self.message_store, self.body_cache, self.commits = message_store, body_cache, commits
+        self.consumer_id = message_store.new_consumer_id()
         self.is_browser = is_browser
         self.outbox = deque()
         self.unsettled, self.unconfirmed = {}, {}
@@ -153,25 +155,25 @@ cdef class BrokerSender(QueueTaker):
         if self.current is not None:
             if not self.link.is_gone:
                 self.link.abort_now(self.delivery)
-            self.stock.release(self.current.entry.message)
+            self.message_store.release(self.current.entry.message)
             self.current = None
         unwritten = [(<OutgoingEntry>parcel).entry for parcel in self.outbox]
         self.outbox.clear()
         self.held.drop_consumer(self)
         if self.record_level:
             self.held.note_change()
-        self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now, is_orderly))
+        self.message_store.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now, is_orderly))
         for entry in unwritten:
-            self.stock.release((<QueueEntry>entry).message)
+            self.message_store.release((<QueueEntry>entry).message)
         if self.held.queue.choosy_count:
             # Perhaps no other consumer takes messages as large as this one did: let each other link check for itself.
-            self.stock.to_pump.update(dict.fromkeys(self.held.consumers.values()))
+            self.message_store.to_pump.update(dict.fromkeys(self.held.consumers.values()))
 
     # broker.queueing.message_store.QueueTaker
     cdef int take(self, QueueEntry entry) except -1:
         """Put an entry that the queue gave to this consumer into the outbox, and fetch its body if not in memory."""
         cdef OutgoingEntry parcel = OutgoingEntry(entry)
-        parcel.annotations = self.stock.annotated.get(self.held, entry.message.message_id)
+        parcel.annotations = self.message_store.annotated.get(self.held, entry.message.message_id)
         if self.record_level:
             self.held.note_change()
         self.outbox.append(parcel)
@@ -179,7 +181,7 @@ cdef class BrokerSender(QueueTaker):
             parcel.add(entry.message.body)
         elif not entry.message.is_large:
             self._fetch(parcel)
-        self.stock.to_pump[self] = None
+        self.message_store.to_pump[self] = None
         return 0
 
     cdef int pump(self, double now) except -1:
@@ -201,12 +203,12 @@ cdef class BrokerSender(QueueTaker):
 
     # wire.core.DeliveryOwner
     cdef int on_room(self) except -1:
-        self.stock.to_pump[self] = None
+        self.message_store.to_pump[self] = None
         return 0
 
     cdef int on_flow_event(self) except -1:
         if not self.is_over:
-            self.stock.to_pump[self] = None
+            self.message_store.to_pump[self] = None
             self._note_move()
         return 0
 
@@ -220,14 +222,14 @@ cdef class BrokerSender(QueueTaker):
         if self.current is not None and self.delivery is delivery:
             self.is_current_judged = True  # `_finish` handles the outcome
             return 0
-        return self._judge(delivery, self.stock.now)
+        return self._judge(delivery, self.message_store.now)
 
     # Methods for the link log.
     cdef int _note_move(self) except -1:
         """Have the link's deliveries and credit recorded in the link log this second, since they may have changed."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
-            self.stock.recorder.note_moved(self)
+            self.message_store.recorder.note_moved(self)
         return 0
 
     def rest(self):
@@ -285,13 +287,13 @@ cdef class BrokerSender(QueueTaker):
         """Return the outbox's first entry to the queue, to expire there: its deadline passed while it waited."""
         self.outbox.popleft()
         self._conclude(parcel.entry, _RELEASED, False, now)
-        self.stock.release(parcel.entry.message)
+        self.message_store.release(parcel.entry.message)
         return True
 
     cdef int _tell_time_left(self, OutgoingEntry parcel) except -1:
         """Lower the ttl in the message's header to the time left: ttl counts from the sender's transfer. [3.2.1]"""
         cdef QueuedMessage message = parcel.entry.message
-        cdef double left_ms = (message.deadline_s + message.grace_s - self.stock.now) * 1000
+        cdef double left_ms = (message.deadline_s + message.grace_s - self.message_store.now) * 1000
         cdef bytes first = parcel.pieces[0]
         cdef bytes told = PyBytes_FromStringAndSize(PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first))
         if left_ms >= 0xFFFFFFFF:
@@ -321,7 +323,7 @@ cdef class BrokerSender(QueueTaker):
         self.moved_count += 1
         self._note_move()
         self.current = None
-        self.stock.release(entry.message)
+        self.message_store.release(entry.message)
         if self.is_settled:
             # The consumer wants pre-settled deliveries: write the message, then delete it on disk. A crash between may
             # deliver the message again, but never loses a message that was not sent.
@@ -348,7 +350,7 @@ cdef class BrokerSender(QueueTaker):
                                  self.consumer_id)
         # Count the read as a use of the body: it must not be deleted during the read, even if the entry is archived.
         message.references += 1
-        return self.shelf.fetch(fetch)
+        return self.body_cache.fetch(fetch)
 
     cdef int _give_up(self, OutgoingEntry parcel, double now) except -1:
         """Abort the delivery of a message with a damaged body; the queue keeps the message, and gives it to nobody."""
@@ -361,15 +363,15 @@ cdef class BrokerSender(QueueTaker):
         else:
             self.outbox.remove(parcel)
         if not self.is_browser and not self.held.is_deleted:
-            self.stock.carry_out(self.held, self.held.queue.set_aside(self.consumer_id, parcel.entry, now))
-        self.stock.to_pump[self] = None
-        return self.stock.release(parcel.entry.message)
+            self.message_store.carry_out(self.held, self.held.queue.set_aside(self.consumer_id, parcel.entry, now))
+        self.message_store.to_pump[self] = None
+        return self.message_store.release(parcel.entry.message)
 
     cdef int _tell_credit(self, double now) except -1:
         cdef long waiting = len(self.outbox)
         cdef long free = self.credit_count - waiting - (self.current is not None)
         cdef long credit = max(0, min(free, OUTBOX_DELIVERIES - waiting))
-        self.stock.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
+        self.message_store.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
         if free < 0 and not self.is_browser and not self.held.is_deleted:
             self._give_back(-free, now)
         return 0
@@ -382,7 +384,7 @@ cdef class BrokerSender(QueueTaker):
         self.outbox.popleft()
         self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
         self._conclude(parcel.entry, _RELEASED, True, now)
-        return self.stock.release(parcel.entry.message)
+        return self.message_store.release(parcel.entry.message)
 
     cdef int _tell_if_too_large(self, double now) except -1:
         """End a link with credit and no delivery under way if every waiting message is too large; return 1 if ended."""
@@ -402,7 +404,7 @@ cdef class BrokerSender(QueueTaker):
         parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
         for parcel in reversed(parcels):
             self._conclude((<OutgoingEntry>parcel).entry, _RELEASED, False, now)
-            self.stock.release((<OutgoingEntry>parcel).entry.message)
+            self.message_store.release((<OutgoingEntry>parcel).entry.message)
         return 0
 
     cdef bint _is_dry(self, double now) except -1:
@@ -424,14 +426,14 @@ cdef class BrokerSender(QueueTaker):
             outcome = remote_outcome(<size_t>delivery)
             verdict, shun = _read(outcome)
             if outcome is not None and outcome.annotations and not self.is_browser and not self.held.is_deleted:
-                self.stock.annotated.add(self.held, entry.message, outcome.annotations)
+                self.message_store.annotated.add(self.held, entry.message, outcome.annotations)
         del self.unsettled[<size_t>delivery]
         self._note_move()
         if is_settled:
             pn.delivery_settle(delivery)
         self._conclude(entry, verdict, shun, now)
         if self.most_bytes and not self.unsettled:
-            self.stock.to_pump[self] = None
+            self.message_store.to_pump[self] = None
         return 0 if is_settled else self._confirm(delivery)
 
     cdef int _conclude(self, QueueEntry entry, object verdict, bint shun, double now) except -1:
@@ -439,7 +441,8 @@ cdef class BrokerSender(QueueTaker):
             return 0
         if self.record_level:
             self.held.note_change()
-        return self.stock.carry_out(self.held, self.held.queue.settle(self.consumer_id, entry, verdict, now, shun))
+        settled = self.held.queue.settle(self.consumer_id, entry, verdict, now, shun)
+        return self.message_store.carry_out(self.held, settled)
 
     cdef int _confirm(self, pn_delivery_t *delivery) except -1:
         """Settle a delivery once the changes by its outcome are on disk; at once if there are none."""
@@ -458,7 +461,7 @@ cdef class BrokerSender(QueueTaker):
             copy_state(delivery, delivery)
         pn.delivery_settle(delivery)
         if self.most_bytes:
-            self.stock.to_pump[self] = None
+            self.message_store.to_pump[self] = None
         return self.link.endpoint.mark()
 
 

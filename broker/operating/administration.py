@@ -67,9 +67,11 @@ class Administration:
     ``evict`` is called to end all links to a queue that an operation deleted.
     """
 
-    def __init__(self, addresses: BrokerAddresses, stock: MessageStore, evict: Evict, wall_offset_s: float) -> None:
+    def __init__(
+        self, addresses: BrokerAddresses, message_store: MessageStore, evict: Evict, wall_offset_s: float
+    ) -> None:
         self._addresses = addresses
-        self._stock = stock
+        self._message_store = message_store
         self._evict = evict
         self._wall_offset_s = wall_offset_s
 
@@ -77,7 +79,7 @@ class Administration:
 
     def list_queues(self) -> Parts:
         """Give a summary of each queue and subscription of the broker."""
-        yield from _in_parts(self._stock.every_queue(), STEP_QUEUES, summary)
+        yield from _in_parts(self._message_store.every_queue(), STEP_QUEUES, summary)
 
     def show(self, address: str, subscriber: str | None = None, messages: int = SHOWN) -> Parts:
         """Give the details, with the first messages, of one queue, or of the subscriptions that match a topic.
@@ -99,9 +101,9 @@ class Administration:
     def create(self, address: str) -> Parts:
         """Make a durable queue of the topology now, instead of at its first use."""
         kept = self._kept(address)
-        if self._stock.existing_queue(kept) is not None:
+        if self._message_store.existing_queue(kept) is not None:
             raise AdministrationError(f"queue {kept.text!r} already exists")
-        self._stock.queue(kept)
+        self._message_store.queue(kept)
         yield AnswerPart({"address": kept.text})
 
     def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
@@ -116,8 +118,8 @@ class Administration:
             raise AdministrationError(f"{_name(held)} still has {kept}: expected 'force' to delete it with them")
         snapshot = held.queue.snapshot()
         left = snapshot.available_count + snapshot.acquired_count + snapshot.unreadable_count
-        self._stock.delete(held)
-        self._evict(held, self._stock.now)
+        self._message_store.delete(held)
+        self._evict(held, self._message_store.now)
         yield AnswerPart({"messages": left})
 
     def purge(self, address: str, subscriber: str | None = None) -> Parts:
@@ -157,7 +159,7 @@ class Administration:
         while has_more:
             _refuse_deleted(held)
             wanted = min(left, STEP_MESSAGES)
-            purged = self._stock.purge(held, wanted, before, self._stock.now)
+            purged = self._message_store.purge(held, wanted, before, self._message_store.now)
             # The first step deletes all unreadable messages, too, so its number may be above the number wanted.
             left -= min(purged, wanted)
             has_more = left > 0 and purged >= wanted
@@ -186,7 +188,9 @@ class Administration:
                 wanted = min(wanted, goal.free_count)
             # Skip packed messages when dead letters return: packed messages were sent to this queue, not moved here.
             are_packed = goal is not None or not is_back
-            moved = move(self._stock, held, goals.choose, wanted, before, self._stock.now, is_back, are_packed)
+            moved = move(
+                self._message_store, held, goals.choose, wanted, before, self._message_store.now, is_back, are_packed
+            )
             left -= moved
             has_more = left > 0 and moved == wanted > 0
             fields = {"messages": moved, "not_moved": 0 if has_more else left}
@@ -196,14 +200,14 @@ class Administration:
 
     def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
         wanted = Address.parse(address)
-        held = self._stock.existing_queue(wanted)
+        held = self._message_store.existing_queue(wanted)
         if held is not None:
             return [held]
         below = PatternSet([wanted.name])
-        heard = {} if is_pattern(wanted.name) else dict.fromkeys(self._stock.matching(wanted))
+        heard = {} if is_pattern(wanted.name) else dict.fromkeys(self._message_store.matching(wanted))
         named = {
             held: None
-            for held in self._stock.every_queue()
+            for held in self._message_store.every_queue()
             if held.is_subscription and _is_below(Address.parse(held.address), wanted, below)
         }
         return [*(heard | named)]
@@ -233,9 +237,9 @@ class Administration:
 
         Raises AdministrationError for any other address.
         """
-        held = self._stock.existing_queue(Address.parse(address))
+        held = self._message_store.existing_queue(Address.parse(address))
         if held is None:
-            return self._stock.queue(self._kept(address))
+            return self._message_store.queue(self._kept(address))
         if not held.is_durable:
             raise AdministrationError(f"{_name(held)} is in memory only: no message can be moved there")
         return held

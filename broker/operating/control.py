@@ -67,12 +67,14 @@ class Control:
     Always: a job is in ``_ready``, or waits for the writes of its last step to be on disk
     """
 
-    def __init__(self, administration: Administration, stock: MessageStore, commits: Commits, log: Emit) -> None:
+    def __init__(
+        self, administration: Administration, message_store: MessageStore, commits: Commits, log: Emit
+    ) -> None:
         self._verbs: dict[str, Callable[..., Parts]] = {
             "list": administration.list_queues,
             **{name: getattr(administration, name) for name in ARGUMENTS if name != "list"},
         }
-        self._stock = stock
+        self._message_store = message_store
         self._commits = commits
         self._log = log
         self._ready: deque[Job] = deque()
@@ -108,7 +110,7 @@ class Control:
         except (MalformedMessage, AdministrationError) as error:
             return rejected(NOT_UNDERSTOOD, str(error))
         where = None if message.reply_to is None else Address.parse(normalize(message.reply_to))
-        reply_to = None if where is None else self._stock.existing_queue(where)
+        reply_to = None if where is None else self._message_store.existing_queue(where)
         if reply_to is None or not reply_to.is_temporary:
             return rejected("amqp:not-found", f"reply-to {message.reply_to!r} is not a dynamic source at this broker")
         self._await_turn(Job(op, self._verbs[op](**arguments), reply_to, message.message_id))
@@ -122,11 +124,11 @@ class Control:
     def on_time(self) -> None:
         if self._ready:
             self._step(self._ready.popleft())
-            self._ready_at = self._stock.now
+            self._ready_at = self._message_store.now
 
     def _await_turn(self, job: Job) -> None:
         if not self._ready:
-            self._ready_at = self._stock.now
+            self._ready_at = self._message_store.now
         self._ready.append(job)
 
     def _step(self, job: Job) -> None:
@@ -152,7 +154,7 @@ class Control:
         if not job.reply_to.is_deleted:
             text = json.dumps(answer, ensure_ascii=False)
             message = Message(text, correlation_id=job.request_id, content_type="application/json")
-            self._stock.put(job.reply_to, encode(message), ANSWER_TTL_S)
+            self._message_store.put(job.reply_to, encode(message), ANSWER_TTL_S)
 
 
 class ControlLink:

@@ -3,7 +3,7 @@ from broker.queueing.body_cache cimport BodyCache
 
 
 cdef class BodyEviction:
-    cdef BodyCache shelf
+    cdef BodyCache body_cache
     cdef dict spared
     cdef long long tried_at
     cdef list gave_way

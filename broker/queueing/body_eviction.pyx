@@ -21,17 +21,17 @@ cdef class BodyEviction:
     Durable subscriptions never lose messages by eviction: their own limits and overflow policies apply.
     """
 
-    def __cinit__(self, BodyCache shelf):
-        self.shelf = shelf
+    def __cinit__(self, BodyCache body_cache):
+        self.body_cache = body_cache
         self.spared, self.gave_way = {}, []
 
     cdef bint is_due(self) noexcept:
         """Whether too many bytes are pinned, and their number changed by FEW_BYTES or more since the last eviction."""
-        cdef long long held = self.shelf.pinned_bytes
+        cdef long long held = self.body_cache.pinned_bytes
         return held >= _CROWDED_BYTES and not -_FEW_BYTES < held - self.tried_at < _FEW_BYTES
 
     cdef int begin(self) except -1:
-        self.tried_at = self.shelf.pinned_bytes
+        self.tried_at = self.body_cache.pinned_bytes
         self.spared.clear()
         return 0
 
@@ -42,7 +42,7 @@ cdef class BodyEviction:
         """
         cdef HeldQueue held, found = None
         cdef long long most = _FEW_BYTES
-        if self.shelf.pinned_bytes < _ROOMY_BYTES:
+        if self.body_cache.pinned_bytes < _ROOMY_BYTES:
             return None
         for held in passing:
             if held.passing_bytes > most and held not in self.spared:

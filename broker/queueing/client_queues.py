@@ -57,8 +57,8 @@ class ClientQueues:
     Always: ``_made`` has all durable queues that a pattern made, and the counts are counts of these queues
     """
 
-    def __init__(self, stock: MessageStore, policy_of: PolicyOf, wall_offset_s: float, log: Emit) -> None:
-        self._stock = stock
+    def __init__(self, message_store: MessageStore, policy_of: PolicyOf, wall_offset_s: float, log: Emit) -> None:
+        self._message_store = message_store
         self._policy_of = policy_of
         self._wall_offset_s = wall_offset_s
         self._log = log
@@ -70,14 +70,14 @@ class ClientQueues:
 
     def begin(self, now: float) -> None:
         """Count the queues that the store had at the start, and have queues made and deleted from now on reported."""
-        for held in self._stock.every_queue():
+        for held in self._message_store.every_queue():
             if held.is_durable and not held.is_subscription:
                 self._add(held, now)
-        self._stock.watch(self)
+        self._message_store.watch(self)
 
     # Methods that the message store calls.
     def on_made(self, held: HeldQueue) -> None:
-        now = self._stock.now
+        now = self._message_store.now
         self._add(held, now)
 
     def on_gone(self, held: HeldQueue) -> None:
@@ -129,7 +129,7 @@ class ClientQueues:
             if not made.is_empty:
                 self._await(made, now + made.policy.expiry_s / LOOKS)
             elif not made.is_in_use:
-                self._stock.delete(made.held)
+                self._message_store.delete(made.held)
                 self._log(QueueExpired(made.held.address, made.held.owner, round(now - made.used_at, 3)))
 
     # Internal
@@ -155,7 +155,7 @@ class ClientQueues:
         row = made.held.row
         wall_s = int(now + self._wall_offset_s)
         if row is not None and wall_s - row.used_at_s >= made.policy.expiry_s / GRAIN:
-            self._stock.note_use(made.held, wall_s)
+            self._message_store.note_use(made.held, wall_s)
         if made.is_in_use:
             made.number = 0
         elif made.number == 0:

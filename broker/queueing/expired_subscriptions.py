@@ -28,8 +28,8 @@ class ExpiredSubscriptions:
     in ``_due``
     """
 
-    def __init__(self, stock: MessageStore, expiry_s: Callable[[str], float], log: Emit) -> None:
-        self._stock = stock
+    def __init__(self, message_store: MessageStore, expiry_s: Callable[[str], float], log: Emit) -> None:
+        self._message_store = message_store
         self._expiry_s = expiry_s
         self._log = log
         self._waiting: dict[HeldQueue, int] = {}
@@ -39,7 +39,7 @@ class ExpiredSubscriptions:
 
     def begin(self, now: float) -> None:
         """Start the time until expiry of every durable subscription from the store, since none has consumers yet."""
-        for held in self._stock.durable_subscriptions():
+        for held in self._message_store.durable_subscriptions():
             self.on_left(held, inf, now)
 
     def on_left(self, held: HeldQueue, timeout_s: float, now: float) -> None:
@@ -79,7 +79,7 @@ class ExpiredSubscriptions:
         self.forget(held)
         found = held.queue.snapshot()
         subscriber = held.key.text if held.key is not None else ""
-        self._stock.delete(held)
+        self._message_store.delete(held)
         self._log(
             SubscriptionExpired(held.address, subscriber, round(unused_s, 3), found.available_count, found.size_bytes)
         )

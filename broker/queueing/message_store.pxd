@@ -8,14 +8,14 @@ from broker.queueing.body_cache cimport BodyCache
 
 
 cdef class MessageStore(BrokerQueues):
-    cdef BodyCache shelf
+    cdef BodyCache body_cache
     cdef double wall_offset_s
     cdef public double now
     cdef dict to_pump
     cdef dict with_room
     cdef list due
     cdef object dropping
-    cdef readonly BodyEviction crowding
+    cdef readonly BodyEviction eviction
     cdef Annotated annotated
     cdef MessageRecords records
     cdef long long next_message_id

@@ -48,16 +48,16 @@ cdef dict _REASONS = {
 cdef class _Marked(Promise):
     """A promise kept once the store has a seen mark: the queue may then give consumers its messages up to the mark."""
 
-    cdef MessageStore stock
+    cdef MessageStore message_store
     cdef HeldQueue held
     cdef int priority
     cdef long long message_id
 
-    def __cinit__(self, MessageStore stock, HeldQueue held, int priority, long long message_id):
-        self.stock, self.held, self.priority, self.message_id = stock, held, priority, message_id
+    def __cinit__(self, MessageStore message_store, HeldQueue held, int priority, long long message_id):
+        self.message_store, self.held, self.priority, self.message_id = message_store, held, priority, message_id
 
     cdef int keep(self, double now) except -1:
-        return self.stock.carry_out(self.held, self.held.queue.on_mark(self.priority, self.message_id, now))
+        return self.message_store.carry_out(self.held, self.held.queue.on_mark(self.priority, self.message_id, now))
 
 
 cdef class _Forgotten(Promise):
@@ -77,16 +77,16 @@ cdef class _Forgotten(Promise):
 cdef class _Moved(Promise):
     """A promise kept once the store has moved a message here from another queue: consumers here may get the message."""
 
-    cdef MessageStore stock
+    cdef MessageStore message_store
     cdef HeldQueue target
     cdef QueuedMessage message
     cdef object cause
 
-    def __cinit__(self, MessageStore stock, HeldQueue target, QueuedMessage message, cause):
-        self.stock, self.target, self.message, self.cause = stock, target, message, cause
+    def __cinit__(self, MessageStore message_store, HeldQueue target, QueuedMessage message, cause):
+        self.message_store, self.target, self.message, self.cause = message_store, target, message, cause
 
     cdef int keep(self, double now) except -1:
-        return self.stock._arrive(self.target, self.message, self.cause, now)
+        return self.message_store._arrive(self.target, self.message, self.cause, now)
 
 
 cdef class MessageStore(BrokerQueues):
@@ -99,11 +99,12 @@ cdef class MessageStore(BrokerQueues):
     """
 
     def __init__(
-        self, Commits commits not None, BodyCache shelf not None, Recorder recorder, double wall_offset_s, policy_of=None
-    ):
+        self, Commits commits not None, BodyCache body_cache not None, Recorder recorder, double wall_offset_s,
+        policy_of=None
+    ):  # fmt: skip
         BrokerQueues.__init__(self, commits, recorder, policy_of)
-        self.shelf, self.wall_offset_s = shelf, wall_offset_s
-        self.crowding = BodyEviction(shelf)
+        self.body_cache, self.wall_offset_s = body_cache, wall_offset_s
+        self.eviction = BodyEviction(body_cache)
         self.records = MessageRecords()
         self.annotated = Annotated(commits)
         self.to_pump, self.with_room = {}, {}
@@ -183,7 +184,7 @@ cdef class MessageStore(BrokerQueues):
             held.arriving_bytes += message.size_bytes
             held.largest_bytes = max(held.largest_bytes, <long long>message.size_bytes)
         if body is not None:
-            self.shelf.pin(message, body)
+            self.body_cache.pin(message, body)
         if message.is_stored:
             self._write(message, body, targets)
         elif message.is_large:
@@ -194,7 +195,7 @@ cdef class MessageStore(BrokerQueues):
         """Let a message into its queues, once the batch of `write` is on disk."""
         cdef HeldQueue held
         if message.is_stored and not message.is_large:
-            self.shelf.unpin(message)
+            self.body_cache.unpin(message)
         for held in targets:
             self._arrive(held, message, None, now)
         return 0
@@ -206,7 +207,7 @@ cdef class MessageStore(BrokerQueues):
         if target.is_deleted:
             return self.release(message)
         self._enqueue(target, message, now, 0, cause)
-        if target.row is None and self.crowding.is_due():
+        if target.row is None and self.eviction.is_due():
             self._make_room()
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
 
@@ -217,16 +218,16 @@ cdef class MessageStore(BrokerQueues):
         """
         cdef HeldQueue held
         cdef long long count, size_bytes
-        self.crowding.begin()
-        while (held := self.crowding.furthest_behind(self.passing)) is not None:
+        self.eviction.begin()
+        while (held := self.eviction.furthest_behind(self.passing)) is not None:
             count, size_bytes = held.queue.limited_count(), held.passing_bytes
             while held.passing_bytes * 2 > size_bytes:
                 actions = held.queue.shed()
                 if not actions:
-                    self.crowding.spare(held)
+                    self.eviction.spare(held)
                     break
                 self.carry_out(held, actions)
-            self.crowding.note(held, count - held.queue.limited_count(), size_bytes - held.passing_bytes)
+            self.eviction.note(held, count - held.queue.limited_count(), size_bytes - held.passing_bytes)
         return 0
 
     cdef int _shed(self, HeldQueue held) except -1:
@@ -260,7 +261,7 @@ cdef class MessageStore(BrokerQueues):
         """Put a message made by the broker itself, such as an answer to an operator, into a queue in memory."""
         cdef QueuedMessage message = QueuedMessage(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
         message.references = 1
-        self.shelf.pin(message, body)
+        self.body_cache.pin(message, body)
         self._enqueue(held, message, self.now)
 
     cdef int discard_large(self, long long message_id) except -1:
@@ -273,7 +274,7 @@ cdef class MessageStore(BrokerQueues):
         message.references -= 1
         if message.references:
             return 0
-        self.shelf.forget(message)
+        self.body_cache.forget(message)
         if message.is_stored:
             self.commits.write.dropped_messages.append(message.message_id)
         if message.is_large:

@@ -5,7 +5,7 @@ from broker.queueing.message import QueueEntry
 from broker.queueing.message_store import MessageStore
 
 def move(
-    stock: MessageStore,
+    message_store: MessageStore,
     source: HeldQueue,
     choose: Callable[[QueueEntry], HeldQueue | None],
     limit: int,

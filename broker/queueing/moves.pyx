@@ -14,8 +14,10 @@ from broker.store.cause import Reason
 cdef object _MOVED = Departure.MOVED
 
 
-def move(MessageStore stock not None, HeldQueue source not None, choose, long limit, long long before, double now,
-         bint is_back=False, bint are_packed=True):
+def move(
+    MessageStore message_store not None, HeldQueue source not None, choose, long limit, long long before, double now,
+    bint is_back=False, bint are_packed=True
+):  # fmt: skip
     """Move up to ``limit`` waiting messages, from before position ``before``, to other queues; return how many.
 
     ``choose`` gets each QueueEntry and returns another durable queue, or None to leave the message. A message that the
@@ -38,15 +40,15 @@ def move(MessageStore stock not None, HeldQueue source not None, choose, long li
         if type(action) is Archive and (<Archive>action).departure is _MOVED:
             entry = (<Archive>action).entry
             if source.record_level:
-                stock.records.left(source, entry.message, _MOVED, False, now)
-            stock.move(source, entry, targets[entry], _cause_of(stock, source, entry, is_back))
+                message_store.records.left(source, entry.message, _MOVED, False, now)
+            message_store.move(source, entry, targets[entry], _cause_of(message_store, source, entry, is_back))
         else:
             rest.append(action)
-    stock.carry_out(source, rest)
+    message_store.carry_out(source, rest)
     return len(targets)
 
 
-cdef object _cause_of(MessageStore stock, HeldQueue source, QueueEntry entry, bint is_back):
+cdef object _cause_of(MessageStore message_store, HeldQueue source, QueueEntry entry, bint is_back):
     if not is_back and entry.cause is not None and entry.cause.reason is not Reason.MOVED:
         return entry.cause
-    return stock.cause_of(source, entry, Reason.MOVED)
+    return message_store.cause_of(source, entry, Reason.MOVED)

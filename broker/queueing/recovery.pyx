@@ -16,20 +16,23 @@ from broker.store.segments cimport Count
 from bisect import bisect_left
 
 
-def restock(MessageStore stock not None, inventory, double now):
-    """Fill the queues of ``stock`` with all of ``inventory``; its segments are read from the disk during the call."""
-    cdef dict by_id = {row.queue_id: stock.add_from(row) for row in inventory.queues}
+def recover_queues(MessageStore message_store not None, inventory, double now):
+    """Fill the queues of ``message_store`` with all of ``inventory``.
+
+    The inventory's segments are read from the disk during the call.
+    """
+    cdef dict by_id = {row.queue_id: message_store.add_from(row) for row in inventory.queues}
     cdef HeldQueue held
-    stock.next_queue_id, stock.next_message_id = inventory.next_queue_id, inventory.next_message_id
-    restocking = _Restocking(stock, by_id, inventory.causes, now)
+    message_store.next_queue_id, message_store.next_message_id = inventory.next_queue_id, inventory.next_message_id
+    recovery = _Restocking(message_store, by_id, inventory.causes, now)
     for segment in inventory.segments:
-        restocking.take(segment)
+        recovery.take(segment)
     for (queue_id, message_id), section in inventory.annotations.items():
         if queue_id in by_id:
-            stock.annotated.restore(by_id[queue_id], message_id, section)
+            message_store.annotated.restore(by_id[queue_id], message_id, section)
     for held in by_id.values():
         held.queue.end_restoring()
-        stock._await_deadline(held, held.queue.deadline_now())
+        message_store._await_deadline(held, held.queue.deadline_now())
         if held.record_level:
             held.note_change()
 
@@ -37,14 +40,14 @@ def restock(MessageStore stock not None, inventory, double now):
 cdef class _Restocking:
     """Puts the messages of the store, segment after segment, into their queues."""
 
-    cdef MessageStore stock
+    cdef MessageStore message_store
     cdef dict by_id
     cdef dict causes
     cdef list caused
     cdef double now
 
-    def __cinit__(self, MessageStore stock, dict by_id, dict causes, double now):
-        self.stock, self.by_id, self.causes, self.now = stock, by_id, causes, now
+    def __cinit__(self, MessageStore message_store, dict by_id, dict causes, double now):
+        self.message_store, self.by_id, self.causes, self.now = message_store, by_id, causes, now
         self.caused = sorted({message_id for _, message_id in causes})
 
     def take(self, segment):
@@ -101,8 +104,8 @@ cdef class _Restocking:
             if cause is not None:
                 held.moved.add(message_id)
             delivery_count = (<const Count *>PyBytes_AS_STRING(counts))[number] - 1
-            self.stock.let_in(held, message, self.now, delivery_count, cause)
+            self.message_store.let_in(held, message, self.now, delivery_count, cause)
         return 0
 
     cdef double _deadline_s(self, Slot slot) noexcept:
-        return slot.expires_at_ms / 1000.0 - self.stock.wall_offset_s if slot.expires_at_ms else INFINITY
+        return slot.expires_at_ms / 1000.0 - self.message_store.wall_offset_s if slot.expires_at_ms else INFINITY

@@ -42,11 +42,13 @@ class SubscriptionOwners:
     permissions of users are for such names.
     """
 
-    def __init__(self, topology: Topology, name_in_space: Callable[[str], str], stock: MessageStore, log: Emit) -> None:
+    def __init__(
+        self, topology: Topology, name_in_space: Callable[[str], str], message_store: MessageStore, log: Emit
+    ) -> None:
         self._permissions = Permissions(topology)
         self._name_in_space = name_in_space
         self._has_anonymous = not topology.users or ANONYMOUS in topology.users
-        self._stock = stock
+        self._message_store = message_store
         self._log = log
 
     def judge(self, held: HeldQueue, user: str | None) -> None:
@@ -69,7 +71,7 @@ class SubscriptionOwners:
     def take(self, held: HeldQueue, user: str | None) -> None:
         """Make ``user`` the owner of a durable subscription without an owner; `judge` has let the user pass."""
         if user is not None and held.is_durable and self._owner_of(held) is None:
-            self._stock.give_to(held, user)
+            self._message_store.give_to(held, user)
             self._log(SubscriptionOwned(held.address, held.subscriber or "", user))
 
     def note_ended(self, held: HeldQueue, user: str | None, peer: str, new_filter: str | None = None) -> None:

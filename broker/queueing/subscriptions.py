@@ -29,9 +29,13 @@ class TopicSubscriptions:
     """
 
     def __init__(
-        self, stock: MessageStore, subscribers: Subscribers, abandoned: ExpiredSubscriptions, owners: SubscriptionOwners
+        self,
+        message_store: MessageStore,
+        subscribers: Subscribers,
+        abandoned: ExpiredSubscriptions,
+        owners: SubscriptionOwners,
     ) -> None:
-        self._stock = stock
+        self._message_store = message_store
         self._subscribers = subscribers
         self._abandoned = abandoned
         self._owners = owners
@@ -39,7 +43,7 @@ class TopicSubscriptions:
     def judge(self, container_id: str, link_name: str, wanted: Terminus, user: str | None) -> None:
         """Raise LinkError, without any change, if the link asks for a subscription that ``user`` may not have."""
         key = self._key(container_id, link_name, wanted)
-        held = self._stock.subscription(key) if key is not None else None
+        held = self._message_store.subscription(key) if key is not None else None
         if held is not None:
             self._owners.judge(held, user)
 
@@ -50,7 +54,7 @@ class TopicSubscriptions:
         is_durable = wanted.outlives_link
         key = self._key(container_id, link_name, wanted)
         if key is None:
-            return self._stock.subscribe(filter_, owner=claim.user)
+            return self._message_store.subscribe(filter_, owner=claim.user)
         if "shared" in wanted.capabilities:
             return self._share(key, filter_, claim, is_durable=is_durable)
         self._refuse_name_of(self._subscribers.shared_alike(container_id, link_name))
@@ -62,7 +66,7 @@ class TopicSubscriptions:
         Raises LinkError if there is none, or ``user`` may not have the subscription.
         """
         for key in self._subscribers.recalled(container_id, link_name):
-            held = self._stock.subscription(key)
+            held = self._message_store.subscription(key)
             if held is not None:
                 self._owners.judge(held, user)
                 return held
@@ -85,7 +89,7 @@ class TopicSubscriptions:
         """Delete a durable subscription that its client unsubscribed, with its messages, and log the deletion."""
         self._owners.note_ended(held, claim.user, claim.peer)
         self._abandoned.forget(held)
-        self._stock.delete(held)
+        self._message_store.delete(held)
 
     @staticmethod
     def unless_taken(held: HeldQueue) -> HeldQueue:
@@ -102,7 +106,7 @@ class TopicSubscriptions:
         return held
 
     def _share(self, key: SubscriptionKey, filter_: Address, claim: OwnershipClaim, *, is_durable: bool) -> HeldQueue:
-        held = self._stock.subscription(key)
+        held = self._message_store.subscription(key)
         if held is not None and held.taker_count and held.address != filter_.text:
             raise LinkError(
                 "amqp:resource-locked",
@@ -110,23 +114,23 @@ class TopicSubscriptions:
                 f"it cannot change to {filter_.text!r}",
             )
         if not is_durable:
-            return held or self._stock.subscribe(filter_, key, claim.user)
+            return held or self._message_store.subscribe(filter_, key, claim.user)
         self._refuse_name_of(self._subscribers.own_alike(key))
         return self._take_durably(key, filter_, claim)
 
     def _take_durably(self, key: SubscriptionKey, filter_: Address, claim: OwnershipClaim) -> HeldQueue:
-        old = self._stock.subscription(key)
+        old = self._message_store.subscription(key)
         if old is not None:
             self._abandoned.forget(old)
             if old.address != filter_.text:
                 self._owners.note_ended(old, claim.user, claim.peer, filter_.text)
-        held = self._stock.subscribe_durably(filter_, key, claim.user)
+        held = self._message_store.subscribe_durably(filter_, key, claim.user)
         self._owners.take(held, claim.user)
         return held
 
     def _refuse_name_of(self, others: tuple[SubscriptionKey, ...]) -> None:
         for key in others:
-            other = self._stock.subscription(key)
+            other = self._message_store.subscription(key)
             if other is not None:
                 state = f"has {other.taker_count} active consumers" if other.taker_count else "exists without consumers"
                 raise LinkError(

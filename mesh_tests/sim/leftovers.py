@@ -64,7 +64,7 @@ def _of_router(name: str, router: RouterNode) -> Iterator[str]:
         yield f"{name} keeps a group for {address!r}, phase {phase}"
     for who in router._leaving.leavers:
         yield f"{name} waits for {who}"
-    for user, count in router._services.crowding._counts.items():
+    for user, count in router._services.connection_limits._counts.items():
         yield f"{name} counts {count} connections of user {user}"
 
 

@@ -53,7 +53,7 @@ class ClientServices:
     subscription_broker: str | None
     """The broker that gets attaches without a source address, to find a durable subscription by the link's name."""
     new_token: Callable[[], str]
-    crowding: ConnectionLimits
+    connection_limits: ConnectionLimits
     sole_connections: SoleConnections
     recorder: Recorder
     emit: Emit
@@ -81,7 +81,7 @@ class ClientConnection(RouterConnection):
     def on_opened(self) -> None:
         peer = self.endpoint.peer
         if not peer.is_mesh:
-            self._services.crowding.enter(peer.user)
+            self._services.connection_limits.enter(peer.user)
             self._is_counted = True
             self._enter_as_sole()
         self.endpoint.open()
@@ -97,7 +97,7 @@ class ClientConnection(RouterConnection):
 
     def on_lost(self, reason: str) -> None:
         if self._is_counted:
-            self._services.crowding.leave(self.endpoint.peer.user)
+            self._services.connection_limits.leave(self.endpoint.peer.user)
             self._services.sole_connections.leave(self.endpoint, self.space)
 
     def on_attached(self, link: Link) -> None:

@@ -34,28 +34,28 @@ class ShareAnnouncements:
         self._path_wait_s = ways.path_wait_s
         self._advertise = advertise
         self._changed = ways.changed
-        self._keepers: dict[str, QueueShare] = {}
+        self._shares: dict[str, QueueShare] = {}
         self._said = (False, False)
         self._doubt_until = 0.0
 
     @property
     def is_hosting(self) -> bool:
         """True if this router keeps a share, or is connected to a broker of the queue and so may become a keeper."""
-        return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
+        return bool(self._shares) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
 
-    def keeper(self, broker: str) -> QueueShare | None:
-        return self._keepers.get(broker)
+    def share(self, broker: str) -> QueueShare | None:
+        return self._shares.get(broker)
 
     # State
     @property
     def holds(self) -> bool:
-        return self._is_in_doubt or any(keeper.holds for keeper in self._keepers.values())
+        return self._is_in_doubt or any(share.holds for share in self._shares.values())
 
     @property
     def asks_to_hold_on(self) -> bool:
         """True if each share here that holds messages is nearly empty, so that producers should hold on."""
-        holders = [keeper for keeper in self._keepers.values() if keeper.holds]
-        return bool(holders) and not self._is_in_doubt and all(keeper.asks_to_hold_on for keeper in holders)
+        holders = [share for share in self._shares.values() if share.holds]
+        return bool(holders) and not self._is_in_doubt and all(share.asks_to_hold_on for share in holders)
 
     @property
     def _is_in_doubt(self) -> bool:
@@ -76,31 +76,31 @@ class ShareAnnouncements:
         if changed:
             self._changed.add(self._backed.entry)
 
-    # Keepers
+    # Shares
     def settle(self) -> None:
         """Begin or end keeping a share for each broker of the queue, as the mesh has changed, and announce changes."""
         for broker in self._backed.queue.brokers:
             self._settle_role(broker)
         is_taken = self._reach.is_taken(self._backed.entry)
-        for keeper in list(self._keepers.values()):
-            keeper.settle(is_taken=is_taken)
+        for share in list(self._shares.values()):
+            share.settle(is_taken=is_taken)
         self.tell()
 
     def _settle_role(self, broker: str) -> None:
-        keeper = self._keepers.get(broker)
+        share = self._shares.get(broker)
         is_up = self._links.is_up(broker)
         is_mine = is_up and self._reach.keeper_of(broker) == self._reach.router_id
-        if keeper is None:
+        if share is None:
             if is_mine:
-                self._keepers[broker] = self._make(broker)
+                self._shares[broker] = self._make(broker)
         elif is_mine:
-            keeper.is_leaving = False
+            share.is_leaving = False
         elif not is_up:
-            self._forget(broker, keeper)
-        elif keeper.is_leaving and keeper.is_idle:
-            del self._keepers[broker]
+            self._forget(broker, share)
+        elif share.is_leaving and share.is_idle:
+            del self._shares[broker]
         else:
-            keeper.is_leaving = True
+            share.is_leaving = True
 
     def _make(self, broker: str) -> QueueShare:
         def open_feed() -> Inlet | None:
@@ -108,18 +108,18 @@ class ShareAnnouncements:
 
         return QueueShare(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
 
-    def _forget(self, broker: str, keeper: QueueShare) -> None:
+    def _forget(self, broker: str, share: QueueShare) -> None:
         """The broker is gone, with all links to the broker: stop keeping its share.
 
         If the share held messages, this router goes on announcing messages for ``path_wait_s``.
         """
-        del self._keepers[broker]
-        if keeper.holds:
+        del self._shares[broker]
+        if share.holds:
             self._doubt_until = self._timers.now + self._path_wait_s
             self._timers.after(self._path_wait_s, self.tell)
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
         """An inlet or taker of this address is gone: tell each kept share, since the link may be one of its own."""
-        for broker, keeper in self._keepers.items():
-            if keeper.on_lost(end, error) and error is not None:
+        for broker, share in self._shares.items():
+            if share.on_lost(end, error) and error is not None:
                 self._links.on_feed_lost(self._backed.entry, broker, error)

@@ -96,7 +96,7 @@ class Fallbacks:
             return self._ways.circuits.stream(entry, taker, inlet)
         if entry.group.phase < FALLBACK_PHASE:
             return self._ways.links.stream(entry, entry.policy, taker, inlet)
-        found = self._keeper(entry.policy, entry.group.phase)
+        found = self._share(entry.policy, entry.group.phase)
         if found is None:
             return None
         return self._ways.links.stream(entry, self._queue(entry.policy), taker, inlet, found[1])
@@ -126,36 +126,36 @@ class Fallbacks:
             self._by_address.pop(entry.policy.address, None)
 
     # At a keeper: circuits of other routers to the fallback queue, in an entry with a phase of its own for each broker
-    def _keeper(self, policy: AddressPolicy, phase: int) -> tuple[str, QueueShare] | None:
+    def _share(self, policy: AddressPolicy, phase: int) -> tuple[str, QueueShare] | None:
         fallback = self._by_address.get(policy.address)
-        share = phase - FALLBACK_PHASE
-        if fallback is None or not 0 <= share < len(fallback.queue.brokers):
+        number = phase - FALLBACK_PHASE
+        if fallback is None or not 0 <= number < len(fallback.queue.brokers):
             return None
-        broker = fallback.queue.brokers[share]
-        keeper = fallback.keeping.keeper(broker)
-        return (broker, keeper) if keeper is not None else None
+        broker = fallback.queue.brokers[number]
+        share = fallback.keeping.share(broker)
+        return (broker, share) if share is not None else None
 
     def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
         """Raise AmqpError if a circuit leads to a fallback queue at a broker of which this router is not the keeper.
 
         The ingress then looks for the keeper again.
         """
-        if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
+        if phase >= FALLBACK_PHASE and self._share(policy, phase) is None:
             raise path_lost(
                 f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address.name!r}"
             )
 
     def _settle_phase(self, entry: AddressEntry) -> None:
         """Keep a link to the queue, as long as circuits of other routers arrive here with deliveries for the queue."""
-        found = self._keeper(entry.policy, entry.group.phase)
+        found = self._share(entry.policy, entry.group.phase)
         taker = next(iter(entry.ends.broker_takers.values()), None)
         if taker is not None:
             self._ways.upkeep.keep(entry, taker, is_needed=bool(entry.group.inlets))
         elif found is not None and entry.group.inlets:
-            broker, keeper = found
+            broker, share = found
             if self._ways.links.is_up(broker) and self._ways.upkeep.may_try(entry, broker):
                 queue = self._queue(entry.policy)
-                taker = self._ways.links.open_fallback(entry.group, queue, broker, keeper, is_own=False)
+                taker = self._ways.links.open_fallback(entry.group, queue, broker, share, is_own=False)
                 if taker is None:
                     self._ways.upkeep.on_refused(entry, broker, None)
                     return

@@ -92,10 +92,10 @@ class QueuePath:
         return None if target.keeper == reach.router_id else reach.routing.path(target.keeper)
 
     def _open_link(self, target: QueueTarget) -> Taker | None:
-        keeper = self._keeping.keeper(target.broker)
-        if keeper is None:
+        share = self._keeping.share(target.broker)
+        if share is None:
             return None
-        return self._ways.links.open_fallback(self._group, self._queue, target.broker, keeper, is_own=True)
+        return self._ways.links.open_fallback(self._group, self._queue, target.broker, share, is_own=True)
 
     def _open_circuit(self, target: QueueTarget, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
         path = self._path_to(target)
@@ -121,10 +121,10 @@ class QueuePath:
             if taker is not None:
                 self._group.add_stream(taker)
             return taker
-        keeper = self._keeping.keeper(target.broker)
-        if keeper is None:
+        share = self._keeping.share(target.broker)
+        if share is None:
             return None
-        return self._ways.links.open_stream(self._group, self._queue, target.broker, keeper)
+        return self._ways.links.open_stream(self._group, self._queue, target.broker, share)
 
     # Closing
     def _close_if_idle(self, taker: Taker) -> None:

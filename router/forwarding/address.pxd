@@ -28,7 +28,7 @@ cdef class AddressGroup(Group):
     cdef object owner
     cdef object actions
     cdef Copies copies
-    cdef object despair
+    cdef object hold_timer
     cdef bint is_dead
     # Time in s for which deliveries are held while the group has no taker.
     cdef readonly double hold_s

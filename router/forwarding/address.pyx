@@ -86,9 +86,9 @@ cdef class AddressGroup(Group):
         self.takers[taker] = None
         taker.join()
         self.is_dead = False
-        if self.despair is not None:
-            self.despair.cancel()
-            self.despair = None
+        if self.hold_timer is not None:
+            self.hold_timer.cancel()
+            self.hold_timer = None
         self.on_changed()
         self.on_credit(taker)
 
@@ -178,17 +178,17 @@ cdef class AddressGroup(Group):
     def _despair_later(self):
         for inlet in self.inlets:
             inlet.revoke()
-        if self.despair is None:
-            self.despair = self.timers.after(self.hold_s, self.give_up)
+        if self.hold_timer is None:
+            self.hold_timer = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
         """Release all waiting deliveries if no taker came in time.
 
         Deliveries that still arrive on revoked credit are released too, until a taker comes.
         """
-        if self.despair is not None:
-            self.despair.cancel()
-            self.despair = None
+        if self.hold_timer is not None:
+            self.hold_timer.cancel()
+            self.hold_timer = None
         if self.takers:
             return
         self.is_dead = True

@@ -14,7 +14,7 @@ cdef class AnycastWithFallback(Anycast):
     cdef dict behind
     cdef bint gives_back
     cdef object gathering
-    cdef PendingReturns homing
+    cdef PendingReturns pending_returns
 
     cdef bint has_direct(self) noexcept
     cdef bint has_taker(self) noexcept

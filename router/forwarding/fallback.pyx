@@ -26,8 +26,9 @@ cdef class AnycastWithFallback(Anycast):
     """The group of an anycast address with a fallback queue.
 
     When producers had no taker for the holding time (`hold_s`), an action reports this, and the owner changes between
-    takers and queue; if the other of the two has no path, waiting deliveries are released. ``feeds``: links from the queue, whose messages go to
-    the takers. Always: ``behind`` has the inlets whose outstanding deliveries, if any, went to the fallback.
+    takers and queue; if the other of the two has no path, waiting deliveries are released. ``feeds``: links from the
+    queue, whose messages go to the takers. Always: ``behind`` has the inlets whose outstanding deliveries, if any,
+    went to the fallback.
     """
 
     def __init__(
@@ -105,15 +106,15 @@ cdef class AnycastWithFallback(Anycast):
         An inlet's deliveries go to the queue or to a new taker only when the recalled ones are back.
         """
         cdef Inlet inlet
-        if self.homing is None:
-            self.homing = PendingReturns(self.timers, self.settings.path_wait_s, self._on_home)
+        if self.pending_returns is None:
+            self.pending_returns = PendingReturns(self.timers, self.settings.path_wait_s, self._on_home)
         for inlet in list(self.inlets):
             if not inlet.is_circuit and inlet not in self.behind:
-                self.homing.call(inlet)
+                self.pending_returns.call(inlet)
 
     cdef bint is_called_home(self, Inlet inlet) except -1:
-        cdef PendingReturns homing = self.homing
-        return homing is not None and homing.has(inlet)
+        cdef PendingReturns pending_returns = self.pending_returns
+        return pending_returns is not None and pending_returns.has(inlet)
 
     def add_feed(self, Inlet inlet, feeder):
         """Add ``inlet``, a link from the fallback queue; ``feeder`` is told of its deliveries and of flows."""
@@ -138,20 +139,20 @@ cdef class AnycastWithFallback(Anycast):
             self._despair_later()
             return
         self.is_dead = False
-        if self.despair is not None:
-            self.despair.cancel()
-            self.despair = None
+        if self.hold_timer is not None:
+            self.hold_timer.cancel()
+            self.hold_timer = None
 
     def _despair_later(self):
         cdef Inlet inlet
         for inlet in self.inlets:
             if not self.has_taker_for(inlet):
                 inlet.revoke()
-        if self.despair is None and not self.has_taker():
-            self.despair = self.timers.after(self.hold_s, self.give_up)
+        if self.hold_timer is None and not self.has_taker():
+            self.hold_timer = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
-        self.despair = None
+        self.hold_timer = None
         if self.has_taker():
             return
         self.actions.on_no_taker_in_time(self)
@@ -165,8 +166,8 @@ cdef class AnycastWithFallback(Anycast):
     def forget_inlet(self, Inlet inlet):
         self.feeds.pop(inlet, None)
         self.behind.pop(inlet, None)
-        if self.homing is not None:
-            self.homing.forget(inlet)
+        if self.pending_returns is not None:
+            self.pending_returns.forget(inlet)
         super().forget_inlet(inlet)
 
     def add_taker(self, Taker taker):
@@ -333,7 +334,7 @@ cdef class AnycastWithFallback(Anycast):
                 carrier = carrier.older_in
             in_order.update(dict.fromkeys(reversed(found)))
         self.retries = in_order
-        if self.homing is not None and self.homing.look():
+        if self.pending_returns is not None and self.pending_returns.look():
             self._on_home()
         else:
             self.kick()

@@ -187,7 +187,7 @@ def test_links_that_come_and_go_write_the_time_of_use_now_and_then_only(tmp_path
     for _ in range(50):
         rig.advance(60)
         make(rig, "q.1")
-        (held,) = [held for held in rig.node._stock.every_queue() if held.address == "q.1"]
+        (held,) = [held for held in rig.node._message_store.every_queue() if held.address == "q.1"]
         assert held.row is not None
         seen.add(held.row.used_at_s)
     assert len(seen) <= 5, "50 minutes, and a hundredth of a day is a quarter of an hour"
@@ -196,10 +196,10 @@ def test_links_that_come_and_go_write_the_time_of_use_now_and_then_only(tmp_path
 def test_an_operator_sees_who_made_a_queue(tmp_path: Path) -> None:
     rig = rig_of(tmp_path)
     make(rig, "q.1", user="bob")
-    (held,) = rig.node._stock.every_queue()
+    (held,) = rig.node._message_store.every_queue()
     assert held.owner == "bob"
     rig.restart()
-    (held,) = rig.node._stock.every_queue()
+    (held,) = rig.node._message_store.every_queue()
     assert held.owner == "bob"
 
 
@@ -223,11 +223,11 @@ class Held:
 def test_each_queue_expires_in_its_time_though_links_come_and_go(seed: int) -> None:
     random, deleted = Random(seed), list[Held]()
     queues = [Held(f"q.{number}", expiry_s) for number, expiry_s in enumerate(random.sample(range(5000, 50_000), 200))]
-    stock = SimpleNamespace(
+    message_store = SimpleNamespace(
         every_queue=lambda: queues, watch=lambda _: None, note_use=lambda *_: None, delete=deleted.append
     )
     policies = {Address.parse(held.address): SimpleNamespace(pattern="q.#", expiry_s=held.expiry_s) for held in queues}
-    made: Any = ClientQueues(cast(Any, stock), cast(Any, policies.get), 0.0, lambda _: None)
+    made: Any = ClientQueues(cast(Any, message_store), cast(Any, policies.get), 0.0, lambda _: None)
     made.begin(0)
     due = {held: held.expiry_s for held in queues}
     for now in range(4000):
