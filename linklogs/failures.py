@@ -29,7 +29,7 @@ _SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
 def is_gone(spark: SparkSession) -> bool:
     """Whether Spark's Java process has ended."""
     try:
-        # The version is fetched from Java.
+        # Spark asks Java for the version, so the call fails if Java has ended.
         return not spark.version
     except FAILURES:
         return True

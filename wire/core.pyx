@@ -563,7 +563,10 @@ cdef class LinkCore:
 
     @property
     def owner(self):
-        """The object that handles the link's deliveries; a DeliveryOwner is called directly, without the sink."""
+        """The object that handles the link's deliveries.
+
+        `drain` calls a DeliveryOwner directly, and calls its ``sink`` about the deliveries of all other owners.
+        """
         return self._owner
 
     @owner.setter

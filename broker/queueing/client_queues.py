@@ -31,7 +31,7 @@ LOOKS = 24
 
 @dataclass(slots=True, eq=False)
 class _Made:
-    """A durable queue that a client's first use made, under a pattern of the topology."""
+    """A durable queue under a pattern of the topology, made by a client's first use or by an operator."""
 
     held: HeldQueue
     policy: PatternPolicy

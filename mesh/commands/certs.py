@@ -155,7 +155,9 @@ def export_one(
     with told():
         certificate = find(name, folder(topology_path))
         if certificate.identity is None:
-            content = certificate.path.read_bytes()  # the authority's key is never exported
+            if form == "p12":
+                raise CommandFailed("the authority is exported without its key, as PEM: expected --format pem, got p12")
+            content = certificate.path.read_bytes()
         elif form == "pem":
             content = export_pem(certificate)
         else:

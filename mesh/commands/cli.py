@@ -18,7 +18,7 @@ import click
 
 from mesh.client.errors import MeshError
 from mesh.terminal.exit_codes import MEANINGS, ExitCode
-from mesh.terminal.failure import CommandFailed, as_failure
+from mesh.terminal.failure import CommandFailed, as_failure, describe_file_error
 
 # name -> (module in mesh.commands, line of help). `amqpmesh --help` shows the lines without importing the modules.
 COMMANDS = {
@@ -134,7 +134,7 @@ class LazyGroup(click.Group):
             # A file or folder that this user may not read or write. Other failures of a mesh raise MeshError.
             if error.filename is None:
                 raise
-            return report_failure(CommandFailed(f"{error.filename}: {error.strerror}"), as_json="--json" in arguments)
+            return report_failure(CommandFailed(describe_file_error(error)), as_json="--json" in arguments)
         return int(result or 0)
 
 

@@ -1,5 +1,7 @@
 """The control socket of a node or of the supervisor: a request is one line of JSON, and so is the answer.
 
+The answer to ``cost`` is the cost of the link before the change.
+
 {"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
 {"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mesh.client.errors import MeshError
 from mesh.drills.report import DrillReport
-from mesh.terminal.failure import CommandFailed
+from mesh.terminal.failure import CommandFailed, describe_file_error
 from mesh.terminal.output import Output
 
 LOGS = "linklogs"
@@ -47,7 +47,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
             shutil.rmtree(each, ignore_errors=True)
         shutil.copytree(recorded, logs)
     except OSError as error:
-        raise CommandFailed(f"{error.filename}: {error.strerror}: the link logs cannot be kept") from None
+        raise CommandFailed(f"{describe_file_error(error)}: the link logs cannot be kept") from None
     return DrillLinkLogs(logs, _report_of(logs, folder / REPORT, out) if is_reported else None)
 
 

@@ -16,7 +16,7 @@ from mesh.drills.circumstances import RUNS, SUMMARY
 from mesh.drills.junit import junit
 from mesh.drills.page import page
 from mesh.drills.report import DrillReport, DrillVerdict
-from mesh.terminal.failure import CommandFailed
+from mesh.terminal.failure import CommandFailed, describe_file_error
 
 PAGE = "report.html"
 
@@ -59,7 +59,7 @@ def keep(report: DrillReport, places: ReportPaths, logs: Path | None) -> Path:
         if logs is not None:
             shutil.copytree(logs, folder / "log", dirs_exist_ok=True)
     except OSError as error:
-        raise CommandFailed(f"{error.filename}: {error.strerror}: the report cannot be kept") from None
+        raise CommandFailed(f"{describe_file_error(error)}: the report cannot be kept") from None
     return html
 
 

@@ -53,7 +53,7 @@ def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
             changes.append((epoch.from_us, path, known.costs.get(target, 0) if known is not None else 0))
     last = ""
     for (at_us, path, cost), (until_us, _, _) in pairwise([*changes, (run.ends_us, "", 0)]):
-        # Later changes belong to another run of this router.
+        # Only the loss of the path by the end of this run is left, which no router records.
         if at_us >= run.ends_us:
             return
         event = RecordEvent.CLOSED if not path else RecordEvent.CHANGED if last else RecordEvent.OPENED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 from mesh.client.errors import MeshError, TimedOut, Unreachable
@@ -35,6 +36,14 @@ def as_failure(error: MeshError) -> CommandFailed:
     if isinstance(error, CommandFailed):
         return error
     return CommandFailed(error.message, exit_code=_exit_code_of(error), fix=error.fix, code=error.code)
+
+
+def describe_file_error(error: OSError) -> str:
+    """Return the file or folder of ``error`` and the reason; of several files that cannot be copied, the first."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        source, _, reason = error.args[0][0]
+        return f"{source}: {reason}"
+    return f"{error.filename}: {error.strerror}"
 
 
 def _exit_code_of(error: MeshError) -> ExitCode:

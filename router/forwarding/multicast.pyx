@@ -86,11 +86,11 @@ cdef class Multicast(AddressGroup):
         return taker.cost == 0 or (not inlet.is_circuit and (taker.way == SETTLED_WAY) == is_settled)
 
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
-        """Return the takers of the inlet's head.
+        """Return the takers of the inlet's head; None while the head has to wait.
 
         A producer's pre-settled deliveries, and large deliveries, have branches of their own, so that they neither
-        block other deliveries nor wait for them. None until these branches can take the head, and until the other
-        branches have passed on the inlet's earlier deliveries.
+        block other deliveries nor wait for them. The head waits until the other branches have passed on the inlet's
+        earlier deliveries; a large head also waits until its own branches can take it.
         """
         cdef list takers, locals_ = [], streams
         cdef Taker taker

@@ -17,7 +17,8 @@ from wire.log_event import Level, LogEvent
 class NeighborUp(LogEvent):
     """This router and `router` hear each other over a connection, which counts in paths from now on.
 
-    An edge router logs this event for each uplink, and an interior router for each edge router, too.
+    An edge router logs this event for each uplink, and an interior router for each edge router, too; such a connection
+    has traffic only while the edge router has chosen it (`EdgeUp`).
     """
 
     router: str
@@ -93,7 +94,10 @@ class DuplicateRouterId(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouterRestarted(LogEvent):
-    """The interior router `router` has restarted; this router drops the link state and addresses from before."""
+    """The interior router `router` has restarted, or has claimed its id again after another router used the id.
+
+    This router drops the link state and addresses from before.
+    """
 
     router: str
     instance: int
@@ -103,8 +107,8 @@ class RouterRestarted(LogEvent):
 class ControlMessageRefused(LogEvent):
     """A neighbor sent a control message that this router cannot use; `reason` says what is wrong with the message.
 
-    A malformed message closes the connection. An unknown or unexpected message is ignored, and logged once for each
-    connection.
+    A malformed message closes the connection, and so does a message that comes too early. Any other message is ignored;
+    of the ignored messages of a connection, only the first is logged.
     """
 
     level: ClassVar[Level] = "warning"

@@ -414,6 +414,13 @@ def test_certificates_that_were_not_made_yet_are_said_to_be_made_by_make_or_up(t
     )
 
 
+def test_the_authority_has_no_key_store_to_be_exported(topology: str) -> None:
+    run("certs", "make", "-t", topology)
+    result = run("certs", "export", "ca", "--format", "p12", "-t", topology)
+    assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
+    assert result.stderr == "error: the authority is exported without its key, as PEM: expected --format pem, got p12\n"
+
+
 def test_certificates_are_made_once_for_all_that_need_one(topology: str) -> None:
     Path(topology).write_text(RIGHT + "brokers: {b1: {data: ./data}}\n")
     first, second = (json.loads(run("certs", "make", "--json", "-t", topology).stdout)["certificates"] for _ in "12")

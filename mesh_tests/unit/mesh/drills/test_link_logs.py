@@ -77,6 +77,16 @@ def test_a_drill_counts_though_no_report_of_its_link_logs_can_be_made(
     assert "link logs: cannot make their report: no memory" in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_copied_is_named_with_the_reason(recorded: Path, tmp_path: Path) -> None:
+    lost = recorded / "node=r1" / "lost.parquet"
+    lost.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CommandFailed) as failed:
+        keep_link_logs(recorded, tmp_path / "drill", is_reported=False, out=OUT)
+    assert failed.value.message.startswith(f"{lost}: ")
+    assert "No such file or directory" in failed.value.message
+    assert failed.value.message.endswith(": the link logs cannot be kept")
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_where_nothing_was_recorded_nothing_is_kept_and_who_wants_a_report_is_told(
     is_there: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
