@@ -161,7 +161,7 @@ class RouterAddresses:
             raise AmqpError("amqp:not-found", f"router {self._reach.router_id} has no address {spec.address.name!r}")
         is_copy = policy.kind.is_copied_by_routers
         if router_of(spec.address.name) and not is_copy and not edge and not self._is_alive(policy):
-            raise AmqpError(NO_TAKER, f"address {spec.address.name!r} no longer has a receiver")
+            raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} no longer has a receiver")
         self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
         group.maker = group.maker or spec.user or None

@@ -22,7 +22,7 @@ class ConnectionOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionClosed(LogEvent):
-    """An open connection ended in order."""
+    """An open connection ended after both sides had closed it, with an error or without; `reason` says which."""
 
     listener: str
     remote: str

@@ -26,7 +26,7 @@ cdef class BodyEviction:
         self.spared, self.gave_way = {}, []
 
     cdef bint is_due(self) noexcept:
-        """Whether too many bytes are pinned, and their number changed by FEW_BYTES or more since the last eviction."""
+        """Say whether too many bytes are pinned, and differ by _FEW_BYTES or more from when the last eviction began."""
         cdef long long held = self.body_cache.pinned_bytes
         return held >= _CROWDED_BYTES and not -_FEW_BYTES < held - self.tried_at < _FEW_BYTES
 

@@ -81,7 +81,10 @@ class AnchoredLog:
         self._put_log(AnchorClaim.LOG_OR_ALL)
 
     def leave(self) -> None:
-        """Claim as `end` does, without a commit, after a failed commit; errors of the disk are ignored."""
+        """Write the claim of `end` to the file `anchor`, without a commit, after a failed commit.
+
+        Errors of the disk are ignored.
+        """
         if self._statements is not None:
             self._statements.on_commit = None
             with suppress(OSError):

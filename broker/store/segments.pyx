@@ -334,7 +334,8 @@ cdef class Segments:
         return 0
 
     cdef int _add(self, Segment segment) except -1:
-        # A large message may come late: it got its id with its first bytes, and is added when complete.
+        # A large message may come late: it got its id with its first bytes, and its segment is added once the message
+        # is complete.
         if not self.firsts or segment.first > self.firsts[len(self.firsts) - 1]:
             self.firsts.append(segment.first)
         else:

@@ -1,4 +1,7 @@
-"""Marks the entities (connections, links, queues) that existed in the time of the report; tables leave out others."""
+"""Marks the entities (connections, links, queues) that existed in the time of the report.
+
+Tables leave out entities that did not exist then, and had no messages then.
+"""
 
 from __future__ import annotations
 

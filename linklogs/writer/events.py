@@ -62,7 +62,10 @@ class RingEnded(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingPutAside(WriterEvent):
-    """A ring is damaged: the writer renamed its file to end with `.damaged`, and takes no more records from it."""
+    """A ring is damaged, or is a second ring of the same run; `reason` says which.
+
+    The writer renames the ring's file to end with `.damaged`, and takes no more records from the ring.
+    """
 
     level: ClassVar[str] = "error"
     reason: str

@@ -131,7 +131,8 @@ class LazyGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.FAILED
         except OSError as error:
-            # A file or folder that this user may not read or write. Other failures of a mesh raise MeshError.
+            # The failure of a file or folder, such as one that this user may not read: report it without a traceback.
+            # Other failures of a mesh raise MeshError.
             if error.filename is None:
                 raise
             return report_failure(CommandFailed(describe_file_error(error)), as_json="--json" in arguments)

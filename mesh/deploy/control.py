@@ -100,7 +100,7 @@ async def ask_async(path: Path, op: str, *, timeout_s: float = 2.0) -> Any:
 
 def decode(line: bytes, op: str) -> Any:
     if not line:
-        raise ConnectionResetError("the node closed its control socket")
+        raise ConnectionResetError(f"the connection to the control socket ended before the answer to {op!r}")
     answer = json.loads(line)
     if not answer["ok"]:
         raise RequestRefused(answer["error"])

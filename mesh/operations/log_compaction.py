@@ -34,7 +34,7 @@ def compact_and_tell(directory: Path, out: Output) -> None:
         for finding in report.findings:
             out.say(f"not changed: {finding}")
     if report.findings:
-        raise CommandFailed(f"{len(report.findings)} of the files in {directory} were not changed")
+        raise CommandFailed(f"{len(report.findings)} files or hours in {directory} cannot be merged")
 
 
 def sentence(report: CompactReport) -> str:

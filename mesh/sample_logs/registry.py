@@ -42,7 +42,10 @@ class SampleRun:
 
 @dataclass(slots=True)
 class RegistryEntry:
-    """A connection or link of a run; ``closes_us`` is FOREVER if it is open at the end of the logs."""
+    """A connection or link that the sample logs are to show, in one run of a node.
+
+    ``closes_us`` is FOREVER if the connection or link is still open at the end of the logs.
+    """
 
     run: SampleRun
     opens_us: int

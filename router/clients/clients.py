@@ -160,9 +160,9 @@ class ClientConnection(RouterConnection):
         return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error), self._patience)
 
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
-        """Create a dynamic address, such as a JMS temporary destination, and attach the producer to it.
+        """Make a dynamic address at this router for a client's producer that asks for one, and attach the producer.
 
-        Consumers attach to the address by name.
+        JMS clients do so for a temporary destination. Consumers attach to the address by name.
         """
         policy, address = self._new_address(wanted, is_open=True)
         link.copy_source(link)

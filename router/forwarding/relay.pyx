@@ -154,7 +154,8 @@ cdef class Relay(Group):
             return
         if self._progress == (self.taker.deliveries_out, inlet.unsettled_count):
             self._release()
-        # Deliveries may be left, e.g. behind a pre-settled delivery for which the budget has no room: try again later.
+        # Deliveries may still wait, e.g. behind a pre-settled delivery for which the budget has no room: try later to
+        # give them back to their sender.
         if inlet.has_queued() and self.taker.link.credit_now() <= 0:
             self._give_back_later()
 

@@ -1,4 +1,4 @@
-"""A router's knowledge of the other routers: link state at an interior router, uplinks at an edge router."""
+"""The type of a router's knowledge of other routers: link state at an interior router, uplinks at an edge router."""
 
 from __future__ import annotations
 
