@@ -79,12 +79,12 @@ def test_a_build_alone_finds_no_library_that_lies_about(tmp_path: Path, library:
     assert (alone.returncode != 0, alone.stdout) == (True, "")
 
 
-def build_c(tree: Path, given: Path) -> Path:
+def build_c(tree: Path, given: Path, **environment: str) -> Path:
     """Build what is compiled, with a compiler that does nothing; return the C file that Cython would have written."""
     (tree / "wire").mkdir(parents=True, exist_ok=True)
     (tree / "wire" / "x.pyx").write_text("from wire.y cimport Number\ncpdef Number two(): return 2\n")
     shutil.copy(ROOT / "setup.py", tree)
-    nothing = {"CC": "true", "LDSHARED": "true", "AMQPMESH_C_FILES": str(given)}
+    nothing = {"CC": "true", "LDSHARED": "true", "AMQPMESH_C_FILES": str(given), **environment}
     done = run(sys.executable, "setup.py", "-q", "build_ext", cwd=tree, **nothing)
     assert done.returncode == 0, done.stderr
     return tree / "build" / "cython" / "wire" / "x.c"
@@ -100,6 +100,21 @@ def test_c_files_of_another_build_are_taken_only_if_they_are_of_the_same_sources
     assert first.exists()
     assert not same.exists(), "translated again"
     assert "long" in other.read_text()
+
+
+@pytest.mark.parametrize(("flags", "expected"), [(None, True), ("-g0", True), ("-O1 -g0", False)])
+def test_compiled_modules_are_optimized_unless_flags_say_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str | None, expected: bool
+) -> None:
+    tree, compiler = tmp_path / "tree", tmp_path / "cc"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/flags\n')
+    compiler.chmod(0o755)
+    (tree / "wire").mkdir(parents=True)
+    (tree / "wire" / "y.pxd").write_text("ctypedef int Number\n")
+    monkeypatch.delenv("CFLAGS", raising=False)
+    build_c(tree, tmp_path, CC=str(compiler), **({"CFLAGS": flags} if flags is not None else {}))
+    (used,) = (tmp_path / "flags").read_text().splitlines()
+    assert ("-O3" in used) is expected
 
 
 def test_the_licences_of_all_that_is_installed_are_named() -> None:
