@@ -22,6 +22,7 @@ from broker.store.read_store import reading
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Ring
+from mesh_tests.sim.faults import NodeFaults
 from recording.records import Recorder
 from router.events import AttachRefused
 from wire.delivery import ACCEPTED, RELEASED, rejected
@@ -101,7 +102,7 @@ class Link:
         return not self.client.closed and self.end.link.is_open
 
 
-class SpaceWalk:
+class SpaceWalk(NodeFaults):
     """Always: each receiver has only messages that were sent in its space."""
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -179,29 +180,6 @@ class SpaceWalk:
             link = self.random.choice(found)
             self.random.choice((link.end.link.close, link.end.link.detach, lambda: self.mesh.cut(link.client.pipe)))()
             self.mesh.flush()
-
-    # Faults
-    def kill_router(self) -> None:
-        if len(self.mesh.routers) > 2:
-            name = self.random.choice(sorted(self.mesh.routers))
-            self.mesh.trunks = {pair: pipe for pair, pipe in self.mesh.trunks.items() if name not in pair}
-            self.mesh.kill(name)
-
-    def kill_broker(self) -> None:
-        if self.mesh.brokers:
-            self.mesh.kill_broker(self.random.choice(sorted(self.mesh.brokers)))
-
-    def heal(self) -> None:
-        mesh = self.mesh
-        for name in mesh.topology.routers:
-            if name not in mesh.routers:
-                mesh.start(name)
-        for edge in mesh.topology.edges():
-            if frozenset({edge.dialer, edge.to}) not in mesh.trunks:
-                mesh.link(edge.dialer, edge.to)
-        for name in mesh.topology.brokers:
-            if name not in mesh.brokers:
-                mesh.start_broker(name)
 
     # The walk
     def live(self, steps: int) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.aftermath import Aftermath
+from mesh_tests.sim.faults import NodeFaults
 from mesh_tests.sim.invariants import CheckedMesh
 from mesh_tests.sim.leftovers import QUIET_S, leftovers
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, OutcomeCode, rejected
@@ -92,7 +93,7 @@ class Ledger:
     taken: dict[str, set[int]] = field(default_factory=dict)
 
 
-class Walk:
+class Walk(NodeFaults):
     RPC: Any = "anycast"
     """What the topology says of this address."""
     ROUTERS: Any = TOPOLOGY["routers"]
@@ -236,28 +237,6 @@ class Walk:
     def cut_trunk(self) -> None:
         if self.mesh.trunks:
             self.mesh.cut_trunk(*self.random.choice(sorted(map(sorted, self.mesh.trunks))))
-
-    def kill_router(self) -> None:
-        if len(self.mesh.routers) > 2:
-            name = self.random.choice(sorted(self.mesh.routers))
-            self.mesh.trunks = {pair: pipe for pair, pipe in self.mesh.trunks.items() if name not in pair}
-            self.mesh.kill(name)
-
-    def kill_broker(self) -> None:
-        if self.mesh.brokers:
-            self.mesh.kill_broker(self.random.choice(sorted(self.mesh.brokers)))
-
-    def heal(self) -> None:
-        mesh = self.mesh
-        for name in mesh.topology.routers:
-            if name not in mesh.routers:
-                mesh.start(name)
-        for edge in mesh.topology.edges():
-            if frozenset({edge.dialer, edge.to}) not in mesh.trunks:
-                mesh.link(edge.dialer, edge.to)
-        for name in mesh.topology.brokers:
-            if name not in mesh.brokers:
-                mesh.start_broker(name)
 
     # The end
     def live(self, steps: int) -> None:
