@@ -73,7 +73,7 @@ def _is_end_of_neighbor() -> Column:
 def _is_own_end() -> Column:
     """Return the condition that the node which recorded the loss itself ended in order soon after the loss.
 
-    Such a node closes its connections before its end.
+    A node that ends in order closes the node's connections before the node's end.
     """
     is_in_order = F.col("ending").isin(STOPPED, FAILED) & (F.col("ended") == F.col("node"))
     return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US) & ~_is_back()

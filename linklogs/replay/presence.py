@@ -19,8 +19,8 @@ ENDED_US = "ended_us"
 def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
     """Add column WAS_THERE, whether the entity existed in the span, and ENDED_US, null if the entity may still exist.
 
-    An entity that ended with its node has no record of its end: it ends with the node's orderly end, or, after a crash,
-    when the node is back.
+    The end of a node ends the node's entities without a record of their end. ENDED_US is then the time of the node's
+    orderly end, or, after a crash, the time at which the node is back.
     """
     known = things.join(F.broadcast(_over(said)), ["node", "run"], "left")
     ended = known.withColumn(ENDED_US, F.coalesce("closed_us", "over_us")).drop("over_us")

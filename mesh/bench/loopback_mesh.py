@@ -1,4 +1,4 @@
-"""Runs nodes on loopback for a benchmark: starts them, waits until they are ready, and stops them afterwards.
+"""Runs nodes on loopback for a benchmark: starts the nodes, waits until all are ready, stops the nodes afterwards.
 
     producers -> r1 -> r2 -> r3 -> consumers        running_line
     producers (-> r1) -> b1 (-> r1) -> consumers    running_broker

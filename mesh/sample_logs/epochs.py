@@ -27,7 +27,8 @@ class OutagesInForce:
 class Epoch:
     """A span of time without a change of outages.
 
-    ``known``: outages that routers have noticed, so that paths avoid them. ``broken``: outages in force.
+    ``known``: outages that routers have noticed, so that paths avoid the lost nodes and links. ``broken``: outages in
+    force.
     """
 
     from_us: int

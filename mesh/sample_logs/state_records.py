@@ -65,8 +65,9 @@ def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
 
 
 def credit(entry: RegistryEntry, spans: Sequence[StarvedSpan], ends_us: int) -> Iterator[TimedRecord]:
-    """Yield the records of a link's credit: one after its first second, and those of ``spans`` without credit, in
-    order.
+    """Yield the records of a link's credit in order of time.
+
+    The first record is after the link's first second; the others are of ``spans``, the times without credit.
     """
     tell = _wait if entry.columns["direction"] == INCOMING else _standstill
     # A change after the last second of a link is recorded when the link closes.

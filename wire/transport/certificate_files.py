@@ -1,4 +1,4 @@
-"""Paths of a certificate, its key, and the authority that its owner trusts."""
+"""Paths of a node's files: certificate, private key, and the certificate of the authority that the node trusts."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ConnectionMaker(Protocol):
 
 
 class SocketConnection(asyncio.BufferedProtocol):
-    """One TCP connection: passes bytes between its socket, TLS and its protocol.
+    """One TCP connection: passes bytes between socket, TLS and protocol.
 
     Always: ``is_active`` is true in phase ACTIVE only; the protocol's ``on_gone`` is called exactly once, and last.
 

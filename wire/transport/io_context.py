@@ -1,4 +1,4 @@
-"""Parts that all connections of one event loop share."""
+"""The log, the clock and the read buffer, which all connections of one event loop share."""
 
 from __future__ import annotations
 
