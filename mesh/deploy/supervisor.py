@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mesh.client.errors import MeshError, TimedOut
-from mesh.deploy.backoff import Backoff
+from mesh.deploy.backoff import Backoff, Death
 from mesh.deploy.control import ask_async
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
 from mesh.deploy.node_kind import NodePlan
@@ -31,6 +31,8 @@ from mesh.deploy.workdir import WRITER, WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from wire.log import EventLog
+
+WRITER_STARTS_WITHIN_S = 2.0
 
 
 class Readiness(Protocol):
@@ -117,13 +119,15 @@ class Supervisor:
         backoff = Backoff()
         while True:
             exit_code = await self._run_once(name)
-            cause = self._processes[name].death_sentence(exit_code)
+            process = self._processes[name]
+            cause = process.death_sentence(exit_code)
+            was_up = self._nodes[name].state is NodeState.UP
             if self._phase is not MeshPhase.READY and not is_patient:
                 self._update(name, state=NodeState.DOWN, pid=None, detail=cause)
                 own = exit_code == ExitCode.STORE_DAMAGED
                 code = ExitCode.STORE_DAMAGED if own else ExitCode.FAILED
                 raise CommandFailed(cause, exit_code=code, fix=self._fix_of(cause))
-            delay_s = backoff.on_exit(self._processes[name].ran_s)
+            delay_s = backoff.on_exit(Death(exit_code, cause, process.ran_s, was_up))
             restarts = self._nodes[name].restarts + 1
             self._log.emit(NodeDied(name, exit_code, cause, delay_s))
             self._update(name, state=NodeState.WAITING, pid=None, restarts=restarts, detail=cause)
@@ -136,8 +140,11 @@ class Supervisor:
         while True:
             await writer.start()
             exit_code = await writer.wait()
-            delay_s = backoff.on_exit(writer.ran_s)
-            self._log.emit(NodeDied(WRITER, exit_code, writer.death_sentence(exit_code), delay_s))
+            cause = writer.death_sentence(exit_code)
+            # A writer has no control socket: a writer that lived this long has found its files and rings in order.
+            was_up = writer.ran_s >= WRITER_STARTS_WITHIN_S
+            delay_s = backoff.on_exit(Death(exit_code, cause, writer.ran_s, was_up))
+            self._log.emit(NodeDied(WRITER, exit_code, cause, delay_s))
             await asyncio.sleep(delay_s)
 
     async def _is_not_held(self, name: str) -> bool:

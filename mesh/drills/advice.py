@@ -98,7 +98,7 @@ RULES = (
         TIMES,
         frozenset({"disk_full"}),
         STORED,
-        "A broker that cannot write to its disk ends, and is started again after 0.5 to 30 s. Give the disk of its "
+        "A broker that cannot write to its disk ends, and is started again after 0.5 to 10 s. Give the disk of its "
         "`data` more space; a queue on several `brokers` continues at the other brokers.",
     ),
     Rule(

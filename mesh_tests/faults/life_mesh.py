@@ -26,7 +26,7 @@ CHUNK_BYTES = 65_536
 LONGEST_POLL_S = 0.05
 TICK_S = 0.5
 UP_S = 90.0
-"""The supervisor waits up to 30 s before it starts a node again that died many times."""
+"""The supervisor waits up to 4 s before it starts a node again that crashed many times."""
 
 
 class LivePipe:

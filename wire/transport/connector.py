@@ -1,4 +1,9 @@
-"""Keeps one outgoing connection up: dials, dials again after a loss, with growing pauses, and logs the reasons."""
+"""Keeps one outgoing connection up: dials, dials again after a loss, with growing pauses, and logs the reasons.
+
+The pause doubles with each attempt that ends in the same way, and begins anew after a connection that was up. A peer
+that cannot be reached, or was lost, may be there again at any moment, so that pause stays short; a peer that refuses
+the handshake will do so until somebody changes a configuration.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from wire.transport.connection import ConnectionTerms, SocketConnection
 from wire.transport.io_context import IoContext
@@ -17,6 +23,19 @@ from wire.transport.tls_session import TlsSession
 
 # A connection that was open for this long counts as working: once it is lost, the next attempt comes at once.
 _STABLE_S = 5.0
+
+
+class _End(Enum):
+    """How an attempt ended."""
+
+    ABSENT = auto()
+    """Nobody could be reached: connection refused, no route, unknown host, no answer in time."""
+    REFUSED = auto()
+    """The connection ended before its protocol had accepted the peer."""
+    LOST = auto()
+    """The connection was up, and was lost soon afterwards."""
+    LOST_STABLE = auto()
+    """The connection was up for long enough to count as working, and was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +72,9 @@ class Connector:
         self._opened_at: float | None = None
         self._told_reason: str | None = None
         self._attempt_count = 0
+        self._was_connected = False
         self._pause_s = 0.0
+        self._pauses_s: dict[_End, float] = {}
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"connector {spec.name}")
 
     def stop(self) -> None:
@@ -91,6 +112,7 @@ class Connector:
             self._attempt_count += 1
             reason = await self._attempt()
             self._settle_pause()
+            self._opened_at = None
             if reason != self._told_reason:
                 self._told_reason = reason
                 self._io.log(ConnectorDown(self.spec.name, self.spec.address, reason, round(self._pause_s, 1)))
@@ -100,6 +122,7 @@ class Connector:
     async def _attempt(self) -> str:
         """Dial, and wait until the attempt fails or the connection is lost; return the reason of either."""
         self._lost = asyncio.get_running_loop().create_future()
+        self._was_connected = False
         try:
             await self._dial()
         except (OSError, UnicodeError) as error:
@@ -116,6 +139,7 @@ class Connector:
         try:
             async with asyncio.timeout(spec.handshake_timeout_s):
                 await asyncio.get_running_loop().create_connection(self._make_connection, spec.host, spec.port)
+            self._was_connected = True
         except BaseException:
             # The time for dialing is up, or the connector was stopped. uvloop drops a connection made in that very
             # moment without a call of connection_lost, so treat the connection as lost here.
@@ -124,12 +148,20 @@ class Connector:
             raise
 
     def _settle_pause(self) -> None:
-        lived_s = 0.0 if self._opened_at is None else self._io.now() - self._opened_at
-        self._opened_at = None
-        if lived_s >= _STABLE_S:
-            self._pause_s = 0.0
-        else:
-            self._pause_s = min(max(self._pause_s * 2, self.spec.backoff_min_s), self.spec.backoff_max_s)
+        end = self._end_of_attempt()
+        if self._opened_at is not None:
+            self._pauses_s = {_End.LOST: self._pauses_s.get(_End.LOST, 0.0)}
+        if end is _End.LOST_STABLE:
+            self._pauses_s[_End.LOST] = self._pause_s = 0.0
+            return
+        longest_s = self.spec.backoff_max_s if end is _End.REFUSED else self.spec.absent_backoff_max_s
+        self._pause_s = min(max(2 * self._pauses_s.get(end, 0.0), self.spec.backoff_min_s), longest_s)
+        self._pauses_s[end] = self._pause_s
+
+    def _end_of_attempt(self) -> _End:
+        if self._opened_at is None:
+            return _End.REFUSED if self._was_connected else _End.ABSENT
+        return _End.LOST_STABLE if self._io.now() - self._opened_at >= _STABLE_S else _End.LOST
 
     def _make_connection(self) -> SocketConnection:
         self._connection = SocketConnection(self._io, self, self._terms, self._make_protocol())

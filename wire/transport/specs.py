@@ -26,6 +26,9 @@ class DialSpec:
     """A peer to dial, again after each loss.
 
     ``server_hostname``: name for TLS when it is not ``host``.
+    ``backoff_min_s``, ``backoff_max_s``: bounds of the pause after a peer refused the handshake, which a configuration
+    causes and time seldom mends. ``absent_backoff_max_s``: bound of the pause after a peer could not be reached, or was
+    lost: the peer may be there again at any moment.
     ``handshake_timeout_s``: time for dialing, and again for TLS and the handshake of the protocol together.
     """
 
@@ -36,6 +39,7 @@ class DialSpec:
     server_hostname: str | None = None
     backoff_min_s: float = 0.1
     backoff_max_s: float = 5.0
+    absent_backoff_max_s: float = 1.0
     handshake_timeout_s: float = 10.0
 
     @property

@@ -13,6 +13,7 @@ from mesh_tests.unit.wire.sites import LOOPBACK, reset_on_close, site
 from wire.log_events import ConnectionClosed, ConnectionLost, ConnectorUp, LoopTrouble
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 from wire.sasl import SaslClientSettings
+from wire.transport import connector
 from wire.transport.connection import SocketConnection
 from wire.transport.log_events import ConnectionBug, ConnectorDown
 
@@ -38,6 +39,72 @@ def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> Non
                 assert client.driver.snapshot().connectors[0].is_up
 
     run(scenario)
+
+
+class Ends(asyncio.Protocol):
+    """Ends each connection before anything was said."""
+
+    def connection_made(self, transport: Any) -> None:
+        transport.close()
+
+
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Take the pauses of connectors away, and return the list that notes them."""
+    noted: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(pause_s: float) -> None:
+        noted.append(pause_s)
+        await sleep(0)
+
+    monkeypatch.setattr(connector.asyncio, "sleep", note)
+    monkeypatch.setattr(connector.random, "uniform", lambda least, most: most)
+    return noted
+
+
+def test_the_pause_before_an_absent_peer_is_dialed_again_stays_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = pauses(monkeypatch)
+
+    async def scenario() -> None:
+        with socket.socket() as unused:
+            unused.bind((LOOPBACK, 0))
+            async with site("client") as client:
+                client.dial(unused.getsockname()[1])
+                await client.node.wait(lambda: len(noted) >= 7)
+
+    run(scenario)
+    assert noted[:7] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0]
+
+
+def test_the_pause_before_a_peer_that_refuses_is_dialed_again_grows_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = pauses(monkeypatch)
+
+    async def scenario() -> None:
+        server = await asyncio.get_running_loop().create_server(Ends, LOOPBACK, 0)
+        async with server, site("client") as client:
+            client.dial(server.sockets[0].getsockname()[1])
+            await client.node.wait(lambda: len(noted) >= 8)
+
+    run(scenario)
+    assert noted[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+
+
+def test_a_peer_that_dies_again_and_again_is_dialed_soon_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time the connection is up, and then lost; attempts fail until the peer is there again."""
+    noted = pauses(monkeypatch)
+
+    async def scenario() -> None:
+        async with site("server") as server, site("client") as client:
+            client.dial(server.port)
+            for life in range(1, 7):
+                await server.node.wait(lambda life=life: len(server.node.opened) == life)
+                server.node.commands.append(Abort(server.node.endpoints[-1], "killed"))
+                server.driver.wake()
+                await client.node.wait(lambda life=life: len(client.node.disconnected) == life)
+            await client.node.wait(lambda: len(noted) >= 6)
+
+    run(scenario)
+    assert noted[:6] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("ends", ["it dials no more", "it is stopped", "the driver closes"])

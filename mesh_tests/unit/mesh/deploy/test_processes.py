@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from mesh.deploy import log_tail, node_process
-from mesh.deploy.backoff import Backoff
 from mesh.deploy.control import ControlServer, RequestRefused, ask, ask_async
 from mesh.deploy.node_process import NodeProcess, describe_exit
 from mesh.deploy.pid_file import Holder, PidFile
@@ -40,12 +39,6 @@ def test_a_pid_file_left_by_a_crash_has_no_holder(tmp_path: Path) -> None:
     assert PidFile(path).holder() is None
     with PidFile(path) as again:
         assert again.acquire()
-
-
-def test_back_off_doubles_to_its_bound_and_a_long_life_resets_it() -> None:
-    backoff = Backoff(first_s=1, longest_s=5, stable_s=30)
-    assert [backoff.on_exit(ran_s=0) for _ in range(5)] == [1, 2, 4, 5, 5]
-    assert backoff.on_exit(ran_s=30) == 1
 
 
 def test_the_cause_of_a_death_is_the_last_error_logged_since_its_start(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_death_before_ready_fails_the_start_with_its_cause_and_stops_the_other
 
 
 def test_a_death_after_ready_is_healed_with_back_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Backoff", lambda: type("Never", (), {"on_exit": lambda self, ran_s: 0.0})())
+    monkeypatch.setattr(module, "Backoff", lambda: type("Never", (), {"on_exit": lambda self, death: 0.0})())
 
     async def story() -> None:
         scene = Scene(tmp_path)
@@ -198,7 +198,7 @@ def test_the_timeout_names_nodes_that_do_not_answer(tmp_path: Path, monkeypatch:
 
 
 def test_a_patient_supervisor_forgives_early_deaths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Backoff", lambda: type("Never", (), {"on_exit": lambda self, ran_s: 0.0})())
+    monkeypatch.setattr(module, "Backoff", lambda: type("Never", (), {"on_exit": lambda self, death: 0.0})())
 
     async def story() -> None:
         scene = Scene(tmp_path)
