@@ -31,13 +31,13 @@ def is_cluster(master: str | None) -> bool:
 
 def settings() -> dict[str, str]:
     """Return Spark settings for a session on a cluster, if amqpmesh opens the session, not spark-submit."""
-    # Log warnings: a warning is all that Spark says about a cluster without room for executors.
+    # Spark logs warnings, too, since a warning is all that Spark says about a cluster without room for executors.
     return {"spark.driver.memory": DRIVER_MEMORY, "spark.log.level": "WARN"}
 
 
 @contextmanager
 def modules_given(spark: SparkSession) -> Iterator[None]:
-    """Give executors the modules of the report while the context lasts, as ``--py-files`` of spark-submit does."""
+    """Let Spark's executors fetch the modules of the report while the context lasts, as ``--py-files`` would."""
     with TemporaryDirectory() as folder:
         spark.sparkContext.addPyFile(str(pack(Path(folder)).archive))
         yield

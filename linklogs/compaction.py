@@ -2,7 +2,7 @@
 
 The merged file names all replaced files in its metadata; once the merged file has its final name, readers ignore the
 replaced files (``live_files``). Replaced files are deleted after that, and only while no process reads link logs in the
-directory: readers hold ``reading``. A crash in between leaves replaced files, which the next run deletes.
+directory: readers are in the context ``reading``. A crash in between leaves replaced files, which the next run deletes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CompactionFailpoint(StrEnum):
-    """The places in a merge where tests end the process."""
+    """The places in a merge of link log files where tests end the process."""
 
     MERGED = "merged"
     """The merged file has its final name; the replaced files are not deleted yet."""
@@ -48,9 +48,9 @@ Passing = Callable[[CompactionFailpoint], None]
 class CompactReport:
     """The result of one compaction: counts and sizes of all files of past hours, before and after.
 
-    ``hours``: the number of hours that got a merged file. ``findings``: a sentence, with the reason, for each file or
-    hour that could not be merged and was left as it is. ``put_off``: the number of replaced files that the next run
-    deletes, since a process reads now.
+    ``hours``: the number of directories, of a node and hour each, that got a merged file. ``findings``: a sentence,
+    with the reason, for each file or hour that could not be merged and was left as it is. ``put_off``: the number of
+    replaced files that the next run deletes, since a process reads now.
     """
 
     directory: Path
@@ -102,7 +102,7 @@ def reading(directory: Path) -> Iterator[None]:
 
 
 def _compact_hour(hour: Path, findings: list[str], passing: Passing) -> bool:
-    """Merge the files of one node and hour; return whether there is a merged file now."""
+    """Merge the files of one node and hour, after deleting old drafts; return whether a merged file was written."""
     for draft in hour.glob(f"{UNREAD}*{DRAFT}"):
         draft.unlink()
     is_merged = False
@@ -146,7 +146,7 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
         findings.append(f"{error}; the files of its hour were not changed")
         return False
     except FileNotFoundError:
-        # No error if the whole hour is gone: the writer may have deleted its old files meanwhile.
+        # It is no error if the whole directory of the hour is gone: the writer may have deleted old files meanwhile.
         if hour.exists():
             raise
         return False
@@ -154,8 +154,8 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
 
 
 def _delete_replaced(directory: Path, hour: Path) -> int:
-    """Delete the replaced files of an hour; return how many stay because a process reads."""
-    # The metadata of a file may name any file as replaced: only files in the same hour are deleted.
+    """Delete the replaced files of an hour; return how many stay because a process reads link logs now."""
+    # The metadata of a merged file may name any file as replaced: only files of the same node and hour are deleted.
     replaced = replaced_in(hour)
     there = [path for path in files_in(hour) if path.name in replaced]
     if not there:

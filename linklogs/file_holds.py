@@ -26,9 +26,10 @@ def local_path(path: str) -> str:
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """Keep merges from deleting link logs below ``path`` while the context lasts; for a remote path, do nothing.
+    """Keep merges from deleting replaced files of link logs below ``path`` while the context lasts.
 
-    Enter the context before the search for files, and leave it once all files are read.
+    For a remote path the context does nothing. Callers enter the context before they search for files, and leave the
+    context once all files are read.
     """
     if not is_local(path):
         yield

@@ -20,12 +20,12 @@ _UNSAFE: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 
 
 def escape(value: str) -> str:
-    """Escape a node's name for the name of its directory, as Hive does in the names of partitions."""
+    """Escape a node's name for the name of a file or directory, as Hive does in the names of partitions."""
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", value)
 
 
 def hour_of(at_us: int) -> str:
-    """Return the hour in UTC, such as `2026-11-24T13`. Raises OverflowError after the year 9999."""
+    """Return the hour in UTC of a time, such as `2026-11-24T13`. Raises OverflowError after the year 9999."""
     return (_EPOCH + timedelta(microseconds=at_us)).strftime(_HOUR)
 
 
@@ -34,7 +34,7 @@ def end_of_hour_us(at_us: int) -> int:
 
 
 def start_of_hour_us(hour: str) -> int:
-    """Return when an hour such as `2026-11-24T13` began. Raises ValueError for other text."""
+    """Return when an hour such as `2026-11-24T13` began, in us since 1970. Raises ValueError for other text."""
     begins = datetime.strptime(hour, _HOUR).replace(tzinfo=UTC)
     return (begins - _EPOCH) // timedelta(microseconds=1)
 
@@ -44,9 +44,9 @@ def directory_of(out: Path, node: str, at_us: int) -> Path:
 
 
 def file_name(run: int, first: int) -> str:
-    """Return the name of the file of a run of a node, with the number of the file's first ring slot, ``first``.
+    """Return the name of a file of a node's run; ``first``: the number of the file's first slot within the run.
 
-    Names of one run sort in the order in which the files were written.
+    The names of one run sort in the order in which the files were written.
     """
     return f"{run}-{first:012d}{SUFFIX}"
 
@@ -63,7 +63,7 @@ def hours(out: Path) -> list[tuple[int, Path]]:
 
 
 def size_of(path: Path) -> int | None:
-    """Return the size in bytes; None for a file that was merged or deleted meanwhile."""
+    """Return the size of the file in bytes; None for a file that was merged or deleted meanwhile."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

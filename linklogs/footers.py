@@ -60,13 +60,16 @@ def _type_of(column: parquet.ColumnSchema) -> str:
 
 def _is_stored_as(column: parquet.ColumnSchema, wanted: str) -> bool:
     physical, logical = STORED[wanted]
-    # The physical type is not enough: times and unsigned numbers are integers of 64 bits, too, and are refused.
+    # Times and unsigned numbers have the physical type INT64, too: their logical types are refused.
     is_unsigned = column.logical_type.type == "INT" and UNSIGNED in str(column.logical_type)
     return column.physical_type == physical and column.logical_type.type in logical and not is_unsigned
 
 
 def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
-    """Return the times of the first and the last record, from the statistics of row groups; None without statistics."""
+    """Return the times of the first and the last record, from the statistics of row groups.
+
+    Both times are None without such statistics.
+    """
     place = metadata.schema.names.index("at_us")
     groups = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
     known = [each.statistics for each in groups if each.is_stats_set and each.statistics.has_min_max]
@@ -76,7 +79,10 @@ def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
 
 
 def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
-    """Return the names of files in the same directory that this file replaces; none if the metadata is unreadable."""
+    """Return the names of files in the same directory that this file replaces.
+
+    The result is empty for a file that is no merged file, or whose metadata is unreadable.
+    """
     try:
         names = json.loads((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]"))
     except ValueError:

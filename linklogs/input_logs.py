@@ -72,7 +72,7 @@ def files(spark: SparkSession, logs: InputLogs) -> DataFrame:
 
     ``content`` is null for a local file, which a worker opens. Names of nodes stay text, even `007`.
 
-    Raise NoLogs for an unreadable path.
+    Raise NoLogs for a remote path that is unreadable or has no link logs.
     """
     return _named(spark, logs.found.files) if logs.found is not None else _by_spark(spark, logs)
 
@@ -117,8 +117,8 @@ def _by_spark(spark: SparkSession, logs: InputLogs) -> DataFrame:
 def foreign(spark: SparkSession, logs: InputLogs) -> Iterator[str]:
     """Yield a sentence for each entry of a remote directory of link logs that is no directory of a node or of an hour.
 
-    For a local path, yield nothing: ``FoundLogs.notices`` has these sentences. Unreadable files are reported by the
-    workers that read them.
+    Only MOST_LOOKED_AT directories of nodes are looked at. For a local path, yield nothing: ``FoundLogs.notices`` has
+    these sentences. Unreadable files are reported by the workers that read them.
     """
     if logs.found is not None:
         return

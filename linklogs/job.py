@@ -28,7 +28,10 @@ from linklogs.time_options import span_of, window_us_of, zone_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; return the exit code: 0, or 1 with a sentence on stderr if no logs can be read or Spark fails."""
+    """Run the job; return the exit code: 0, or 1 with a sentence on stderr if no logs can be read or Spark fails.
+
+    Invalid options end the process with exit code 2.
+    """
     parser = _parser()
     asked = parser.parse_args(arguments)
     try:
@@ -51,7 +54,7 @@ def _write(asked: argparse.Namespace) -> None:
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
     spark = _session(asked.master)
-    # Spark's default is a type of timestamps that only Spark knows, without a time zone.
+    # By default Spark writes a time as INT96, an old type of Parquet without a time zone.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     # Keep others from reading tables on HDFS, since tables name users and addresses, as the logs do.
     spark.conf.set("fs.permissions.umask-mode", f"{OTHERS:03o}")
@@ -61,7 +64,7 @@ def _write(asked: argparse.Namespace) -> None:
         sys.stderr.write(f"left out: {notice}\n")
     for name, table in tables.by_name.items():
         _write_table(table, asked.out, name)
-    # Written last: the table that describes the others exists only if the others are complete.
+    # The table that describes the others is written last: it exists only if the others are complete.
     _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
     for name in (*tables.by_name, NAME):

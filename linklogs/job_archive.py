@@ -35,19 +35,19 @@ class Packed:
 
 
 def pack(directory: Path) -> Packed:
-    """Write both files into ``directory``, made if missing; existing files are replaced. Raises OSError."""
+    """Write zip and script into ``directory``, made if missing; existing files are replaced. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     packed = Packed(directory / ARCHIVE, directory / JOB)
     with ZipFile(packed.archive, "w", ZIP_DEFLATED) as archive:
         for name, path in _modules():
-            # ZipInfo without a date: with dates, two zips of the same modules would differ.
+            # The modules get no date in the zip: with dates, two zips of the same modules would differ.
             archive.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
     shutil.copyfile(Path(linklogs.__path__[0]) / "job.py", packed.job)
     return packed
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
-    """Yield (name in the zip, path) of each module."""
+    """Yield (name in the zip, path) of each module that the job needs."""
     for package, patterns in MODULES:
         root = Path(package.__path__[0])
         for path in sorted(found for pattern in patterns for found in root.glob(pattern)):

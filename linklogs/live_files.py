@@ -1,6 +1,6 @@
-"""The live files of link logs: all but files that a merged file replaces, and that are not deleted yet.
+"""The live files of link logs: all files except those that a merged file in the same directory replaces.
 
-Readers of link logs read live files only.
+Replaced files may stay for a while until they are deleted; readers of link logs read live files only.
 """
 
 from __future__ import annotations

@@ -86,7 +86,10 @@ class _Walk:
                 self.files.append(LogFile(node, entry.path, entry.stat().st_size))
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
-        """Yield a directory's entries, except names that are not valid UTF-8; none if it was deleted meanwhile."""
+        """Yield a directory's entries; an unreadable directory, or a name that is not UTF-8, becomes a notice.
+
+        Drafts are left out. A directory that was deleted meanwhile has no entries.
+        """
         try:
             entries = list(_visible(directory))
         except FileNotFoundError:

@@ -1,6 +1,6 @@
 """Merges several files of one node's link log into one, in bounded memory, with row groups as in any other file.
 
-Each file opens with a snapshot: records of the node's connections, links and queues at that time. The merge keeps the
+Each file opens with a snapshot: records of the node, its connections, links and queues then. The merge keeps the
 first snapshot; of later snapshots it keeps the record of the node, and records of things that no earlier file has. The
 state at a later time follows from the first snapshot and the records since.
 """
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def described(self) -> Mapping[bytes, bytes]:
-        """The metadata of the file."""
+        """The metadata in the footer of the file, by key."""
         return self.footer.metadata or {}
 
     def groups_of(self, kinds: Kinds) -> list[int]:
@@ -67,7 +67,10 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """Read a file's footer. Raises UnreadableFile for a file that is no link log, or has another schema version."""
+    """Read a file's footer, and return the file as a source of a merge.
+
+    Raises UnreadableFile for a file that is no link log, or has another schema version or other columns.
+    """
     try:
         footer = parquet.read_metadata(path)
     except (OSError, pyarrow.ArrowException) as error:
@@ -79,7 +82,10 @@ def source_of(path: Path) -> Source:
 
 
 def merge(hour: Path, sources: Sequence[Source]) -> None:
-    """Write a merged file of the sources into ``hour``. After UnreadableFile or OSError there is no new file."""
+    """Merge the sources into a new file in ``hour``, the directory of a node and hour; the sources stay.
+
+    After UnreadableFile or OSError there is no new file.
+    """
     target = hour / _name_of(sources)
     replaced = sorted({name for source in sources for name in (source.path.name, *replaced_by(source.path))})
     described = {key: value for key, value in sources[-1].described.items() if key not in _OF_THE_FILE}
@@ -103,8 +109,8 @@ def _closing(writer: parquet.ParquetWriter) -> Iterator[parquet.ParquetWriter]:
         yield writer
         writer.close()
     except BaseException:
-        # Mark the writer as closed, else pyarrow would close it at garbage collection, and write to a file closed by
-        # then.
+        # The writer is marked as closed, else pyarrow would close the writer at garbage collection, and write to a file
+        # that is closed by then.
         writer.is_open = False
         raise
 
@@ -116,14 +122,17 @@ def _text(described: Mapping[bytes, bytes]) -> dict[str, str]:
 def _name_of(sources: Sequence[Source]) -> str:
     """Return the name of the merged file, from the names of the first and the last source.
 
-    The name sorts like the first source, differs from all earlier names, and sorts behind earlier merges.
+    The name sorts right behind the first source and behind earlier merges with this source, and no other file has it.
     """
     stems = [source.path.name.removesuffix(SUFFIX) for source in sources]
     return f"{stems[0].partition(MERGED)[0]}{MERGED}{stems[-1].partition(MERGED)[2] or stems[-1]}{SUFFIX}"
 
 
 def _fits(found: pyarrow.Schema) -> bool:
-    """Whether all columns found are of the schema. Columns of the schema may be missing: they become null."""
+    """Whether ``found``, the schema of a file, has column `kind`, and only columns and types of link logs.
+
+    Other columns of link logs may be missing: they become null.
+    """
     wanted = {column.name: column.type for column in COLUMNS}
     return "kind" in found.names and all(wanted.get(field.name) == str(field.type) for field in found)
 
@@ -179,7 +188,7 @@ def _in_schema(found: pyarrow.Table) -> pyarrow.Table:
 
 
 def _gathered(tables: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
-    """Join successive tables to tables of GROUP_ROWS rows or a little more; the last may be smaller."""
+    """Join successive tables to tables of at least GROUP_ROWS rows each; only the last may be smaller."""
     waiting: list[pyarrow.Table] = []
     for table in tables:
         waiting.append(table)

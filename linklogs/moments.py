@@ -26,7 +26,7 @@ class TimeSpan:
 
     @property
     def length_us(self) -> int:
-        """The length of a span with both limits; 0 without both, or if the span ends before it begins."""
+        """The length of the span in us; 0 if a limit is missing, or if the span ends before it begins."""
         return 0 if self.from_us is None or self.to_us is None else max(0, self.to_us - self.from_us)
 
     def widened(self, by_us: int) -> TimeSpan:
@@ -35,7 +35,7 @@ class TimeSpan:
         return TimeSpan(from_us, None if self.to_us is None else self.to_us + by_us)
 
     def within(self, other: TimeSpan) -> TimeSpan:
-        """Return the time that is in both spans."""
+        """Return the span of the times that are in this span and in the other one."""
         begins = [each for each in (self.from_us, other.from_us) if each is not None]
         ends = [each for each in (self.to_us, other.to_us) if each is not None]
         return TimeSpan(max(begins, default=None), min(ends, default=None))
@@ -53,5 +53,5 @@ ALWAYS = TimeSpan()
 
 
 def parse_hour_us(text: str) -> int:
-    """Return when an hour such as `2026-11-24T00` began. Raise ValueError for other text."""
+    """Return when an hour such as `2026-11-24T00` began, in us since 1970. Raise ValueError for other text."""
     return int(datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC).timestamp()) * 1_000_000

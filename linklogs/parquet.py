@@ -1,6 +1,6 @@
 """The Parquet format of link logs: the columns as Arrow types, and the settings of Parquet's writer.
 
-A batch becomes a row group. State records share one row group, and each kind of movement has its own, so that readers
+A batch becomes a row group. State records share row groups, and each kind of movement has its own, so that readers
 skip unwanted kinds by the statistics of row groups. A batch has text in Arrow's dictionary form, a number for each
 distinct text, as Parquet stores text; readers of a file see plain text.
 """
@@ -64,11 +64,14 @@ def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> p
         compression={name: "zstd" if name in VARIED else "snappy" for name in SCHEMA.names},
         use_dictionary=names,
         column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
-        # Large steps: most columns are null, and with small steps counting nulls takes longer than writing all values.
+        # Parquet's writer takes many rows at a time: most columns are null, and with few rows at a time counting nulls
+        # takes longer than writing all values.
         write_batch_size=1 << 16,
-        # No statistics of other columns: links and sizes vary within every row group, and counting nulls takes time.
+        # Only columns that help readers to skip row groups have statistics: links and sizes vary within every row
+        # group, and counting nulls takes time.
         write_statistics=list(SKIPPED_BY),
-        # Arrow's schema is left out: with the schema, pyarrow would read text in dictionary form, and Spark plain text.
+        # Arrow's schema is not stored in the file: with this schema, pyarrow would read text in dictionary form, though
+        # Spark reads plain text.
         store_schema=False,
     )
     writer.add_key_value_metadata(dict(described))
@@ -92,7 +95,7 @@ def batch(columns: Mapping[str, Any], count: int) -> pyarrow.RecordBatch:
 
 
 def batch_of_rows(rows: Sequence[Mapping[str, str | int | None]]) -> pyarrow.RecordBatch:
-    """Make a batch of a few records, given as rows; columns that a row lacks are null in its record."""
+    """Make a batch of a few records, given as rows; a column that a row lacks is null in the row's record."""
     given = dict.fromkeys(name for row in rows for name in row)
     return batch({name: [row.get(name) for row in rows] for name in given}, len(rows))
 

@@ -16,7 +16,7 @@ OTHERS = 0o027
 
 @contextmanager
 def kept_private() -> Iterator[None]:
-    """Make all new files of this process private while the context lasts; existing files keep their permissions."""
+    """Let all new files of this process be private while the context lasts; existing files keep their permissions."""
     before = os.umask(OTHERS)
     try:
         yield
@@ -32,7 +32,10 @@ def make_private(directory: Path) -> None:
 
 
 def make_directories(path: Path) -> None:
-    """Make the directory, and missing directories above it, all private; sync their names to the disk."""
+    """Make the directory, and missing directories above it, as private ones, and sync their names to the disk.
+
+    A directory that exists keeps its permissions.
+    """
     if path.is_dir():
         return
     make_directories(path.parent)
@@ -67,7 +70,7 @@ def replacing(path: Path, draft: Path) -> Iterator[BinaryIO]:
 
 
 def sync(directory: Path) -> None:
-    """Sync the names of files in the directory to the disk."""
+    """Sync the directory to the disk, so that a power cut takes no name of a file in the directory."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

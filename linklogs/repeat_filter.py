@@ -29,7 +29,7 @@ class RepeatFilter:
         self._things: set[str] = set()
 
     def news_of(self, found: pyarrow.Table, begun: dict[int, int]) -> pyarrow.Table:
-        """Return the state records ``found`` in a file, without repeats of things in earlier files' records.
+        """Return the state records ``found`` in a file, without snapshot records of things that earlier records have.
 
         ``begun`` has the time of the file's snapshot for each run: empty for a new file, and filled in here.
         """

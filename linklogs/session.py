@@ -14,7 +14,7 @@ LOCAL = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    # Compile quickly, not well: all long work is done in Python workers, so little Java code runs for long.
+    # Java compiles quickly, not well: all long work is done in Python workers, so little Java code runs for long.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
 }
 """Settings for a local master, which runs the whole job on this machine."""
@@ -27,19 +27,22 @@ ALWAYS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Files of link logs are small: with Spark's 4 MiB for opening a file, each of thousands of files would be a task.
     "spark.sql.files.openCostInBytes": "262144",
-    # No compiled plans: compiling takes longer than making a table of a few thousand rows.
+    # Spark compiles no query plan, since compiling takes longer than making a table of a few thousand rows.
     "spark.sql.codegen.wholeStage": "false",
-    # Join by sending tables of links and connections to all workers, never by a shuffle of the traffic.
+    # Spark joins by sending tables of links and connections to all workers, never by a shuffle of the traffic.
     "spark.sql.autoBroadcastJoinThreshold": "268435456",
 }
 """Settings for every master."""
 
 
 def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """Open a session. ``master`` None: the master given to spark-submit. ``conf`` wins over the settings here."""
+    """Open a Spark session with ``master`` and the settings of this module, over which ``conf`` wins.
+
+    ``master`` None: the master given to spark-submit.
+    """
     is_local = master is not None and master.startswith("local")
     if is_local:
-        # Workers use this Python: the first python3 on the PATH may lack our libraries.
+        # Spark's workers use the Python of this process: the first python3 on the PATH may lack our libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**ALWAYS, **(LOCAL if is_local else {}), **conf}
     builder = SparkSession.builder.appName("amqpmesh report")

@@ -31,7 +31,10 @@ def guarded(table: pa.Table, tz: ZoneInfo) -> pa.Table:
 
 
 def ordered(table: pa.Table) -> pa.Table:
-    """Sort the rows of a table by time, then the busiest first; without columns of either, the order stays."""
+    """Sort the rows of a table by time, then by messages or time without credit, the most first.
+
+    Without any of these columns, the order stays.
+    """
     rising = [name for name in ("window", "at") if name in table.column_names]
     falling = [name for name in ("messages", "starved_us") if name in table.column_names]
     keys = [*((name, "ascending") for name in rising), *((name, "descending") for name in falling)]

@@ -50,14 +50,18 @@ def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> AdmittedRecord
 
 
 def text_record(at_us: int, row: Row) -> Slots:
-    """Return a row as the slots of a text record; ``at_us`` is its time on the monotonic clock."""
+    """Return a row as the slots of a text record; ``at_us`` is the record's time on the monotonic clock, 0 at least."""
     return text_slots(max(0, at_us), format_row(row))
 
 
 def _rebuilt(
     slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]], rows: dict[int, Row]
 ) -> Slots:
-    """Join the slots to keep. ``rows``: the redacted rows of the text records to keep, by first slot."""
+    """Return ``slots`` without dropped records, and with text records made again from their redacted rows.
+
+    ``keep``: a mask of the slots that are whole records to keep. ``rows``: the redacted row of each text record to
+    keep, by the place of its first slot; the other text records of ``spans`` are dropped.
+    """
     pieces = [numpy.empty(0, SLOT_TYPE)]
     begin = 0
     for head, end in spans:

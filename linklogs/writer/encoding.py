@@ -1,6 +1,6 @@
 """Encodes a spool, records from a ring, as a Parquet file of the link log.
 
-The file has a row group of state records, then a row group for each kind of movement.
+The file has a row group of state records, then one for each kind of movement of which the spool has records.
 """
 
 from __future__ import annotations

@@ -33,12 +33,12 @@ class WriterStarted(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WriterStopped(WriterEvent):
-    """The writer has stopped as told, with all records so far in files, unless `writing_failed` was logged before."""
+    """The writer has stopped as told. All records are in files, except those of nodes whose `writing_failed` holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalIgnored(WriterEvent):
-    """The writer got ``signal``, and goes on as before: the writer reads no settings, and opens no files, again."""
+    """The writer got ``signal``, which makes other programs read settings or open files again; the writer goes on."""
 
     level: ClassVar[str] = "warning"
     signal: str

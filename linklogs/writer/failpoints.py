@@ -25,4 +25,4 @@ Passing = Callable[[WriterFailpoint], None]
 
 
 def pass_by(_: WriterFailpoint) -> None:
-    """Do nothing at a failpoint, as outside of tests."""
+    """Do nothing: outside of tests, the writer calls this function at each failpoint."""

@@ -1,6 +1,6 @@
-"""Assigns records to hours: all records of a spool, and of its file, belong to the hour of the first record.
+"""Divides a node's records by hours: a spool, and its file, takes no record of a later hour than its first one.
 
-A record of a later hour goes into the next spool.
+A ring's record of a later hour goes into the next spool.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ _AFTER_START_US: Final = timedelta(days=3650) // timedelta(microseconds=1)
 def sensible_us(at: int, run: int) -> int:
     """Return ``at``, or ``run``, the node's start, if ``at`` is over 30 days before ``run`` or ten years after.
 
-    The result depends on nothing else, so after a crash a spool gets the same file name again.
+    ``at`` is the time of a record in us since 1970; a wrong clock makes such times. The result depends on nothing else,
+    so after a crash of the writer the file of a spool gets the same directory again.
     """
     return at if -_BEFORE_START_US <= at - run <= _AFTER_START_US else run
 
 
 def hour_ends_us(begun_us: int, run: int) -> int:
-    """Return when the hour of a spool ends, in UTC; ``begun_us`` is the time of the spool's first record."""
+    """Return when the hour of a spool ends, in us of UTC; ``begun_us`` is the time of the spool's first record."""
     return end_of_hour_us(sensible_us(begun_us, run))
 
 
@@ -38,7 +39,7 @@ def in_the_hour(slots: Slots, spans: list[Span], clock_us: int, begun_us: int | 
     """
     first_us = int(at_us(slots[:1], clock_us)[0]) if begun_us is None else begun_us
     ends_us = hour_ends_us(first_us, run)
-    # Most of the time the hour is not over, and no record can be of a later hour.
+    # As long as the spool's hour is not over, which is most of the time, no record can be of a later hour.
     if now_us < ends_us:
         return len(slots)
     starts = records(slots, spans)

@@ -46,7 +46,7 @@ class IntakeTime:
 
 @dataclass(frozen=True, slots=True)
 class IntakeTools:
-    """The settings, directory of spools and functions that all intakes of a writer share."""
+    """The settings, directory of spools and functions that all intakes of a writer share: one intake for each ring."""
 
     settings: Settings
     spools: Path
@@ -58,7 +58,8 @@ class IntakeTools:
 class Intake:
     """Moves the records of one run of a node from its ring into a spool, and full spools into files of the link log.
 
-    Always: all slots of the ring before number ``spool.ring`` are in a spool or in a file, and no later slot is.
+    Always: the ring's slots before number ``spool.ring``, and no others, were taken: their records are in a spool or in
+    a file, or were dropped as invalid.
     """
 
     def __init__(self, means: IntakeTools, ring: Ring | None, spools: Sequence[Path], now: IntakeTime) -> None:
@@ -200,7 +201,10 @@ class Intake:
             self._put(ring, counts, slots, spans, now)
 
     def _note(self, counts: RingCounts, now: IntakeTime) -> None:
-        """Add records about losses and about a clock that was set, which only the ring's header shows."""
+        """Append to the spool a record if the node lost records, and a record if the host's clock was set.
+
+        Only the header of the ring shows both.
+        """
         at = self._current
         gap = max(0, counts.taken - at.ring)
         lost = counts.dropped - at.dropped + gap
@@ -232,7 +236,10 @@ class Intake:
         return first_of(slots, spans, whole(slots, spans))
 
     def _put(self, ring: Ring, counts: RingCounts, slots: Slots, spans: list[Span], now: IntakeTime) -> None:
-        """Append the records of the spool's hour; if already the first is of a later hour, only begin a new spool."""
+        """Append to the spool those of ``slots`` that are of the spool's hour.
+
+        If already the first record is of a later hour, only begin a new spool.
+        """
         count = in_the_hour(slots, spans, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
         if count == 0:
             self._turn()
@@ -265,15 +272,15 @@ class Intake:
         return waited_s >= self._means.settings.spool_s or self._is_full
 
     def _is_of_later(self, ring: Ring, now: IntakeTime) -> bool:
-        """Whether the clock was set back to an hour before the spool's: new records then go into a new spool.
+        """Whether the host's clock was set back to an hour before the spool's: new records then go into a new spool.
 
-        Readers look for these records in the files of the earlier hour.
+        Readers of link logs look for these records in the files of the earlier hour.
         """
         begun_us, run = self._current.begun_us, ring.owner.run
         return begun_us is not None and hour_ends_us(now.utc_us + CLOCK_SET_US, run) < hour_ends_us(begun_us, run)
 
     def _turn(self) -> None:
-        """Begin a new spool; the old spool waits to become a file."""
+        """Begin a new spool. The old spool waits to become a file; an empty old spool is replaced by the new one."""
         assert self.ring is not None
         old = self._current
         new = self._begin(self.ring, old.first, old.ring, old.clock_us, old.dropped)

@@ -42,10 +42,10 @@ class LiveState:
         self._links_of: dict[object, dict[str | int, None]] = {}
 
     def on_row(self, row: Row, at_us: int) -> None:
-        """Follow a text record of the node; ``at_us`` is the time of the record on the monotonic clock."""
+        """Bring the rows up to date with a text record of the node, made at ``at_us`` on the monotonic clock."""
         kind = RecordKind(str(row["kind"]))
         if kind is RecordKind.NODE:
-            # A record that the node ended changes nothing: no file follows.
+            # The record of the node's end changes no row: no later file opens with the rows.
             self._node |= _lasting(row) if row.get("event") != RecordEvent.CLOSED else {}
         elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
             self._on_thing(kind, key, _with_time(row, at_us))
@@ -59,9 +59,9 @@ class LiveState:
             self.on_row({name: value for name, value in row.items() if name != "oldest_us"}, 0)
 
     def rows(self, clock_us: int, dropped: int) -> list[Row]:
-        """Return the list, the node's row first.
+        """Return the rows of the live state, the node's row about itself first.
 
-        ``clock_us``: UTC less the monotonic clock. ``dropped``: the count of records ever lost to a full ring.
+        ``clock_us``: UTC less the monotonic clock, in us. ``dropped``: the count of records ever lost to a full ring.
         """
         node: Row = {**self._node, "clock_us": clock_us, "count": dropped}
         return [node, *(row for rows in self._rows.values() for row in rows.values())]

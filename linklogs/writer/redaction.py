@@ -41,7 +41,10 @@ class Redactor:
         return self._key is not None
 
     def row(self, row: Row) -> Row:
-        """Return the row with its personal columns hashed."""
+        """Return the row with the values of the redacted columns hashed; without a key, the row as it is.
+
+        The container-id of another node of the mesh stays plain, as `_node_in` says.
+        """
         if self._key is None:
             return row
         plain = None if "neighbor" in self._columns else _node_in(row)
@@ -51,7 +54,10 @@ class Redactor:
         }
 
     def _with_our_words(self, row: Row) -> Row:
-        """Hash a condition in column cause that the peer invented, which may be personal; known conditions stay."""
+        """Return the row with the condition in column `cause` hashed, if a peer invented the condition.
+
+        Such a condition may be personal; known conditions stay.
+        """
         how, by_peer, condition = str(row.get("cause") or "").partition(BY_PEER)
         if not by_peer or KNOWN_CONDITION.fullmatch(condition):
             return row
@@ -84,8 +90,8 @@ def _is_of_mesh(text: str) -> bool:
 
 
 def _node_in(row: Row) -> str | None:
-    """Return the column of a row that names another node of the mesh; None if there is none.
+    """Return `container` if the row is of a connection to another node of the mesh, whose name this column has.
 
-    The name stays plain as long as column neighbor does, which has the same names.
+    Return None for all other rows. The name stays plain as long as column `neighbor` does, which has the same names.
     """
     return "container" if row.get("kind") == RecordKind.CONNECTION and row.get("role") in NODES else None

@@ -18,9 +18,10 @@ class ExpiredFiles:
 
 
 def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> ExpiredFiles:
-    """Delete files whose hour ended ``keep_s`` ago; then the oldest files, until all have ``keep_bytes`` at most.
+    """Delete files of ``out`` whose hour ended ``keep_s`` ago; then the oldest, until all have ``keep_bytes`` at most.
 
-    None keeps all. Drafts, files being written, are neither counted nor deleted. Raises OSError.
+    None in place of a limit: this limit deletes nothing. Drafts, files being written, are neither counted nor deleted.
+    Raises OSError.
     """
     kept = [(began_us, path, size_of(path) or 0) for began_us, hour in hours(out) for path in files_in(hour)]
     old_us = None if keep_s is None else now_us - int(keep_s * 1_000_000)
@@ -37,7 +38,7 @@ def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None)
 
 
 def _remove_empty(directories: set[Path]) -> None:
-    # A directory that is not empty stays: a new file may appear in the directory at this moment.
+    # The directory of an hour stays if it is not empty: a new file may appear in the directory at this moment.
     for hour in directories:
         with suppress(OSError):
             hour.rmdir()

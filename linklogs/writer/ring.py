@@ -65,7 +65,7 @@ class RingOwner:
 class RingCounts:
     """Counts in the header of a ring, since its node started: slots written and taken, and records dropped.
 
-    ``clock_us`` is UTC less the monotonic clock.
+    Records are dropped when the ring has no room. ``clock_us`` is UTC less the monotonic clock, in us.
     """
 
     written: int
@@ -92,7 +92,7 @@ class Ring:
         except BaseException:
             os.close(self._handle)
             raise
-        # Each number is read and written as one word, since the node reads and writes these numbers at the same time.
+        # Each number of the header is read and written as one word, since the node reads and writes the header, too.
         self._words: numpy.ndarray[Any, Any] = numpy.frombuffer(self._map, "<u8", HEADER_BYTES // 8)
         self._written = 0
 
@@ -103,16 +103,16 @@ class Ring:
         if not (taken <= written and self._written <= written <= taken + self.capacity):
             raise RingDamaged(
                 f"{self.path}: {written} slots written and {taken} taken, {self._written} written before, "
-                f"expected no more than {self.capacity} between them and no step back"
+                f"expected at most {self.capacity} slots not taken yet, and no count below an earlier count"
             )
         self._written = written
         return RingCounts(written, taken, dropped, clock - (clock >> 63 << 64))
 
     def read(self, first: int, count: int) -> Slots:
-        """Return a copy of ``count`` slots from slot number ``first`` on, counted from the start of the ring."""
+        """Return a copy of ``count`` slots from number ``first`` on; slots are numbered from 0 at the node's start."""
         begin = first % self.capacity
         end = begin + count
-        # Copy bytes, since numpy would copy number by number.
+        # The slots are copied as bytes: numpy would copy each number of a slot separately.
         data = self._slice(begin, min(end, self.capacity)) + self._slice(0, max(0, end - self.capacity))
         return as_slots(data)
 

@@ -73,9 +73,9 @@ class SealedSpools:
 
 
 def beyond_damaged(spools: Path, owner: RingOwner) -> int:
-    """Return a slot number beyond every slot in damaged spools of ``owner``; 0 if no spool is damaged.
+    """Return a slot number beyond every slot in the damaged spools of the node's run; 0 if no spool is damaged.
 
-    New spools count from this number on, so that no two spools of a run have the same name.
+    A new spool counts from this number on, so that no two spools of a run have the same name.
     """
     aside = {path.with_suffix(""): path.stat().st_size for path in spools.glob(f"*{spool.SUFFIX}{DAMAGED}")}
     run = spool.run_name(owner)

@@ -30,14 +30,14 @@ Span = tuple[int, int]
 
 
 def as_slots(data: bytes | memoryview) -> Slots:
-    """Return the bytes as slots, without a copy."""
+    """Return ``data``, the bytes of a number of slots, as an array of slots, without a copy."""
     return numpy.frombuffer(data, SLOT_TYPE)
 
 
 def text_spans(slots: Slots) -> list[Span]:
     """Return the spans of all text records that begin in ``slots``; the last may end beyond ``slots``.
 
-    A slot inside of a text is never taken for a head: byte TEXT, 255, is in no UTF-8.
+    A slot inside of a text is never taken for the first slot of a record: the code TEXT, 255, is no byte of UTF-8.
     """
     found = []
     end = 0
@@ -49,7 +49,7 @@ def text_spans(slots: Slots) -> list[Span]:
 
 
 def whole(slots: Slots, spans: list[Span]) -> int:
-    """Return how many slots there are up to the end of the last complete record."""
+    """Return how many of ``slots`` there are up to the end of the last complete record; ``spans``: the text records."""
     return spans[-1][0] if spans and spans[-1][1] > len(slots) else len(slots)
 
 

@@ -11,7 +11,8 @@ records ever lost in the ring, both as of the writing of the chunk. The crc is o
 
 A writer that dies leaves at most one incomplete chunk, at the end: readers stop before this chunk, and the next writer
 cuts it off. The head is whole as soon as the file has its name. Only the head is synced: chunks survive crashes of
-processes, as the ring does; a power cut may take the last chunks, and the ring's count of taken slots shows how many.
+processes, as the ring does. A power cut may take the last chunks; if the ring survives, its count of taken slots shows
+how many slots are lost.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class SpoolHeader:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that were taken from a ring together, with the fields of the chunk's head as described above."""
+    """A chunk of a spool: records taken from a ring together, and the numbers that the module's docstring describes."""
 
     ring: int
     ring_count: int
@@ -89,7 +90,8 @@ class Content:
 class Spool:
     """A spool open for appending chunks of records.
 
-    Always: the next chunk goes on from ``first``, ``ring``, ``clock_us`` and ``dropped``.
+    Always: ``first`` and ``ring`` are the numbers with which the next chunk begins; ``clock_us`` and ``dropped`` are
+    those of the last chunk, or of the head if there is no chunk.
     """
 
     def __init__(self, path: Path, content: Content) -> None:
@@ -168,7 +170,7 @@ def first_of(path: Path) -> int:
 
 
 def most_slots(size_bytes: int) -> int:
-    """Return the most slots that a spool file of this size can have."""
+    """Return a number of slots that no spool file of ``size_bytes`` exceeds."""
     return size_bytes // SLOT_BYTES
 
 
@@ -178,7 +180,10 @@ def run_of(path: Path) -> str:
 
 
 def read(path: Path) -> Content:
-    """Read a spool up to the first damaged chunk. Raises SpoolDamaged if the head is damaged, or OSError."""
+    """Read a spool up to the first damaged chunk, or the first that does not follow the chunk before.
+
+    Raises SpoolDamaged if the head is damaged, or OSError.
+    """
     data = path.read_bytes()
     head, at = _decode_head(path, data)
     chunks = []
@@ -192,7 +197,7 @@ def read(path: Path) -> Content:
 
 
 def joined(chunks: list[Chunk]) -> tuple[Slots, numpy.ndarray[Any, Any]]:
-    """Return the slots of all chunks, and for each slot the ``clock_us`` of its chunk."""
+    """Return the slots of ``chunks`` as one array, and for each slot the ``clock_us`` of its chunk."""
     lengths = [len(chunk.slots) for chunk in chunks]
     slots = as_slots(b"".join(chunk.slots.data for chunk in chunks))
     return slots, numpy.repeat(numpy.array([chunk.clock_us for chunk in chunks], numpy.int64), lengths)

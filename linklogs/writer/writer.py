@@ -67,7 +67,7 @@ class Writer:
     def step(self, now: IntakeTime) -> None:
         """Do the work that is due: look for rings, take records, write files, delete old files.
 
-        Errors of a disk or a ring are logged, not raised, and the work is tried again later.
+        An OSError is logged, not raised, and the failed work is done again later. A damaged ring is logged and renamed.
         """
         is_scan = now.s >= self._scan_s
         if is_scan:
@@ -121,15 +121,17 @@ class Writer:
         are_met = [self._meet(path, now) for path in found if path not in self._rings]
         if not all(are_met):
             return
-        # All rings are open, so the remaining spools have no ring, or a damaged ring: they become files without a ring.
+        # All rings are open, so a spool of an earlier writer without an intake has no ring, or a damaged ring: the
+        # intake that such a spool gets here makes files of spools only.
         for run, spools in self._left.items():
             self._intakes[run] = Intake(self._means, None, spools, now)
         self._left = {}
 
     def _meet(self, path: Path, now: IntakeTime) -> bool:
-        """Open a ring, or put a damaged ring aside; return False if the ring must be tried again.
+        """Open a ring, or rename a damaged ring; return False if an OSError prevented both.
 
-        Until all rings were opened, no spool of an earlier writer counts as a spool without a ring.
+        After False the spools of an earlier writer go on waiting, since one of them may belong to this ring. A ring
+        without a header has no spools: its node is starting, and the next scan looks at the ring again.
         """
         try:
             self._take_on(Ring(path), now)
