@@ -29,9 +29,9 @@ class RecordOwner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Delivery records or queue events (``kind``) of one node, in order of time, each with the number of events it
-    counts.
+    """Records of one node in order of time: deliveries, or events of messages in queues (``kind``).
 
+    ``count``: the number of deliveries or events for which each record stands.
     For the kind MOVES, ``records.incoming`` is the place of the queue and ``records.outgoing`` the place of the event.
     """
 
@@ -59,8 +59,9 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """Samples of queue depth: place of the queue in the plan, time in us, messages, bytes, arrival of the oldest
-    message.
+    """Samples of queue depth: place of the queue in the plan, time, messages, bytes, and age of the oldest message.
+
+    Times and ages are in us.
     """
 
     queue: Array

@@ -93,8 +93,9 @@ class Ledger:
         return [dict(zip(("sent", "fetched", "all"), found[i : i + 3], strict=True)) for i in range(0, len(found), 3)]
 
     def by_step(self) -> tuple[Array, Array]:
-        """Return the records and the bytes of each step of each route, by outcome, without the records prevented by a
-        cut.
+        """Return the records and the bytes of each step of each route, by outcome.
+
+        Records are left out that do not exist because a node was gone, a route was cut, or a consumer had no credit.
         """
         routes = self._plan.routes
         route = numpy.repeat(numpy.arange(len(routes.address)), numpy.diff(routes.first))

@@ -16,8 +16,9 @@ _TIME_BITS = 45
 
 @dataclass(frozen=True, slots=True)
 class MissedCopies:
-    """Copies of pre-settled messages that were not sent: the node's run that records each, the link's place, and the
-    time.
+    """Copies of pre-settled messages that were not sent, as arrays with an element for each copy.
+
+    ``life``: the place of the run of the node that records the miss. ``link``: the place of the outgoing link.
     """
 
     life: Array
@@ -42,7 +43,7 @@ def is_missed(plan: LogPlan, link: Array, at_us: Array) -> Array:
 
 
 def by_second(missed: MissedCopies, ends_us: int) -> tuple[Array, Array, Array]:
-    """Count missed copies by link and second: links, times of the records, and counts.
+    """Count missed copies by link and second; return the link, the time and the count of each record to be made.
 
     A record's time is the end of its second, but before ``ends_us``, the end of the node's run.
     """

@@ -98,7 +98,7 @@ class NodeFileWriter:
                 self._open(at_us, depths)
 
     def add_depths(self, at_us: Array, depths: Array) -> None:
-        """Add samples of depth for the run's own queues, each time that a queue's count of messages has changed.
+        """Add the samples of depth for the run's own queues in which the count of messages is another than before.
 
         ``depths`` has three planes (messages, bytes, age of the oldest in us), each with a row per queue and a column
         per time.

@@ -189,7 +189,7 @@ class PlannedQueues:
         return numpy.flatnonzero(self.life == first)
 
     def when_there(self, queue: Array, at_us: Array) -> Array:
-        """Return each time unchanged, or the end of the outage if the queue's broker is down at that time."""
+        """Return for each time the first time from then on at which the broker of the queue is up."""
         first = self.life[queue]
         for of_broker, from_us, to_us in self.away:
             is_away = (first == of_broker) & (at_us >= from_us) & (at_us < to_us)

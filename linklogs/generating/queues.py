@@ -83,7 +83,10 @@ class SimulatedQueues:
         self.left = nobody()
 
     def put(self, random: Generator, sent: Messages) -> Moves:
-        """Enqueue the accepted and pre-settled messages of ``sent`` whose route ends in a queue; return the events."""
+        """Enqueue those messages of ``sent`` whose route ends in a queue, and return the events `enqueued`.
+
+        Only accepted and pre-settled messages count, and none of a broken route.
+        """
         routes = self._plan.routes
         kept = ((sent.outcome == ACCEPTED) | (sent.outcome == NONE)) & (sent.cut_us == 0)
         counts = (routes.into_first[sent.route + 1] - routes.into_first[sent.route]) * kept
@@ -172,7 +175,10 @@ class SimulatedQueues:
         )
 
     def _consumers(self, random: Generator, due: WaitingMessages, from_us: int, to_us: int) -> tuple[Array, Array]:
-        """Choose a route to a consumer for each due message, or -1 if there is none, and its time of leaving."""
+        """Return for each due message the place of a route to a consumer, -1 for none, and the time of leaving.
+
+        The consumer is drawn by the weights of the routes; after _TRIES draws without a route at that time, -1 remains.
+        """
         route = numpy.full(len(due), -1, numpy.int64)
         at_us = numpy.maximum(due.due_us, from_us)
         pieces, source = self._plan.pieces, self._plan.routes.source

@@ -37,10 +37,11 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRecords:
-    """The records of a set of messages; ``step`` and ``message`` say for each record its route's step and its message.
+    """The records that a set of messages leaves at routers.
 
-    ``prevented_step``, ``prevented_message``: the same for records that do not exist because the node was gone, the
-    route was cut, or the consumer had no credit. ``missed``: the copies not sent for want of credit.
+    ``step`` and ``message``: the place of each record's step of a route, and of its message. ``prevented_step``,
+    ``prevented_message``: the same for records that do not exist because the node was gone, the route was cut, or the
+    consumer had no credit. ``missed``: the copies not sent for want of credit.
     """
 
     records: Records
@@ -107,7 +108,7 @@ def _in_time(at_us: Array) -> Array:
 
 
 def _spread(plan: LogPlan, route: Array) -> tuple[Array, Array]:
-    """Return, for each record of each message, the place of the step and the place of the message."""
+    """Return two arrays with an element for each step of each message's route: places of the step and the message."""
     first = plan.routes.first[route]
     counts = plan.routes.first[route + 1] - first
     message = numpy.repeat(numpy.arange(len(route)), counts)

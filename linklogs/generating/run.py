@@ -203,7 +203,7 @@ def _ahead_us(life: PlannedRun) -> list[int]:
 
 
 def _whole(step_us: int) -> int:
-    """Round a slice longer than a second down to whole seconds.
+    """Return the length of a slice in us, rounded down to whole seconds; a slice below a second has at least 1 ms.
 
     A second split between two slices would give two records of the same traffic.
     """

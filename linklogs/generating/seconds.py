@@ -16,10 +16,10 @@ _SUBDIVISIONS = 1 << _SHIFT
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Summed records, each of ``count`` deliveries.
+    """Summed records, each of ``count`` similar deliveries of one second.
 
-    ``records.at_us`` is the end of the second, ``took_us`` the longest time and ``size_bytes`` the sum of the
-    deliveries.
+    ``records.at_us`` is the end of the second, ``records.took_us`` the longest time of a delivery, and
+    ``records.size_bytes`` the size of all deliveries.
     """
 
     records: Records
@@ -38,8 +38,9 @@ def buckets_of(took_us: Array) -> Array:
 
 
 def summed(made: Records) -> Seconds:
-    """Sum records that agree in second, links, part, outcome and latency bucket; sort the sums by second, then by
-    link.
+    """Sum the records that agree in second, links, part, outcome and latency bucket into one each.
+
+    The sums are in order of seconds, then of incoming links.
     """
     alike = (
         buckets_of(made.took_us),

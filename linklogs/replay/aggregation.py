@@ -1,4 +1,4 @@
-"""The only pass over all records: sums movements (deliveries, traffic, messages in queues) by link, window and outcome.
+"""The only pass over all movements: sums them (deliveries, traffic, messages in queues) by link, window and outcome.
 
 Workers of Spark run this pass on columns of hundreds of thousands of records at a time. A sum may come out in several
 parts, one from each worker; linklogs/replay/levels.py adds the parts up.
@@ -39,7 +39,7 @@ class Aggregation:
 
     ``runs``: the place of each run, by node and number of the run; None stands for all other runs of a node.
     ``clocks``: by node and run, the clocks whose offsets are subtracted from times. ``nodes``: the nodes with the
-    requested address, None for all; records of other nodes are counted, not summed.
+    requested address, None for all nodes; records of other nodes are counted, not summed.
     """
 
     window_us: int
@@ -99,7 +99,10 @@ class WindowedMovements:
     window: Numbers
 
     def sides(self) -> Sums:
-        """Sum the movements by incoming link, by outgoing link, and by queue."""
+        """Sum the movements by window and outcome for each incoming link, outgoing link and queue.
+
+        A delivery counts for its incoming and for its outgoing link; copies of a multicast have only the latter.
+        """
         moved = self.moved
         is_queued = moved.part == QUEUE_PART
         came = numpy.flatnonzero((moved.part != _COPY) & ~is_queued & (moved.incoming != 0))
@@ -110,7 +113,7 @@ class WindowedMovements:
         return self._sums(numpy.concatenate([came, went, queued]), side, link)
 
     def failed(self) -> Sums:
-        """Sum the messages that failed at a router, by the pair of incoming and outgoing link."""
+        """Sum the deliveries with an outcome in FAILED, by the pair of incoming and outgoing link."""
         moved = self.moved
         rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
         return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
@@ -187,7 +190,7 @@ class _Links:
 
 
 def _gathered(pieces: Iterator[FileSlice]) -> Iterator[list[FileSlice]]:
-    """Gather movements into lists of at least AT_ONCE / 2 records, because a pass over few records takes as long."""
+    """Gather movements into lists of at least AT_ONCE / 2 records, because a pass over fewer takes as long."""
     waiting: list[FileSlice] = []
     count = 0
     for piece in pieces:

@@ -2,8 +2,8 @@
 
 A run whose clock was never set has one offset, and its records are not examined. After a clock was set back, some times
 occur twice in the file. Records of a kind are in the order of writing, so records before the largest step back are by
-the old clock. Without a step back, records from the time of the note on are taken to be by the new clock, and earlier
-records by the old clock; a wrong choice leaves a time off by the change.
+the old clock. Without a step back, records from the time of the writer's note (that the clock was set) on are taken to
+be by the new clock, and earlier records by the old clock; a wrong choice leaves a time off by the change.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class OffsetChange(NamedTuple):
 class ClockOffsets:
     """The clock offsets for the records of a file, which are read in order, table by table.
 
-    ``by_run_us``: the offset of each run at the beginning of the file. ``each_us``: the offset at each record of the
-    file, or None if no clock was set during the file.
+    ``by_run_us``: the offset of each run at the beginning of the file. ``each_us``: the offset at each record that is
+    read, or None if no clock was set during the file.
     """
 
     by_run_us: Mapping[int, int]
@@ -102,7 +102,10 @@ def times_us(file: ReplayFile, clocks: Mapping[int, RunClock]) -> tuple[int | No
 
 
 def periods(at_us: Numbers, switches: Sequence[OffsetChange]) -> Numbers:
-    """Return, for each record, the number of changes of the clock before the record."""
+    """Return, for each of the records, how many changes of the clock (``switches``) came before the record.
+
+    ``at_us``: the uncorrected times of one run's records of one kind, in the order of writing.
+    """
     period = numpy.zeros(len(at_us), numpy.int64)
     for number, switch in enumerate(switches):
         places = numpy.flatnonzero(period == number)
@@ -125,7 +128,11 @@ def _is_after(at_us: Numbers, switch: OffsetChange) -> Numbers:
 
 
 def _turn(at_us: Numbers, is_either: Numbers, switch: OffsetChange) -> int:
-    """Return the index of the first record by the new clock, among records that may be by the old or the new clock."""
+    """Return the index of the first record by the new clock, among records that may be by the old or the new clock.
+
+    The record after the largest step back in time is the first; without a step back, the first record from the time of
+    ``switch`` on.
+    """
     either = numpy.flatnonzero(is_either)
     back_us = at_us[either[:-1]] - at_us[either[1:]]
     if len(back_us) and back_us.max() > 0:

@@ -59,7 +59,7 @@ def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockStep
     """
     ties = ClockTies()
     ties.add(_of_links(said))
-    # Links mostly tie the clocks of all runs together; then records of neighbors are not read.
+    # Records of neighbors are read only if links do not tie the clocks of all runs together, as they mostly do.
     if not ties.are_one(runs):
         ties.add(seen_differences(_seen(said)))
         ties.add(_going_on(runs, steps))
@@ -105,14 +105,14 @@ def history(runs: Sequence[Run], steps: Mapping[Run, ClockSteps], ahead_us: Mapp
 def table(spark: SparkSession, rows: Sequence[OffsetSince]) -> DataFrame:
     """Return the report's table `clocks`, which shows the clock offsets that were corrected."""
     columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
-    # Made from an Arrow table: for a list of rows, Spark would start a Python process on a worker.
+    # The DataFrame is made from an Arrow table: for a list of rows, Spark would start a Python process on a worker.
     return spark.createDataFrame(pa.table(columns, schema=COLUMNS))
 
 
 def _of_links(said: DataFrame) -> list[ClockDifference]:
     """Return the median difference between the clocks of each pair of runs, from a sample of links between nodes."""
     is_event = F.col("event").isin(RecordEvent.OPENED.value, RecordEvent.CLOSED.value)
-    # A client may attach a link of the same name again, at another node, at any time.
+    # Links of clients are left out: a client may attach a link of the same name again, at another node, at any time.
     is_between_nodes = ~F.col("role").isin(*OF_CLIENTS)
     told = said.where(
         (F.col("kind") == RecordKind.LINK.value) & is_event & F.col("name").isNotNull() & is_between_nodes
@@ -141,9 +141,10 @@ def _seen(said: DataFrame) -> list[NeighborChange]:
 
 
 def _going_on(runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> Iterator[ClockDifference]:
-    """Yield a difference of 0 between the clocks at the end of a run and at the start of the node's next run.
+    """Yield the difference between the clocks of each run and the node's next run, as both are at the runs' ends.
 
-    The host's clock goes on while the node is down.
+    The host's clock goes on while the node is down: the difference is 0 until the next run begins, and then changes by
+    the steps of this run's clock.
     """
     for before, after in pairwise(sorted(runs)):
         if before[0] == after[0]:

@@ -46,7 +46,7 @@ def like(name: str, pattern: str | None) -> Column:
     """
     if pattern is None:
         return F.lit(True)
-    # Python's sign for the end of the text, \Z, would allow a line break after it in Java, whose sign is \z.
+    # Python marks the end of the text by \Z. In Java, \Z would also match before a last line break; \z would not.
     return F.col(name).rlike("^(?:" + re.sub(r"\\[Zz]$", "", fnmatch.translate(pattern)) + r")\z")
 
 

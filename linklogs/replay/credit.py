@@ -1,7 +1,8 @@
 """Makes the tables of links that waited for credit, with the cause of each wait, and of drained links.
 
 A link is starved while its sender has no credit to start a delivery. The cause says why: `no_taker`, no consumer or
-broker takes messages of the address; `takers`, there are takers (consumers or brokers), but they give no credit.
+broker takes messages of the address; `takers`, there are takers (consumers or brokers), but they give no credit. A
+broker records `full_queue`, `disk` or `memory` instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ KEYS = ("node", "run", "link", "cause")
 
 
 def starved(said: DataFrame, links: DataFrame, span: TimeSpan, seconds: float) -> DataFrame:
-    """Return the waits for credit in the time of the report, by link and cause; ``share`` is a share of ``seconds``."""
+    """Return the waits for credit in the time of the report, by link and cause.
+
+    Column `share`: the time without credit as a share of ``seconds``, from 0 to 1.
+    """
     by_link = (
         _whole(_waits(said, span))
         .groupBy(*KEYS)
@@ -54,9 +58,9 @@ def drains(said: DataFrame, links: DataFrame) -> DataFrame:
 
 
 def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
-    """Return the waits for credit with begin and end, cut to the span.
+    """Return the records of waits for credit with begin and end, cut to the span.
 
-    A row may stand for several successive records: linklogs/replay/wait_spans.py.
+    A row may stand for several successive records, which `joined` in linklogs/replay/wait_spans.py made one row.
     """
     told = said.where((F.col("kind") == RecordKind.CREDIT.value) & (F.col("starved_us") > 0))
     began_us = F.col("at_us") - F.greatest("took_us", "starved_us")
@@ -65,7 +69,10 @@ def _waits(said: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
-    """Cut waits to these times, with a proportional part of the time without credit; empty parts are dropped."""
+    """Cut each wait to its time from ``from_us`` to ``until_us``, with a proportional part of its time without credit.
+
+    A wait without a part in this time is dropped.
+    """
     lasted_us = F.col("until_us") - F.col("from_us")
     part_us = F.round(F.col("starved_us") * ((until_us - from_us) / lasted_us)).cast("long")
     kept = waits.withColumns({"starved_us": part_us, "from_us": from_us, "until_us": until_us})

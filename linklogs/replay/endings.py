@@ -27,8 +27,9 @@ CLOCKS_US = 100_000
 
 
 def endings(said: DataFrame) -> DataFrame:
-    """Return the end of each run, from its last record, with the kind of end (``ending``) and the start of the next
-    run.
+    """Return the end of each run, with its kind (``ending``) and the start of the node's next run, null for the last.
+
+    A run without a record of its end ends with its last record, and counts as CRASHED, even if the run still goes on.
     """
     is_end = (F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.CLOSED.value)
     # Records that the writer of link logs adds may be later than the node's end, and do not count.
@@ -80,9 +81,7 @@ def _is_own_end() -> Column:
 
 
 def _is_back() -> Column:
-    """Return the condition that the neighbor was back before this end of a node, which then belongs to another
-    outage.
-    """
+    """Return the condition that the lost neighbor was back before a node ended: the end belongs to another outage."""
     return F.col("until_us").isNotNull() & (F.col("until_us") <= F.col("ended_us"))
 
 

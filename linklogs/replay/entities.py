@@ -56,7 +56,7 @@ def queues(said: DataFrame) -> DataFrame:
 
 
 def nodes(said: DataFrame) -> DataFrame:
-    """Return a row for each run of a node."""
+    """Return a row for each run of a node, with role, version, topology, and times and cause of start and end."""
     return _things(said, RecordKind.NODE, ("node", "run"), NODE_FACTS)
 
 

@@ -44,9 +44,9 @@ class Words:
 class Facts:
     """Facts about links, as arrays with an element for each link, sorted by ``key``.
 
-    ``key``: the place of the link's run, times the length of ``links``, plus the place of the link's number in
-    ``links``, the sorted link numbers. ``runs``: (node, run), first the ``told`` runs with state records, then (node,
-    None) for all runs of each node without state records.
+    ``key``: the place of the link's run in ``runs``, times the length of ``links``, plus the place of the link's number
+    in ``links``, the sorted and distinct numbers of all links. ``runs``: (node, run), first the ``told`` runs with
+    state records, then (node, None) for all runs of each node without state records.
 
     ``peer``: for a link at the edge of the mesh, the place of client or queue in PEERS; UNKNOWN for all others, and for
     links of the mesh's own addresses. ``is_cut``: the report is cut to the links with ``is_wanted``.
@@ -83,7 +83,10 @@ class Facts:
         return cls(all_runs, len(runs), key[order], links, wanted, *rest, address, user, addresses, users, is_cut)
 
     def places(self, run: Numbers, link: Numbers) -> Numbers:
-        """Return the index of each link in the arrays, or UNKNOWN for a link without facts."""
+        """Return the index of each link in the arrays of facts, or UNKNOWN for a link without facts.
+
+        ``run``: the place of the link's run in ``runs``; ``link``: the link's number.
+        """
         if not len(self.key):
             return numpy.full(len(run), UNKNOWN)
         number = numpy.minimum(numpy.searchsorted(self.links, link), len(self.links) - 1)

@@ -59,15 +59,16 @@ def pieces(
     Records outside of ``span`` may be left out. Raises ArrowException or OSError for a damaged file.
     """
     ahead = ahead_of(file, MOVED, clocks)
-    # If a clock is off, so are the statistics of row groups, and a step of the clock shows only in the order of all
-    # records.
+    # If a clock is off, all records are read: the statistics of row groups have wrong times, too, and a step of the
+    # clock shows only in the order of all records.
     for table in file.pieces(MOVED, columns, ALWAYS if clocks else span):
         yield FileSlice(file.node, table, ahead.of(table))
 
 
 def packed(found: Sequence[FileSlice]) -> Iterator[tuple[str, bytes]]:
-    """Encode the movements of each node in Arrow's stream format, for `unpacked`; steps of clocks must be corrected
-    before.
+    """Yield each node with its movements in Arrow's stream format, for `unpacked`.
+
+    Callers correct the times for steps of clocks before.
     """
     for node, own in groupby(found, key=lambda piece: piece.node):
         table = _table(list(own)).combine_chunks()

@@ -72,7 +72,7 @@ class ReplayFile:
 
     @property
     def times_us(self) -> tuple[int | None, int | None]:
-        """Return the times of the first and the last record, uncorrected."""
+        """Return the times of the first and the last record, as recorded; None for both without statistics."""
         return times(self.parquet.metadata)
 
     @property
@@ -117,8 +117,9 @@ class ReplayFile:
             yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[frozenset[str]]:
-        """Yield for each row group the names of its first and its last kind, from its statistics; an empty set without
-        these.
+        """Yield for each row group the first and the last kind of its records by alphabet, from its statistics.
+
+        The set is empty for a row group without statistics.
         """
         metadata = self.parquet.metadata
         for group in range(metadata.num_row_groups):
@@ -178,7 +179,7 @@ def _parquet(source: pyarrow.NativeFile) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(source, read_dictionary=WORDS)
     except KeyError:
-        # The file lacks one of WORDS. Missing columns are not looked for before, because each file would then be opened
+        # The file lacks a column that is read as a dictionary. A look for missing columns before would open each file
         # twice.
         names = parquet.read_schema(source).names
         return parquet.ParquetFile(source, read_dictionary=[name for name in WORDS if name in names])

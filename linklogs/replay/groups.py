@@ -39,7 +39,7 @@ class Groups:
         return _reduced(numpy.maximum, values[self.order], self.begins)
 
     def places(self) -> Numbers:
-        """Return the number of the group to which each row belongs."""
+        """Return, for each row, the number of the group to which the row belongs, counted from 0 in order of keys."""
         places = numpy.empty(len(self.order), numpy.int64)
         places[self.order] = numpy.repeat(numpy.arange(len(self)), self.lengths())
         return places
@@ -49,7 +49,7 @@ class Groups:
 
 
 def changes(in_order: Numbers) -> Numbers:
-    """Return the indices at which a sorted column has another value than before, including the first."""
+    """Return the indices at which the sorted column ``in_order`` has another value than before, and the first index."""
     is_new = numpy.empty(len(in_order), bool)
     is_new[:1] = True
     numpy.not_equal(in_order[1:], in_order[:-1], out=is_new[1:])

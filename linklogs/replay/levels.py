@@ -2,8 +2,9 @@
 
 Each table is made twice: over the whole time, and by window.
 
-`mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out),
-separately for clients and queues (``peer``): through a queue it enters twice, from its producer and from the queue. A
+`mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out), `mesh`
+and `addresses` separately for clients and queues (``peer``). Through a queue a message enters twice, from its producer
+and from the queue. A
 message crosses the mesh on several links; only the first and the last link count in these tables, and brokers' own
 records do not, as the routers beside them have the same messages. `routers`, `connections` and `links` count every
 message in or out.
@@ -103,7 +104,7 @@ def _connections(of: LinkSums) -> tuple[Numbers, Callable[[Numbers], Columns]]:
 
 
 def _connections_of(facts: Facts) -> int:
-    """Count the connections; a connection's number is unique only within a run."""
+    """Return the number of connections that links name; a connection's number is unique only within a run."""
     known = facts.connection != UNKNOWN
     number, connections = numbered(facts.connection[known])
     run = facts.key[known] // max(1, len(facts.links))
@@ -249,9 +250,7 @@ US_PER_S: Final = 1_000_000
 
 
 def _is_told(sums: Sums, facts: Facts) -> Numbers:
-    """Tell whether the run of each sum has state records; without these, nothing is known about its links and
-    queues.
-    """
+    """Tell for each sum whether its run has state records, without which nothing is known about its link or queue."""
     is_told: Numbers = (sums.run >= 0) & (sums.run < facts.told)
     return is_told
 

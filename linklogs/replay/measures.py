@@ -1,6 +1,7 @@
 """Computes the measures in traffic tables from sums with histograms: messages, bytes, rates, outcomes, and latency.
 
-Percentiles are by nearest rank, and the middle of the bucket: off by BUCKET_ERROR at most. The largest is exact.
+A percentile of latency is by nearest rank, and the middle of its bucket of latencies: off by a small share at most (see
+BUCKET_ERROR in recording/columns.py). The largest latency is exact.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class GroupMeasures:
         return numpy.repeat(self.keys, lengths), buckets_of(self.pairs), counts_of(self.pairs)
 
     def _outcomes(self) -> Numbers:
-        """Return the number of messages by outcome (row) and group (column)."""
+        """Return the number of messages as an array with a row for each outcome and a column for each group."""
         place = (self.groups.places() << WHAT_BITS) + self.sums.what
         counts = numpy.bincount(place, self.sums.messages, len(self) << WHAT_BITS)
         by_outcome: Numbers = counts.astype(numpy.int64).reshape(-1, 1 << WHAT_BITS).T[: len(OUTCOMES)]

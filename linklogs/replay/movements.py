@@ -46,7 +46,7 @@ class Movements:
 
         ``runs``: the place of each run by number; None stands for all other runs. ``ahead_us``: how far the node's
         clock was ahead, for all records or at each. Records without a possible time are left out; impossible sums are
-        cut to the limit.
+        cut to LARGEST.
         """
         table, at_us = _in_time(table, ahead_us)
         kind, event = words(table, "kind", MOVED), words(table, "event", WHATS)
@@ -60,7 +60,7 @@ class Movements:
             part=part,
             incoming=numpy.where(is_message, numbers(table, "queue"), numbers(table, "incoming")),
             outgoing=numbers(table, "outgoing"),
-            # The time of a traffic record is the end of its second, which would be in the next window: take 1 us off.
+            # A traffic record loses 1 us of its time, the end of its second: this end could lie in the next window.
             at_us=at_us - (kind == _TRAFFIC),
             messages=numpy.clip(numbers(table, "count", 1), 1, _MOST),
             size_bytes=numpy.clip(numbers(table, "size_bytes"), 0, LARGEST),

@@ -22,7 +22,8 @@ def history(said: DataFrame) -> DataFrame:
 def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
     """Return each loss of a neighbor by a router; ``until_us`` is the time when the neighbor was back, null if never.
 
-    ``failed`` counts the deliveries that were not accepted at this router, in all windows that the outage touches.
+    Column `failed` counts the deliveries at this router that failed, such as released ones, in all windows that the
+    outage touches.
     """
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("until_us", F.lead("at_us").over(in_time))

@@ -50,14 +50,17 @@ def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
 
 
 def _changes(told: DataFrame, name: str) -> DataFrame:
-    """Return the rows in which the value of column ``name`` changes; repeats in the snapshots of files are dropped."""
+    """Return the rows of ``told`` in which the value of column ``name`` is another than in the row before.
+
+    So repeats in the snapshots of files are dropped.
+    """
     of_one = Window.partitionBy(*(each for each in told.columns if each not in ("at_us", name))).orderBy("at_us")
     is_same = F.col(name).eqNullSafe(F.lag(name).over(of_one)) & (F.row_number().over(of_one) > 1)
     return told.withColumn("is_same", is_same).where(~F.col("is_same")).drop("is_same")
 
 
 def _as_of(asked: DataFrame, told: DataFrame, on: Sequence[str], name: str) -> DataFrame:
-    """Add to the rows of ``asked`` the last value recorded until ENDED_US.
+    """Add to the rows of ``asked`` the last value of column ``name`` in ``told`` that was recorded until ENDED_US.
 
     Without such a record, the first later value is taken, as it probably held before there were records.
     """
@@ -98,7 +101,7 @@ def _priced(circuits: DataFrame, costs: DataFrame) -> DataFrame:
     """Return the cost of each circuit's path; null if the cost between two successive routers is unknown."""
     routers = F.split(F.col("path"), ">")
     whole = F.when(routers[0] == F.col("node"), routers).otherwise(F.concat(F.array("node"), routers))
-    # A path that begins and ends at the same router has no cost.
+    # A path with a single router has no cost.
     ways = circuits.select(*CIRCUIT, ENDED_US, whole.alias("routers")).where(F.size("routers") > 1)
     pairs = F.arrays_zip(
         F.slice("routers", 1, F.size("routers") - 1).alias("one"),

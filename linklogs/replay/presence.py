@@ -1,6 +1,6 @@
 """Marks the entities (connections, links, queues) that existed in the time of the report.
 
-Tables leave out entities that did not exist then, and had no messages then.
+Tables leave out an entity that did not exist then and had no messages then.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame, from_us: int | 
     """Return the table of queues over the whole time, from depths in state records and traffic in ``flows``.
 
     The table has the greatest and the last depth. The last depth recorded before ``from_us`` counts as the depth at
-    ``from_us``. Ages include those at the end of the records.
+    ``from_us``. The greatest age of a queue's oldest message includes the age at the end of the records.
     """
     depths = _with_ages(_depths(_since(said, from_us), KEYS), said, queues)
     both = depths.join(_moved(flows, KEYS), list(KEYS), "full")
-    # The last recorded depth of a queue that was gone before ``from_us`` does not count.
+    # A queue that was gone before ``from_us`` gets no row, though a depth was recorded before.
     return _named(both, queues).where(F.col(WAS_THERE) | F.col(RecordEvent.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
 
 
@@ -76,7 +76,7 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
     of_queue = Window.partitionBy(*KEYS)
     changed_us = F.max(F.when(F.col("event") != RecordEvent.LIVE.value, F.col("at_us"))).over(of_queue)
     since = told.withColumn("changed_us", F.coalesce(changed_us, F.lit(0)))
-    # Snapshots in files of the first version repeat an age recorded before.
+    # In files of the first version a snapshot repeats an age recorded before, so the earliest arrival counts.
     last = (
         since.where(F.col("at_us") >= F.col("changed_us"))
         .groupBy(*KEYS)
@@ -90,7 +90,7 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
     age_us = F.when(F.col("count") > 0, F.greatest(F.lit(0), until_us - F.col("came_us")))
     ages = closed.join(F.broadcast(ended), ["node", "run"]).select(*KEYS, age_us.alias("age_us"))
     aged = depths.join(ages, list(KEYS), "left")
-    # In Spark, the greatest of null and a number is the number.
+    # A missing age does no harm: in Spark, the greatest of null and a number is the number.
     for name in ("oldest_us", "last_oldest_us"):
         aged = aged.withColumn(name, F.greatest(name, "age_us"))
     return aged.drop("age_us")

@@ -1,7 +1,7 @@
 """Merges repeated state records: each file opens with a snapshot, most of which was in the file before, too.
 
 Rows with equal facts about a connection, a link or a path become one row, with the last time and the count of rows. All
-rows of neighbors stay, since the first time of a cost is history. So do rows about deliveries kept without outcome.
+rows of neighbors stay, since the first time of a cost is history, and all rows about deliveries kept without outcome.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def merged(table: pyarrow.Table, span: TimeSpan) -> pyarrow.Table:
 
 
 def _periods(at_us: pyarrow.ChunkedArray, span: TimeSpan) -> pyarrow.ChunkedArray:
-    """Return the period of each record: the number of the span's two ends at or before the record."""
+    """Return a number for each record: how many of the span's two ends lie at or before the record's time."""
     period = pyarrow.chunked_array([pyarrow.repeat(pyarrow.scalar(0, pyarrow.int8()), len(at_us))])
     for end_us in (span.from_us, span.to_us):
         if end_us is not None:
@@ -50,9 +50,9 @@ def _periods(at_us: pyarrow.ChunkedArray, span: TimeSpan) -> pyarrow.ChunkedArra
 
 
 def _is_repeated(table: pyarrow.Table) -> pyarrow.ChunkedArray:
-    """Return True for rows of snapshots, except those with time without credit, or with unsettled deliveries.
+    """Tell for each row whether the row may be merged with equal ones: rows of snapshots about one of _KINDS may.
 
-    Time without credit must stay, because it is added up.
+    Rows with time without credit must stay, because this time is added up, and rows with unsettled deliveries, too.
     """
     is_live = compute.and_kleene(
         compute.equal(table["event"], RecordEvent.LIVE.value), compute.is_in(table["kind"], _KINDS)

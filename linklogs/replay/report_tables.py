@@ -41,8 +41,9 @@ class ReportTables(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True, slots=True)
 class ReportTime:
-    """The time of the report, from the first to the last movement; None, and one window long, if nothing moved.
+    """The time of the report, from the first window with a movement to the last one, cut to the requested time.
 
+    If nothing moved, ``from_us`` and ``to_us`` are None, and ``seconds`` is the length of a window.
     ``recorded``: the part of the requested time with records, which may have no movement because all links wait.
     """
 
@@ -137,7 +138,8 @@ class TableSources:
     def _credit(self) -> tuple[DataFrame, DataFrame, TimeSpan]:
         """Return the arguments for the tables of credit: records, links, and the recorded time.
 
-        The time is widened by the largest error of a clock, since waits recorded later may lie in the requested time.
+        The time is widened by the largest error of a clock, up to the limits of the requested time: a wait that a node
+        with a wrong clock recorded may lie outside of the recorded time.
         """
         recorded = self.time.recorded.widened(self.off_us).within(self.span)
         return self._of_wanted(self.said), self._wanted_links(), recorded
@@ -152,7 +154,7 @@ class TableSources:
         return marked(connections(self.said), self.said, self.span)
 
     def _of_wanted(self, rows: DataFrame) -> DataFrame:
-        """Return the rows of the requested links."""
+        """Return those of ``rows`` whose link has a requested address; all rows if no address was requested."""
         if self.address is None:
             return rows
         keys = ["node", "run", "link"]

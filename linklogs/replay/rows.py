@@ -44,7 +44,7 @@ SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.i
 
 @dataclass(frozen=True, slots=True)
 class TrafficRows:
-    """A number of rows of one aggregation level."""
+    """A number of rows of one aggregation level, of which `batch` makes an Arrow batch."""
 
     level: str
     count: int

@@ -129,7 +129,7 @@ def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
 
 
 def _is_in_time() -> Column:
-    """Return the condition that a record has a possible time."""
+    """Return the condition that a record has a time from 1970 to END_US."""
     return F.col("at_us").between(0, END_US - 1)
 
 
@@ -194,8 +194,9 @@ def _parts(spark: SparkSession, read: ReadSummary) -> int:
 
 
 def _moved(of_files: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return the movements of small files, which are in ``rows`` already, and the large files that are still to be
-    read.
+    """Return the input of `Aggregation`: movements of small files, from ``rows``, and the names of the large files.
+
+    The large files are still to be read.
     """
     none = [F.lit(None).cast(kind).alias(name) for name, kind in of_files.select(*FILE_COLUMNS).dtypes]
     carried = rows.where(F.col("kind") == CARRIED).select("moved", "node", *none[1:])

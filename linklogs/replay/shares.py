@@ -104,7 +104,10 @@ def peers(connections: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def noteworthy(flows: DataFrame, links: DataFrame, most: int) -> DataFrame:
-    """Return the latest deliveries that failed, except released ones, by window, incoming and outgoing link."""
+    """Return the latest failed deliveries, without released ones, summed by window, links and outcome.
+
+    The table has at most ``most`` rows.
+    """
     of_note = flows.where((F.col("side") == "pair") & (F.col("what") != RecordOutcome.RELEASED.value))
     named = of_note.withColumnsRenamed({"link": "incoming", "other": "outgoing", "what": "outcome"})
     rows = named.groupBy("window", "node", "run", "incoming", "outgoing", "outcome").agg(

@@ -88,7 +88,10 @@ class StateRows:
 
 @dataclass(slots=True)
 class _Heard:
-    """The records gathered from some files until rows are made of them; each table has only some of the columns."""
+    """The records gathered from some files, before rows are made of the records.
+
+    Each table of records has only the columns that its file has.
+    """
 
     of_files: list[Row] = field(default_factory=list)
     told: list[pyarrow.Table] = field(default_factory=list)
@@ -156,7 +159,10 @@ def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:
 
 
 def _conforming(told: Sequence[pyarrow.Table], span: TimeSpan) -> pyarrow.Table:
-    """Join all tables into one, with null where a table lacks a column."""
+    """Join the tables of state records into one, with null where a table lacks a column, and with fewer rows.
+
+    Successive waits for credit become one row, and so do repeated records.
+    """
     tables = [_SCHEMA.empty_table()]
     if told:
         tables.append(_sensible(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks())))
@@ -164,7 +170,7 @@ def _conforming(told: Sequence[pyarrow.Table], span: TimeSpan) -> pyarrow.Table:
 
 
 def _sensible(table: pyarrow.Table) -> pyarrow.Table:
-    """Cut sums to the limit, because larger ones would overflow when added up."""
+    """Cut the sums in state records to the range from 0 to LARGEST, since larger ones would overflow when added up."""
     for place, name in enumerate(table.column_names):
         if name in _SUMS:
             least = compute.min_element_wise(table[name], LARGEST, skip_nulls=False)

@@ -45,8 +45,8 @@ class ClockStep:
 class ClockSteps:
     """The steps of the clock of one run.
 
-    ``ahead_us``: for each reading, how far the clock was ahead of its state at the end of the run. All times of the run
-    refer to the clock at the end: a clock is set to be right, and goes on like that.
+    ``ahead_us``: by ``clock_us`` of each reading, how far the clock was then ahead of its state at the end of the run.
+    All times of the run refer to the clock at the end: a clock is set to be right, and goes on like that.
     """
 
     steps: tuple[ClockStep, ...]
@@ -79,7 +79,8 @@ def steps_of(readings: Iterable[RunClockReading]) -> ClockSteps:
 def _in_order(readings: Iterable[RunClockReading]) -> list[RunClockReading]:
     readings = set(readings)
     noted = {each.at_us: each.clock_us for each in readings if each.is_change}
-    # A file that begins with a change has the new clock's time, and a snapshot by the old clock.
+    # In a file that begins with a change of the clock, the snapshot has the time by the new clock and the reading of
+    # the old clock: such a reading is left out.
     kept = [
         each
         for each in readings

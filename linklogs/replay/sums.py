@@ -79,14 +79,14 @@ _COLUMNS: Final = tuple(each.name for each in fields(Sums))[:-2]
 
 
 def packed_by(parts: Numbers, sums: Sums) -> pyarrow.RecordBatch:
-    """Pack the sums into a batch with a row for each different number in ``parts``."""
+    """Pack the sums into a batch with a row for each part; ``parts`` has the number of the part of each sum."""
     found = numpy.unique(parts)
     packed = [sums.where(parts == part).packed() if len(found) > 1 else sums.packed() for part in found]
     return _packed(found, packed, [None] * len(found))
 
 
 def noticed(notices: Sequence[str]) -> pyarrow.RecordBatch:
-    """Make a batch of notices without sums."""
+    """Make a batch with a row for each of ``notices``, and without sums."""
     count = len(notices)
     return _packed(numpy.zeros(count, numpy.int32), [None] * count, notices)
 

@@ -130,8 +130,9 @@ def _between(ones: Sequence[NeighborChange], others: Sequence[NeighborChange]) -
 
 
 def _agreed(differences: Sequence[int], of_all: Sequence[int]) -> _Agreed:
-    """Return the difference near most others; of several, the one near most differences of all runs, then the
-    smallest.
+    """Return the median of those ``differences`` that lie near each other, and their number: the largest such group.
+
+    Of equally large groups, the one near most differences of all runs (``of_all``) counts, then the smallest one.
     """
     best = max(differences, key=lambda us: (len(_near(differences, us)), len(_near(of_all, us)), -abs(us)))
     near = _near(differences, best)

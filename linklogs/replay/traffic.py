@@ -23,7 +23,7 @@ def in_all(rows: DataFrame, level: AggregationLevel) -> DataFrame:
 
 
 def by_window(rows: DataFrame, level: AggregationLevel) -> DataFrame:
-    """Return the table of a level by window; a window is shown by its beginning."""
+    """Return the table of an aggregation level by window; column `window` has the beginning of the window."""
     return _of(rows, level).select(F.timestamp_micros("window").alias("window"), *level.names, *MEASURES)
 
 
@@ -46,7 +46,7 @@ def moved(rows: DataFrame) -> DataFrame:
 
 
 def flows(rows: DataFrame) -> DataFrame:
-    """Return the sums by side (linklogs/replay/codes.py) and by outcome or event."""
+    """Return the sums of each link or queue by side (SIDES in linklogs/replay/codes.py) and by outcome or event."""
     names = ("window", "node", "run", "side", "link", "other", "what", "messages", "size_bytes", "max_us")
     return rows.where(F.col("level") == FLOWS).select(*names)
 

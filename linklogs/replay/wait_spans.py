@@ -44,7 +44,7 @@ def _as_few(waits: pyarrow.Table, span: TimeSpan, times: str) -> pyarrow.Table:
     at_us, starved_us = numbers(waits, "at_us"), numpy.clip(numbers(waits, "starved_us"), 0, LARGEST)
     order = numpy.lexsort((at_us, *keys))
     at_us, starved_us, count = at_us[order], starved_us[order], numbers(waits, times, 1)[order]
-    # A row of ``waits`` may already stand for several waits, the first of which began ``took_us`` before.
+    # A row of ``waits`` may already stand for several records of a wait, which began ``took_us`` before the row's time.
     from_us = at_us - numpy.maximum(starved_us, numbers(waits, "took_us")[order])
     begins = numpy.ones(len(order), bool)
     begins[1:] = from_us[1:] > at_us[:-1] + NEXT_US
@@ -70,7 +70,7 @@ def _periods(at_us: Numbers, span: TimeSpan) -> list[Numbers]:
 
 
 def _codes(column: pyarrow.ChunkedArray) -> Numbers:
-    """Return numbers that are equal where the values of the column are equal."""
+    """Return a number for each value of the column: equal values, and only these, have equal numbers."""
     plain = column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
     encoded = pyarrow.concat_arrays(plain.chunks).dictionary_encode(null_encoding="encode")
     codes: Numbers = encoded.indices.to_numpy(zero_copy_only=False)
