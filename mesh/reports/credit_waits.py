@@ -57,21 +57,23 @@ def waits(summary: Summary) -> Iterator[ReportFinding]:
 
 
 def kept(summary: Summary) -> dict[str, Row]:
-    """For each address, return the row of the consumer that left deliveries without an outcome for longest."""
+    """Return, by address, the row in table `unsettled` of the consumer that left deliveries unsettled for longest."""
     rows = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not is_of_mesh(row)]
     return {row["address"]: row for row in sorted(rows, key=lambda row: int(row["longest_us"]))}
 
 
 def _of_producers(summary: Summary) -> list[Row]:
-    # Rows of circuits are left out: a circuit without a producer stays for a while and holds up nobody, and a waiting
-    # producer has a row of its own.
+    # Rows of circuits in the table of credit are left out: a circuit without a producer stays for a while and holds up
+    # nobody, and a waiting producer has a row of its own.
     rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing" and row["role"] != "circuit"]
     return sorted((row for row in rows if not is_of_mesh(row)), key=_starved)
 
 
 def _at_cause(rows: Sequence[Row]) -> list[Row]:
-    """In rows of links that waited for takers, replace this cause by the cause that the broker of the address
-    reported.
+    """Return the waits with the cause TAKERS replaced by the cause that a broker reported for the same address.
+
+    The broker must have waited for at least half as long (SAME). Its own row is then left out, so that the wait counts
+    once.
     """
     of_broker: dict[str, Row] = {}
     for row in rows:

@@ -45,7 +45,10 @@ class HeatMap:
 
 
 def heat_map(summary: Summary) -> HeatMap | None:
-    """Return the drawing of the 30 busiest links over time: the darker a square, the more messages a second."""
+    """Return the drawing of the 30 busiest links over time, or None without traffic.
+
+    The darker a square is, the more messages a second the link had then.
+    """
     if summary.began_us is None or summary.ended_us is None:
         return None
     columns = min(MOST_COLUMNS, max(1, (summary.ended_us - summary.began_us) // summary.window_us("links_by_window")))
@@ -116,7 +119,10 @@ class LatencyHistogram:
 
 
 def distribution(summary: Summary) -> LatencyHistogram | None:
-    """Return the histogram of the latency of clients' messages, with a bar for each bucket on a logarithmic axis."""
+    """Return the histogram of the latency of messages that clients sent, or None without any.
+
+    The histogram has a bar for each bucket of latencies, on a logarithmic axis.
+    """
     rows = [row for row in summary.rows("latency") if (row["side"], row["peer"]) == ("in", "client")]
     if not rows:
         return None
@@ -131,7 +137,7 @@ def distribution(summary: Summary) -> LatencyHistogram | None:
 
 
 def _width(row: dict[str, Any]) -> float:
-    """Return the width of a latency bucket in decades."""
+    """Return the width of a latency bucket on the logarithmic axis: 1 if its latencies span a factor of ten."""
     return math.log10(max(1, row["largest_us"]) + 1) - math.log10(max(1, row["least_us"]))
 
 

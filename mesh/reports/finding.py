@@ -45,8 +45,9 @@ def who(row: dict[str, Any]) -> str:
 
 
 def is_of_mesh(row: dict[str, Any]) -> bool:
-    """Tell whether the address of a row is one of the mesh's own, except reply addresses, which belong to clients.
+    """Tell whether the address of a row begins with the mesh's own prefix, `_amqpmesh/`, in any space.
 
-    Such rows are left out, because links of the probe of `amqpmesh up` seem to wait long after the probe is over.
+    Findings leave such rows out, because links of the probe of `amqpmesh up` seem to wait long after the probe is over.
+    Temporary queues at brokers have the prefix, too; other reply addresses of clients do not.
     """
     return Address.parse(row["address"] or "").name.startswith(MESH_PREFIX)

@@ -69,7 +69,8 @@ def untold(summary: Summary) -> Iterator[ReportFinding]:
 
 
 def outages(summary: Summary) -> Iterator[ReportFinding]:
-    # Losses that a router records while it is stopping itself are left out, because its neighbors record the outage.
+    # A loss of a neighbor that a router records while the router itself ends is left out: its neighbors record the
+    # outage.
     rows = [row for row in summary.rows("outages") if row["why"] != "itself"]
     rows = sorted(rows, key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
     for row in rows[:EACH]:

@@ -17,8 +17,9 @@ SPARK = ("pyspark", "pandas", "pyarrow")
 
 
 def require_spark() -> None:
-    """Raise CommandFailed, with the command that installs the missing part, unless Spark's packages and Java are
-    installed.
+    """Raise CommandFailed unless Spark's Python packages and a Java that is new enough are installed.
+
+    The error has the command that installs the missing part.
     """
     missing = [name for name in SPARK if importlib.util.find_spec(name) is None]
     if missing:

@@ -52,7 +52,10 @@ def page(summary: Summary, found: list[ReportFinding]) -> str:
 
 
 def _totals(summary: Summary) -> dict[str, Any]:
-    """Return the totals of the messages that clients sent, as shown at the top; zeros if no message moved."""
+    """Return the totals of the messages that clients sent, as the page shows them at its top.
+
+    If no message moved, counts are 0, and rate and latencies are None.
+    """
     row = summary.row("mesh", side="in", peer="client") or {}
     messages = row.get("messages", 0)
     return {

@@ -49,12 +49,11 @@ def run(order: ReportRequest, out: Output) -> int:
 def make(order: ReportRequest, out: Output) -> ReportFiles:
     """Make a report in the folder of ``order``, and return its summary and findings.
 
-    Raise CommandFailed if no link log can be read, or if Spark fails.
+    Raise CommandFailed if Spark or Java is missing, if no link log can be read, or if Spark fails.
     """
     require_spark()
     try:
-        # The report's files are readable by their owner only, because they name users and addresses, as the link logs
-        # do.
+        # Only owner and group can read the report's files, because they name users and addresses, as the link logs do.
         with progress(out, STEPS) as step, held(order.logs), kept_private():
             summary = _report(order, step, out)
             step("write the page")
@@ -65,7 +64,7 @@ def make(order: ReportRequest, out: Output) -> ReportFiles:
 
 def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
     with warnings.catch_warnings():
-        # Hides pyspark's warnings about the version of pandas: tests of this project check that the two work together.
+        # Warnings of pyspark about the version of pandas are hidden: tests of this project check that the two fit.
         warnings.simplefilter("ignore", FutureWarning)
         from linklogs.failures import FAILURES, sentence
         from linklogs.input_logs import look
@@ -84,7 +83,10 @@ def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
 
 @contextmanager
 def _whole_answers(spark: SparkSession) -> Iterator[None]:
-    """Raise ConnectionError in place of the error for an answer that was cut short, if Spark's Java process is gone."""
+    """Raise ConnectionError in place of errors of CUT_SHORT within the context, if Spark's Java process is gone.
+
+    Spark raises such an error if an answer of its Java process is cut short.
+    """
     from linklogs.failures import CUT_SHORT, is_gone
 
     try:
@@ -139,7 +141,10 @@ def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
 
 
 def _all_made(spark: SparkSession, tables: Tables, order: ReportRequest, step: Step) -> dict[str, pa.Table]:
-    """Make two tables at a time, because planning a table takes Spark as long as computing another one."""
+    """Compute and write all tables of the report, and return them by name.
+
+    Two tables are made at a time, because planning a table takes Spark as long as computing another one.
+    """
     with ThreadPoolExecutor(AT_ONCE) as pool, _jobs_cancelled(spark):
         return dict(
             zip(tables.by_name, pool.map(lambda name: _made(name, tables, order, step), tables.by_name), strict=True)

@@ -61,7 +61,10 @@ def series(summary: Summary) -> dict[str, Any]:
 
 
 def shaded(summary: Summary) -> dict[str, Any]:
-    """Return the 50 longest outages, which are drawn as shaded areas behind the charts; times are in s."""
+    """Return the 50 longest outages of neighbors, which the page draws as shaded areas behind the charts.
+
+    Times are in s since 1970.
+    """
     ends_s = (summary.ended_us or 0) / 1e6
     rows = [row for row in summary.rows("outages") if row["why"] != "itself" and row["at"] is not None]
     rows = sorted(rows, key=lambda row: -(row["lasted_s"] or summary.seconds))[:MOST_SHADED]

@@ -21,9 +21,7 @@ LONGEST: Final = 20
 
 
 def nicknamed(summary: Summary) -> Summary:
-    """Return the summary with nicknames in its tables, and with the table of nicknames; the busiest names come
-    first.
-    """
+    """Return the summary with nicknames in place of long names, and with a table of nicknames, the busiest first."""
     by_column = {column: _nicknames(column, summary.tables) for column in COLUMNS}
     tables = {name: _with(table, by_column) for name, table in summary.tables.items()}
     return replace(summary, tables={**tables, NICKNAMES: _table(by_column)})

@@ -24,7 +24,7 @@ def stderr_to(path: Path) -> Iterator[None]:
     kept = os.dup(2)
     path.write_bytes(b"")
     try:
-        # Opened to append, because other processes write to the file as well, and would be overwritten.
+        # The file is opened to append: other processes write to it as well, and their text must not be overwritten.
         with path.open("ab") as log:
             os.dup2(log.fileno(), 2)
             yield

@@ -48,7 +48,7 @@ class Summary:
         return cls(order, read.records, read.size_bytes, notices, *times, tables, wider_us, replayed.near)
 
     def window_us(self, name: str) -> int:
-        """Return the width of a window in us, in the table ``name``."""
+        """Return the width in us of the windows of the table ``name``."""
         return self.wider_us.get(name, self.order.window_us)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ class Summary:
         return rows
 
     def row(self, name: str, **wanted: object) -> dict[str, Any] | None:
-        """Return the first row of the table ``name`` with the ``wanted`` values, or None."""
+        """Return the first row of the table ``name`` whose columns have the values of ``wanted``; None without one."""
         rows = self.rows(name)
         return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), None)
 
