@@ -87,9 +87,10 @@ class Epochs:
         return next((way for way in self.ways(source, targets) if way.from_us <= at_us < way.to_us), None)
 
     def to_broker(self, way: PathPeriod | None, broker: str, at_us: int) -> PathPeriod | None:
-        """Shorten a path's span to the time in which the broker at its end serves.
+        """Return the path ``way`` with its span shortened to the time in which the broker at its end serves.
 
-        Return None if there is no path, or if the broker does not serve at ``at_us``.
+        Return None if ``way`` is None, or if the broker does not serve at ``at_us``: the broker is down, or routers do
+        not know yet that the broker is back.
         """
         spans = self.spans(lambda epoch: broker not in epoch.broken.nodes | epoch.known.nodes)
         span = next(((from_us, to_us) for from_us, to_us in spans if from_us <= at_us < to_us), None)
@@ -99,7 +100,7 @@ class Epochs:
         return PathPeriod(way.path, from_us, to_us, way.is_cut or to_us < way.to_us, way.cost)
 
     def up(self, routers: Iterable[str]) -> list[tuple[int, int]]:
-        """Return the spans in which all ``routers`` work, and the connection between them if there are two."""
+        """Return the spans in which all ``routers`` (or brokers) and the connections between successive ones work."""
         path = tuple(routers)
         return self.spans(lambda epoch: not epoch.broken.breaks(path))
 

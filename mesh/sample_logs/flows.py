@@ -1,4 +1,4 @@
-"""Plans the routes and rates of the messages of an address, for each span of time between two changes."""
+"""Plans the routes and rates of the messages of an address, anew after each change of clients, credit or outages."""
 
 from __future__ import annotations
 
@@ -193,7 +193,10 @@ def _now(sessions: Iterable[SampleSession], at_us: int) -> Iterator[SampleSessio
 
 
 def _end(sessions: Sequence[SampleSession], ways: Sequence[PathPeriod]) -> tuple[int, bool]:
-    """Return the earliest end among ``sessions`` and ``ways``, and whether this end cuts off deliveries in flight."""
+    """Return the earliest end among ``sessions`` and ``ways``, and whether deliveries in flight come in doubt then.
+
+    They do if a connection is lost, or a path breaks, at this time.
+    """
     ends = [(each.to_us, each.is_lost) for each in sessions] + [(each.to_us, each.is_cut) for each in ways]
     ends_us = min(at_us for at_us, _ in ends)
     return ends_us, any(is_cut for at_us, is_cut in ends if at_us == ends_us)

@@ -21,7 +21,7 @@ ROLES = {"route": "route", "broker": "broker"}
 
 @dataclass(frozen=True, slots=True)
 class RecordedEnds:
-    """A link or connection as recorded by the nodes at both ends; messages enter at ``near`` and leave at ``far``."""
+    """A link or connection as recorded by the nodes at both ends; messages go from the end ``near`` to ``far``."""
 
     near: RegistryEntry
     far: RegistryEntry
@@ -148,7 +148,7 @@ class Hops:
         return entry
 
     def _keep(self, entry: RegistryEntry, ends_us: int, is_cut: bool) -> None:
-        """Extend the life of a link until ``ends_us``, unless its connection closes before.
+        """Extend the life of a link until shortly after ``ends_us``, or until its connection closes before.
 
         The cause of the link's end is that of its connection, or a lost path if the path was cut.
         """

@@ -114,7 +114,7 @@ class Planner:
         run = self._registry.run_at(client.router, max(session.from_us, self._times.begins_us))
         opens_us = max(session.from_us, run.begins_us)
         closes_us = FOREVER if session.to_us >= self._times.ends_us else session.to_us
-        # The client closes a session that is not lost, after it has waited for the settlement of its deliveries.
+        # A client closes a connection that is not lost only after it has waited for the settlement of its deliveries.
         closes_us += 0 if session.is_lost or closes_us == FOREVER else SETTLED_US
         cause = "amqp:connection:forced" if session.is_lost else None
         port = int(self._random.integers(32_768, 61_000))

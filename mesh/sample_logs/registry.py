@@ -94,8 +94,9 @@ class Registry:
         return entry
 
     def attach(self, connection: RegistryEntry, opens_us: int, **columns: str) -> RegistryEntry:
-        """Add a link that lives as long as its connection, unless its ``closes_us`` is set earlier; places count from
-        1.
+        """Add a link that lives as long as its connection, unless the caller sets the link's ``closes_us`` earlier.
+
+        The first link has place 1, as place 0 stands for no link.
         """
         entry = RegistryEntry(
             connection.run, opens_us, connection.closes_us, dict(columns), connection.cause, connection
@@ -113,8 +114,9 @@ class Registry:
                 next_number[entry.run.place] += 1
 
     def told(self) -> dict[int, list[TimedRecord]]:
-        """Return the records of opening and closing of all entries, by place of the run; entries must be numbered
-        before.
+        """Return the records of opening and closing of all connections and links, by place of the node's run.
+
+        Callers call `number` before.
         """
         found: dict[int, list[TimedRecord]] = defaultdict(list)
         for kind, entries in ((RecordKind.CONNECTION, self.connections), (RecordKind.LINK, self.links)):

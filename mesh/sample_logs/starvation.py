@@ -29,10 +29,13 @@ class StarvedSpan:
 def starve(
     session: SampleSession, starved: StarvedShare | StalledShare, times: Times, random: Generator
 ) -> list[StarvedSpan]:
-    """Draw the spans without credit of one link; a span that would outlast the session or the logs is left out."""
+    """Draw the spans in which the link of ``session`` has no credit; most clients have none, as ``starved`` says.
+
+    A span that would outlast the session or the logs is left out.
+    """
     found: list[StarvedSpan] = []
     at_us = max(session.from_us, times.begins_us)
-    # Whether a client starves is derived from its container-id, so that it starves in all of its sessions or in none.
+    # The container-id decides whether a client ever lacks credit, so that all sessions of a client agree.
     if sha256(session.client.container.encode()).digest()[0] / 256 >= starved.links:
         return []
     while True:

@@ -53,7 +53,7 @@ def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
             changes.append((epoch.from_us, path, known.costs.get(target, 0) if known is not None else 0))
     last = ""
     for (at_us, path, cost), (until_us, _, _) in pairwise([*changes, (run.ends_us, "", 0)]):
-        # Only the loss of the path by the end of this run is left, which no router records.
+        # The change left over is the loss of the path by the end of this run, which no router records.
         if at_us >= run.ends_us:
             return
         event = RecordEvent.CLOSED if not path else RecordEvent.CHANGED if last else RecordEvent.OPENED
@@ -67,7 +67,8 @@ def _path(epochs: Epochs, run: SampleRun, target: str) -> Iterator[TimedRecord]:
 def credit(entry: RegistryEntry, spans: Sequence[StarvedSpan], ends_us: int) -> Iterator[TimedRecord]:
     """Yield the records of a link's credit in order of time.
 
-    The first record is after the link's first second; the others are of ``spans``, the times without credit.
+    The first record is after the link's first second, unless records of ``spans``, the times without credit, begin
+    before; all others are of ``spans``.
     """
     tell = _wait if entry.columns["direction"] == INCOMING else _standstill
     # A change after the last second of a link is recorded when the link closes.
