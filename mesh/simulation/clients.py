@@ -221,9 +221,9 @@ class SimClient:
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: SimReceiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
-            return  # The receiver does not read, or its link was left, whose bytes proton drops.
+            return  # The receiver does not read, or the client has ended the link, whose bytes proton drops.
         if link.current != delivery:
-            return  # No bytes to read: the delivery was read before, and its sender has now given a state or settled.
+            return  # The delivery was read before, and has no more bytes: its sender has given a state, or settled.
         while size := deliveries.pending(delivery):
             receiver.partial += link.recv(size)
         if deliveries.is_aborted(delivery):

@@ -29,7 +29,10 @@ class Convergence:
 
 
 class WatchedMesh(SimMesh):
-    """A simulated mesh that records when each router's graph of the mesh last changed, and the CPU time of changes."""
+    """A simulated mesh that records when each router's graph of the mesh last changed, and the CPU time of that.
+
+    ``cpu_s``: by router, the CPU time to handle the input that changed the graph.
+    """
 
     changed_at: dict[str, float]
     cpu_s: dict[str, float]
@@ -70,7 +73,7 @@ class WatchedMesh(SimMesh):
         return Convergence(None if last is None else last - since, tuple(self.wrong_pictures()))
 
     def truth(self) -> Any:
-        """Return the graph that interior routers should have: running ones, with uncut connections and costs."""
+        """Return the graph that interior routers should know: those that run, their uncut connections, and the costs."""
         interior = set(self.topology.interior_routers)
         costs = {frozenset({edge.dialer, edge.to}): edge.cost for edge in self.topology.edges()}
         graph = networkx.Graph()
@@ -88,7 +91,7 @@ class WatchedMesh(SimMesh):
         return wrong
 
     def path_cpu_s(self) -> list[float]:
-        """Return the CPU times that about 20 routers, a sample, take to compute all their paths now."""
+        """Compute all paths of a sample of about 20 routers, and return the CPU time in s that this took for each."""
         graph, times = self.truth(), []
         for name in sorted(graph)[:: max(1, len(graph) // SAMPLE)]:
             began = time.thread_time()

@@ -13,7 +13,7 @@ DELAYS_S = (0.02, 0.05, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class FaultEvent:
-    """A fault, or the end of a fault: ``act`` changes the simulated mesh, ``what`` is the text of the report."""
+    """A fault, or its mending: ``act`` changes the simulated mesh, and the report calls the change ``what``."""
 
     what: str
     act: Callable[[], None]
@@ -65,7 +65,7 @@ class Faults:
             mesh.cut(pipe, silently=is_silent)
 
         def mend() -> None:
-            mesh.cut(pipe)  # If no router has noticed the silence yet, end the silent connection before the new one.
+            mesh.cut(pipe)  # A silent connection that no router has noticed yet ends before the new one begins.
             mesh.link(dialer, to)
 
         return FaultEvent(f"{'silence' if is_silent else 'cut'} {one} {other}", cut), FaultEvent(

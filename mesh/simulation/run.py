@@ -76,7 +76,7 @@ def run(order: SimulationRequest, out: Output, *, is_measured: bool) -> int:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Make Python's garbage collector run rarely: a large mesh makes millions of objects, which all stay."""
+    """Let Python's garbage collector run rarely in the context: a large mesh makes millions of objects, which stay."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
     try:

@@ -102,7 +102,10 @@ class SimMesh(World):
         return node
 
     def tell_second(self, name: str) -> None:
-        """Call ``on_second`` of router or broker ``name``, which a real driver calls every second, for its records."""
+        """Call ``on_second`` of the router or broker ``name``, upon which the node makes its records of a second.
+
+        A real driver does this every second.
+        """
         (self.brokers.get(name) or self.routers[name]).on_second(self.now)
 
     def _listener(self, name: str) -> ListenerSettings:
@@ -122,9 +125,8 @@ class SimMesh(World):
         pipes = self.pipes_of(node)
         for pipe in pipes:
             pipe.is_cut = True
-        # The pipes are cut, so no peer gets a byte of it: tell the router of the loss, to free its deliveries, because
-        # The pipes are cut, so no peer notices: the calls below only tell the router that its connections are lost, so
-        # that the router frees its deliveries, as all simulated routers share one process.
+        # All pipes are marked as cut first: no byte that the router sends from here on reaches a peer. ``cut`` tells
+        # the router, too, of each loss, so that the router frees its deliveries, which share a process with all others.
         for pipe in pipes:
             self.cut(pipe)
         self.remove(node)
@@ -139,7 +141,10 @@ class SimMesh(World):
         return pipe
 
     def edges_of(self, name: str) -> list[Edge]:
-        """Return the router's connections to other routers in the topology, except those that ``cut_trunk`` removed."""
+        """Return the router's connections to other routers as the topology has them, without those that were removed.
+
+        ``cut_trunk`` and a crash remove a connection.
+        """
         return [edge for edge in self._edges[name] if frozenset({edge.dialer, edge.to}) in self.trunks]
 
     def cut_trunk(self, one: str, other: str) -> None:
@@ -166,7 +171,7 @@ class SimMesh(World):
         for broker in self.brokers.values():
             broker.close()
 
-    # Work of a driver
+    # Work that a driver does for a real node
     def on_touched(self, node: Any) -> bool:
         """Carry out one command of a router, or a broker's disk work, as a driver would; return False if there is none.
 

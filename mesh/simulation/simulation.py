@@ -130,8 +130,8 @@ class SimulationReport:
 class Simulation:
     """One simulation, run by ``run``; stores of its brokers are in ``folder``.
 
-    ``tell(passed, report)`` is called as time passes, with None, and after each change; ``passed`` is the virtual time
-    in seconds since the start.
+    ``tell(passed, report)`` is called after each change with the report of the change, and with None as time passes;
+    ``passed`` is the virtual time in seconds since the start.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Simulation:
         while mesh.wrong_pictures() and self._passed < START_LIMIT_S:
             mesh.run(0.5)
             self._tell(self._passed, None)
-        # Exempt all present objects, which stay, from garbage collection: it would take a fifth of the CPU time.
+        # All present objects stay, and are exempt from garbage collection, which would take a fifth of the CPU time.
         gc.freeze()
         self._note("start", self._began)
         for flow in self._flows:

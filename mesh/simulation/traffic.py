@@ -32,7 +32,10 @@ class SimParty:
         self.client: FlowClient | None = None
 
     def tick(self) -> None:
-        """Connect the client and attach its link if either is lost, and do so again every ``interval_s``."""
+        """Drop a client that lost its connection or link; if there is none, connect one and attach its link.
+
+        Schedule the same again after ``interval_s``.
+        """
         mesh = self.flow.mesh
         self._keep_up()
         mesh.at(mesh.now + self.interval_s, self.tick, self.client or self)
@@ -49,8 +52,9 @@ class SimParty:
         raise NotImplementedError
 
     def on_lost(self) -> None:
-        """Called when the link is lost, for any reason; a producer then counts messages without an outcome as
-        unknown.
+        """Do nothing: subclasses do here what the loss of the link demands, whatever the reason of the loss.
+
+        A producer counts messages without an outcome as unknown.
         """
 
     def _keep_up(self) -> None:

@@ -63,7 +63,7 @@ class World:
         self._deadlines.pop(node, None)
 
     def touch(self, node: Any) -> None:
-        """Mark a node as changed, so that `settle` sends its bytes and reads its next deadline."""
+        """Mark a node as changed, so that `settle` sends the node's bytes and reads the node's next deadline."""
         self._touched[node] = None
 
     def at(self, when: float, action: Callable[[], None], node: Any = None) -> None:
@@ -86,8 +86,9 @@ class World:
         return [pipe for pipe in self.pipes if any(end is node for end, _ in pipe.ends)]
 
     def cut(self, pipe: Pipe, *, silently: bool = False) -> None:
-        """Cut a connection, and tell both nodes; with ``silently``, bytes are lost, and the nodes hear of the cut at a
-        second call.
+        """Cut a connection, and tell both nodes of the loss.
+
+        With ``silently``, only bytes are lost from now on: the nodes hear of the cut at a second call without it.
         """
         if pipe not in self.pipes:
             return
@@ -119,14 +120,14 @@ class World:
         endpoint.free()
 
     def on_cut(self, pipe: Pipe) -> None:
-        """Called when a connection is lost, for subclasses that keep connections up and connect again."""
+        """Do nothing: a subclass may connect again here, upon each connection that is lost."""
 
     def on_touched(self, node: Any) -> bool:
-        """Carry out the next request that ``node`` makes to its driver; return False if there was no request."""
+        """Return False: the node asks nothing of its driver. A subclass carries out one request, and returns True."""
         return False
 
     def on_step(self, node: Any) -> None:
-        """Called when ``node`` may have changed, for subclasses that watch nodes."""
+        """Do nothing: a subclass may look at ``node`` here, each time that the node may have changed."""
 
     # Bytes.
     def flush(self) -> None:
@@ -242,7 +243,7 @@ class World:
         self.now = end
 
     def step(self) -> None:
-        """Let virtual time pass until the next event, and carry out this event."""
+        """Let virtual time pass until the next event within 60 s, and carry out this event, if there is one."""
         self.flush()
         self._step(self.now + _IDLE_S)
         self.settle()
