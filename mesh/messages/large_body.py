@@ -30,7 +30,7 @@ class LargeBody(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """A body of the letter x only, for `amqpmesh send --size`."""
+    """A body above 1 MiB of the letter x only, for `amqpmesh send --size`."""
 
     size_bytes: int
 

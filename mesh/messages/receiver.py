@@ -147,14 +147,17 @@ async def tell_ready(receiver: Receiver, order: ReceiveRequest, address: str) ->
         return
     if not order.is_until_empty:
         receiver.top_up(order.count)
-        # Let the event loop turn once, which sends the credit before the ready file is written.
+        # A turn of the event loop sends the credit to the server before the ready file is written.
         await asyncio.sleep(0)
-    # Written in a thread: opening a FIFO blocks until a reader has opened it, too.
+    # The ready file is written in a thread: opening a FIFO blocks until a reader has opened it, too.
     await asyncio.to_thread(order.ready_file.write_text, f"{address}\n")
 
 
 def body_keeper(files: BodyFiles | None, *, is_printed: bool) -> Callable[[], BodySink]:
-    """Return a maker of sinks for bodies of large messages: files, else memory if bodies are printed, else none."""
+    """Return the function that makes, for each large message received, the place for its body.
+
+    The place is a file if ``files`` is given, else memory if bodies are printed; else the body is dropped.
+    """
     if files is None:
         return HeldBody if is_printed else DroppedBody
     numbers = count(1)
@@ -162,7 +165,10 @@ def body_keeper(files: BodyFiles | None, *, is_printed: bool) -> Callable[[], Bo
 
 
 async def incoming(receiver: Receiver, order: ReceiveRequest) -> AsyncIterator[Received]:
-    """Yield deliveries until ``order.count`` is reached, the timeout passes without data, or the source is empty."""
+    """Yield deliveries until ``order.count`` is reached, or until ``order.timeout_s`` passes without any data.
+
+    With ``order.is_until_empty``, also end as soon as the source is empty.
+    """
     taken = 0
     while order.count is None or taken < order.count:
         bound = None if order.count is None else order.count - taken
@@ -177,7 +183,7 @@ async def incoming(receiver: Receiver, order: ReceiveRequest) -> AsyncIterator[R
 
 
 async def take_in_time(receiver: Receiver, order: ReceiveRequest, bound: int | None) -> Received | None:
-    """Return the next delivery, or None if the source is empty.
+    """Return the next delivery; None if the source is empty, and ``order.is_until_empty`` asks for that.
 
     Raises TimeoutError if not even a part of a message arrives within ``order.timeout_s``.
     """

@@ -30,7 +30,8 @@ from mesh.terminal.output import Output
 from wire.delivery import Outcome, OutcomeCode
 from wire.message import Message, encode, encode_head
 
-# At most this many messages without an outcome: a router's default ``link_capacity`` grants a link no more credit.
+# A sender has at most this many messages without an outcome: by default (``link_capacity``), a router grants a link no
+# more credit.
 MAX_UNSETTLED = 1000
 READ_AHEAD_LINES = 100
 

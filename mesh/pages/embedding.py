@@ -22,7 +22,7 @@ CHARTS = (HERE / "uPlot.iife.min.js", HERE / "windows.js")
 LOOK = (HERE / "uPlot.min.css", HERE / "page.css")
 DATA_BEGINS = '<script type="application/json" id="report">'
 DATA_ENDS = "</script>"
-# Characters that could end a script element or begin a comment within it; JSON reads the escapes as the same
+# These characters could end a script element or begin a comment within it; JSON reads their escapes as the same
 # characters.
 UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
 
@@ -52,7 +52,7 @@ def parts(scripts: tuple[Path, ...], styles: tuple[Path, ...], data: dict[str, A
 
 
 def or_dash(words_for: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Wrap a formatter so that None is shown as a dash, and no line breaks between a figure and its unit."""
+    """Return a formatter like ``words_for`` that shows None as a dash, and allows no line break within a figure."""
     return lambda value: "–" if value is None else words_for(value).replace(" ", "\N{NO-BREAK SPACE}")  # noqa: RUF001
 
 
