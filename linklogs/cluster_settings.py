@@ -46,7 +46,7 @@ def modules_given(spark: SparkSession) -> Iterator[None]:
 def submitted_session() -> SparkSession:
     """Return the session of spark-submit, with our settings of Spark SQL added where the submitter gave none.
 
-    Settings of the submitter stay, except those in MEANT; web page and log level are not set at all.
+    Settings that the submitter gave stay, except those in MEANT. The web page and the log level stay in any case.
     """
     session = SparkSession.builder.getOrCreate()
     given = session.sparkContext.getConf()

@@ -52,7 +52,7 @@ def file_name(run: int, first: int) -> str:
 
 
 def hours(out: Path) -> list[tuple[int, Path]]:
-    """Return (start in us, directory) for each directory of a node and hour in ``out``, the oldest hour first."""
+    """Return the start of the hour in us, and the path, of each directory of a node and hour, the oldest hour first."""
     found = []
     for directory in out.glob("node=*/hour=*"):
         try:

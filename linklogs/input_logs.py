@@ -48,7 +48,10 @@ Each listing is a request to a server.
 
 @dataclass(frozen=True, slots=True)
 class InputLogs:
-    """The link logs to read for a report. ``found`` is None for a remote path, which only Spark can list."""
+    """The link logs to read for a report.
+
+    ``found``: the files found at a path on this machine; None for a remote path, which only Spark can list.
+    """
 
     path: str
     span: TimeSpan

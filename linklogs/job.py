@@ -83,8 +83,9 @@ def _write_table(table: DataFrame, out: str, name: str) -> None:
 
 
 def _make_private(out: str, name: str) -> None:
-    """Make a local table readable for owner and group only; Spark made it with the umask of Spark's Java process.
+    """Make a table on this machine readable for owner and group only; for a table elsewhere, do nothing.
 
+    Spark made the table with the umask of Spark's Java process.
     Files made by workers of other users cannot be changed: at the first of them, the work ends without an error.
     """
     directory = Path(local_path(out), name) if is_local(out) else None

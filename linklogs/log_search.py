@@ -152,7 +152,7 @@ def find(root: str, span: TimeSpan) -> FoundLogs:
 
 
 def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
-    """Yield a directory's entries by name, without drafts and other names that begin with a character of UNSEEN."""
+    """Yield a directory's entries in order of names, without names that begin with a point or an underscore."""
     with os.scandir(directory) as entries:
         yield from sorted((each for each in entries if each.name[0] not in UNSEEN), key=lambda each: each.name)
 

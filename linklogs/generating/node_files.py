@@ -227,9 +227,7 @@ def _as_one(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
 
 
 def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int) -> pyarrow.RecordBatch:
-    """Turn state records into snapshot rows with this event and time, without ``starved_us``, which no snapshot
-    holds.
-    """
+    """Return state records as records of a snapshot: with ``event`` and ``at_us``, and without time without credit."""
     count, names = len(rows), SCHEMA.names
     rows = rows.set_column(names.index("event"), SCHEMA.field("event"), same(event, count))
     rows = rows.set_column(names.index("at_us"), "at_us", pyarrow.array(numpy.full(count, at_us)))

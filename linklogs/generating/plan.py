@@ -184,7 +184,7 @@ class PlannedQueues:
         return found
 
     def of_life(self, life: int) -> Array:
-        """Return the places of all queues of the broker whose run is ``life``."""
+        """Return the places of all queues of a broker, given the place of one of the broker's runs."""
         first = next((of_broker for of_broker, later, _ in self.later if later == life), life)
         return numpy.flatnonzero(self.life == first)
 

@@ -62,8 +62,9 @@ class Aggregation:
             yield noticed(notices)
 
     def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[FileSlice]:
-        """Yield the movements that the batches name or contain; a sentence is added to ``notices`` for each damaged or
-        missing file.
+        """Yield the movements in ``batches``, whose rows contain movements or name a file to read.
+
+        Add a sentence to ``notices`` for each damaged or missing file.
         """
         for batch in batches:
             for node, octets in zip(batch["node"].to_pylist(), batch["moved"], strict=True):
@@ -93,7 +94,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class WindowedMovements:
-    """Movements with the beginning of the window of each, from which sums are made."""
+    """Movements, each with the beginning of its window (``window``), from which sums are made."""
 
     moved: Movements
     window: Numbers
@@ -181,7 +182,7 @@ class _Links:
         return cls(number, keys, runs, links, others)
 
     def columns(self, number: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Decode the numbers of combinations into the columns run, side, link and other link."""
+        """Return the columns run, side, link and other link of the combinations with the numbers ``number``."""
         key, other = numpy.divmod(self.keys[number], max(1, len(self.others)))
         rest, side = numpy.divmod(key, _SIDES)
         link, run = numpy.divmod(rest, self.runs)

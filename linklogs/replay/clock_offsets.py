@@ -40,9 +40,7 @@ class RunClock:
 
 
 class OffsetChange(NamedTuple):
-    """A change of a clock's offset by ``by_us``; ``at_us`` is the time of the writer's note, by the clock at that
-    time.
-    """
+    """A change of a clock's offset by ``by_us``; ``at_us``: when the writer noted the change, by the clock then."""
 
     at_us: int
     by_us: int
@@ -117,7 +115,7 @@ def _is_after(at_us: Numbers, switch: OffsetChange) -> Numbers:
     """Tell which records were written after a change of the clock (``switch``).
 
     Times by the old clock are before the switch; times by the new clock are after the switch, or at most LATE_US before
-    the writer's note of it.
+    the time at which the writer noted the switch.
     """
     is_after: Numbers = at_us >= switch.at_us - switch.by_us
     if switch.by_us > 0:
@@ -179,7 +177,7 @@ def _told(file: ReplayFile, clocks: Mapping[int, RunClock]) -> dict[int, list[Of
 def _each(
     file: ReplayFile, kinds: Sequence[str], by_run_us: Mapping[int, int], switches: Mapping[int, Sequence[OffsetChange]]
 ) -> tuple[Numbers, Numbers]:
-    """Return the uncorrected time of each record of these kinds, and how far the node's clock was ahead then."""
+    """Return two arrays: the recorded time of each record of these ``kinds``, and how far the clock was ahead then."""
     tables = [
         (words(table, "kind", kinds), numbers(table, "run"), numbers(table, "at_us", _NONE))
         for table in file.pieces(kinds, ("kind", "run", "at_us"))

@@ -85,7 +85,7 @@ def by_node(steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> dic
 
 
 def history(runs: Sequence[Run], steps: Mapping[Run, ClockSteps], ahead_us: Mapping[Run, int]) -> Iterator[OffsetSince]:
-    """Yield each change of a clock's offset, in the order of nodes and runs.
+    """Yield a row of the table of clocks for each change of a clock's offset, in the order of nodes and runs.
 
     Between runs of a node, and for a node's first run, only an offset that differs by more than SMALL_US is yielded.
     """
@@ -110,7 +110,10 @@ def table(spark: SparkSession, rows: Sequence[OffsetSince]) -> DataFrame:
 
 
 def _of_links(said: DataFrame) -> list[ClockDifference]:
-    """Return the median difference between the clocks of each pair of runs, from a sample of links between nodes."""
+    """Return the median difference between the clocks of each pair of runs, from a sample of links between nodes.
+
+    Pairs are left out whose links do not agree.
+    """
     is_event = F.col("event").isin(RecordEvent.OPENED.value, RecordEvent.CLOSED.value)
     # Links of clients are left out: a client may attach a link of the same name again, at another node, at any time.
     is_between_nodes = ~F.col("role").isin(*OF_CLIENTS)

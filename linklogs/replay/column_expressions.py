@@ -22,7 +22,7 @@ def window(at_us: Column, window_us: int) -> Column:
 
 
 def within(at_us: Column, span: TimeSpan) -> Column:
-    """Return the condition that a time lies in the span."""
+    """Return the condition that the time ``at_us`` lies in ``span``."""
     return touches(at_us, at_us + 1, span)
 
 
@@ -35,7 +35,10 @@ def touches(at_us: Column, until_us: Column, span: TimeSpan) -> Column:
 
 
 def clipped(from_us: Column, until_us: Column, span: TimeSpan) -> tuple[Column, Column]:
-    """Return begin and end of the part of a duration in the span; without such a part, the end is before the begin."""
+    """Return begin and end of that part of the time from ``from_us`` to ``until_us`` that lies in ``span``.
+
+    Without such a part, the end is not after the begin.
+    """
     begins = from_us if span.from_us is None else F.greatest(from_us, F.lit(span.from_us))
     return begins, until_us if span.to_us is None else F.least(until_us, F.lit(span.to_us))
 

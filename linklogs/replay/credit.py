@@ -51,7 +51,7 @@ def starved_by_window(said: DataFrame, links: DataFrame, span: TimeSpan, window_
 
 
 def drains(said: DataFrame, links: DataFrame) -> DataFrame:
-    """Return, for each drained link, the number of drains, and the times of the first and the last."""
+    """Return a row for each link whose receiver asked for drains: their number, and the times of the first and last."""
     told = said.where((F.col("kind") == RecordKind.CREDIT.value) & (F.col("event") == RecordEvent.DRAIN.value))
     times = F.sum("count").alias("times"), F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us")
     return _with_facts(told.groupBy("node", "run", "link").agg(*times), links)
@@ -80,7 +80,7 @@ def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
 
 
 def _whole(waits: DataFrame) -> DataFrame:
-    """Join successive waits of a link with the same cause into one row, if the gap between them is at most NEXT_US."""
+    """Join successive waits of a link with the same cause into one row, as long as gaps are at most NEXT_US (0.1 s)."""
     in_time = Window.partitionBy(*KEYS).orderBy("until_us")
     is_next = F.col("from_us") <= F.lag("until_us").over(in_time) + NEXT_US
     begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))

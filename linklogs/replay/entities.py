@@ -37,8 +37,8 @@ def connections(said: DataFrame) -> DataFrame:
 def links(said: DataFrame) -> DataFrame:
     """Return a row for each link; a fact that the link's records lack is taken from its connection.
 
-    Column `beyond`: the container at the other end of the connection; it names a node even if the containers of links
-    are redacted.
+    Column `beyond`: the container-id at the other end of the link's connection; it names a node of the mesh even if the
+    container-ids of links are redacted.
     """
     of_connection = connections(said).select(
         "node", "run", "connection", *(F.col(name).alias(f"connection_{name}") for name in CONNECTION_FACTS)

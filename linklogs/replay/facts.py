@@ -27,8 +27,9 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Texts, each with a number; for addresses and users, the last text is None and stands for an unknown or missing
-    value.
+    """A list of texts, in which the index of a text is the text's number.
+
+    For addresses and users, the last text is None, and stands for an unknown or missing value.
     """
 
     words: tuple[str | None, ...]
@@ -106,7 +107,7 @@ class Facts:
         return Words(tuple(sorted({node for node, _ in self.runs})))
 
     def node_of_run(self) -> Numbers:
-        """Return, for each of ``runs``, the number of its node in `nodes`."""
+        """Return, for each of ``runs``, the number of the run's node in the texts that `nodes` returns."""
         number = {node: place for place, node in enumerate(self.nodes().words)}
         return numpy.array([number[node] for node, _ in self.runs], numpy.int64)
 

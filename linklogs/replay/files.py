@@ -1,7 +1,7 @@
 """Reads files of link logs in a worker of Spark, given as paths or octets, and yields their records in pieces.
 
-Reading here costs a third of Spark's own reader, since no record passes through a row of Spark; and an unreadable file
-becomes a notice in the report, wherever the file lies.
+This takes a third of the time of Spark's own reader, since no record passes through a row of Spark; and an unreadable
+file becomes a notice in the report, wherever the file lies.
 """
 
 from __future__ import annotations
@@ -147,7 +147,10 @@ def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ReplayFile | BadFile]:
-    """Open the files named in these rows; column ``content`` has a file's bytes, or null for a path on this machine."""
+    """Open each file that a row of ``batches`` names; a file that is no link log is yielded as a `BadFile`.
+
+    Column ``content`` has a file's bytes, or null for a path on this machine.
+    """
     for batch in batches:
         for node, path, size_bytes, content in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
             yield _opened(node.as_py() or "", path.as_py(), size_bytes.as_py(), content)

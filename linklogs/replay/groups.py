@@ -57,7 +57,7 @@ def changes(in_order: Numbers) -> Numbers:
 
 
 def numbered(values: Numbers) -> tuple[Numbers, Numbers]:
-    """Number the distinct values from 0: return the number of each value, and the distinct values by number."""
+    """Give a number from 0 to each distinct value; return the number of each of ``values``, and the value by number."""
     encoded = pyarrow.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(numpy.int64), encoded.dictionary.to_numpy()
 

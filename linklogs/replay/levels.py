@@ -260,7 +260,7 @@ def _windows(sums: Sums, window_us: int | None) -> Numbers:
 
 
 def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
-    # Counts of records (side ALL) include runs without state records, which are in no other table.
+    # Counts of records (side ALL) stay for runs without state records, too; all other sums of such runs are left out.
     found = sums.where(_is_told(sums, facts) | ((sums.run >= 0) & (sums.side == ALL)))
     words = pyarrow.array([*WHATS, None], pyarrow.string())
     columns = {
@@ -274,7 +274,10 @@ def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
 
 
 def _whole(sums: Sums) -> pyarrow.RecordBatch:
-    """Add sums over all windows and pack them, without failures by pair of links, which are shown by window only."""
+    """Add the sums of each link over all windows, and pack them into one row, which `TotalLevels` unpacks.
+
+    Failures by pair of links are left out, since tables show these by window only.
+    """
     rest = sums.where(sums.side != PAIR)
     link, _ = numbered(rest.link)
     runs = int(rest.run.max(initial=0)) + 2

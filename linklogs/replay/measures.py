@@ -31,7 +31,7 @@ MEASURES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GroupMeasures:
-    """Groups of ``sums``, from which the measures of each group are computed.
+    """Groups of ``sums`` with equal keys, and the histogram of latencies of each group, for the measures of each group.
 
     ``pairs``: the histograms of the groups, one after the other; each begins at one of ``begins``.
     """

@@ -23,8 +23,8 @@ _MOST: Final = (1 << 32) - 1
 class Movements:
     """Movements as columns of equal length, with an element for each record.
 
-    ``run``: the place of the run, counted from 1; 0 for an unknown node. ``incoming``: the incoming link, or the queue
-    for a message in a queue.
+    ``run``: the place of the node's run in `Facts.runs`, counted from 1; 0 for an unknown node. ``incoming``: the
+    number of the incoming link, or of the queue for a message in a queue.
     """
 
     run: Numbers
@@ -99,8 +99,10 @@ def _can_be(at_us: Numbers) -> bool:
 
 
 def _places(run: Numbers, runs: Mapping[int | None, int]) -> Numbers:
-    """Return the place of each record's run, counted from 1; fast for the usual table, whose records are all of one
-    run.
+    """Return the place of each record's run, counted from 1; 0 for an unknown node.
+
+    ``runs``: the places by number of the run, counted from 0. The function is fast for records that are all of one run,
+    as they usually are.
     """
     other = runs.get(None, _NONE)
     if len(run) and run[0] == run[-1] and (run == run[0]).all():

@@ -33,13 +33,16 @@ def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: Data
     joined = until.join(cheapest, ["node", "egress"], "left") if cheapest is not None else _with_told(until, said)
     priced = joined.join(_priced(joined, _changes(_told_costs(said), "cost")), list(CIRCUIT), "left").drop(ENDED_US)
     is_other = F.col("path") != F.col("cheapest")
-    # Another path of equal cost is no detour; another path of unknown cost is taken for a detour.
+    # A path of the same cost as the cheapest is no detour; another path counts as a detour if a cost is unknown.
     costs_more = F.coalesce(F.col("cost") > F.col("cheapest_cost"), F.lit(True))
     return priced.withColumn("is_detour", F.coalesce(is_other & costs_more, F.lit(False)))
 
 
 def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
-    """Add to circuits the cheapest path that the ingress router recorded, as of the circuit's end."""
+    """Return the circuits with the cheapest path to the egress, and its cost, as the ingress router recorded them.
+
+    The last record until the circuit's end counts.
+    """
     told = said.where((F.col("kind") == RecordKind.PATH.value) & (F.col("event") != RecordEvent.CLOSED.value))
     paths = told.select("node", "egress", "at_us", F.struct("path", "cost").alias("way"))
     asked = circuits.select(*CIRCUIT, "egress", ENDED_US)

@@ -29,6 +29,9 @@ def marked(things: DataFrame, said: DataFrame, span: TimeSpan) -> DataFrame:
 
 
 def _over(said: DataFrame) -> DataFrame:
-    """Return the time at which each run was certainly over; null for a node's last run without a record of its end."""
+    """Return the time at which each run was certainly over: its recorded end, or else the start of the node's next run.
+
+    The time is null for a node's last run without a record of its end.
+    """
     told_us = F.when(F.col("ending") != CRASHED, F.col("ended_us"))
     return endings(said).select("node", "run", F.coalesce(told_us, "next_us").alias("over_us"))

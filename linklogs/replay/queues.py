@@ -68,8 +68,9 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 
 
 def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFrame:
-    """Add the age of the oldest message at the end, because a broker records a queue only when the queue changes.
+    """Return ``depths`` with ages at least as great as the age of the oldest message at the end of the records.
 
+    A broker records a queue only when the queue changes.
     Without a change the oldest message gets older, until the queue is deleted, or its broker ends.
     """
     told = said.where((F.col("kind") == RecordKind.QUEUE.value) & F.col("depth_count").isNotNull())

@@ -20,8 +20,8 @@ class ReadSummary:
     """Facts about all files that were read for a report.
 
     ``runs``: (node, run) of each run. ``nodes``: all nodes with files. ``first_us``, ``last_us``: times of the first
-    and last record, None if no file has times. ``notices``: a sentence for each unreadable file. ``replaced``: files
-    whose records are all in merged files. ``readings``: the readings of each run's clock.
+    and last record, None if no file has times. ``notices``: a sentence for each unreadable file. ``replaced``: paths of
+    files whose records are all in merged files. ``readings``: the readings of each run's clock.
     """
 
     runs: tuple[tuple[str, int], ...]
@@ -65,7 +65,10 @@ class ReadSummary:
         )
 
     def span(self, asked: TimeSpan) -> TimeSpan:
-        """Return the part of the requested time with records; the requested time itself if no file has times."""
+        """Return the part of the requested time (``asked``) from the first record to the last.
+
+        If no file has times, return the requested time itself.
+        """
         if self.first_us is None or self.last_us is None:
             return asked
         return TimeSpan(self.first_us, self.last_us).within(asked)

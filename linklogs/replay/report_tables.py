@@ -164,11 +164,12 @@ class TableSources:
         return self._of_wanted(self._then())
 
     def _then(self) -> DataFrame:
-        """Return the records of the requested time, without earlier records, which show the state at its beginning."""
+        """Return the state records of the requested time only; earlier ones show the state at its beginning."""
         return self.said.where(within(F.col("at_us"), self.span))
 
     def _until(self) -> DataFrame:
-        """Return the records until the end of the requested time, because the last recorded depth still holds for a
-        queue.
+        """Return the state records until the end of the requested time, with all earlier ones.
+
+        The last depth of a queue that was recorded before the requested time still holds at its beginning.
         """
         return self.said.where(within(F.col("at_us"), TimeSpan(None, self.span.to_us)))

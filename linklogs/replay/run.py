@@ -71,7 +71,7 @@ class Tables:
     kept: list[DataFrame] = field(default_factory=list)
 
     def wider_us(self, asked_us: int) -> dict[str, int]:
-        """Return the tables with wider windows than requested, with the width of their windows in us."""
+        """Return, by name, the width of windows in us of each table whose windows are wider than requested."""
         return {name + BY_WINDOW: each for name, each in self.windows_us.items() if each > asked_us}
 
     def release(self) -> None:
@@ -160,8 +160,8 @@ def _read(of_files: DataFrame, span: TimeSpan) -> tuple[DataFrame, DataFrame, Re
     """Read the state records: return the live files, the rows, a summary of the files, and the steps of clocks that
     were set.
 
-    Files replaced by a merge may not be deleted yet, and only the merged files name them: then all is read again. So it
-    is if a clock was set, since only the order within a file shows on which side of the step a record lies.
+    All is read twice if a merge replaced files that are not deleted yet, since only the merged files name them, and if
+    a clock was set, since only the order within a file shows on which side of the step a record lies.
     """
     rows = _kept(of_files.mapInArrow(StateRows(span).__call__, TELLING))
     read = ReadSummary.of(rows)
@@ -181,8 +181,9 @@ def _paths(of_files: DataFrame) -> list[str]:
 
 
 def _without(of_files: DataFrame, paths: Collection[str]) -> DataFrame:
-    """Return the files without those at ``paths``, by a join, since an expression with thousands of names takes Spark
-    seconds.
+    """Return the table of files without the files at ``paths``.
+
+    A join leaves them out, since an expression with thousands of names takes Spark seconds.
     """
     named = of_files.sparkSession.createDataFrame(pyarrow.table({"path": sorted(paths)}))
     return of_files.join(F.broadcast(named), "path", "left_anti")

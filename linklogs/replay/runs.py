@@ -42,7 +42,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
 
 
 def drops(said: DataFrame, links: DataFrame) -> DataFrame:
-    """Return the pre-settled messages, or copies of them, that a receiver did not get, by link and cause."""
+    """Return the number of pre-settled messages, or copies of them, that nodes dropped, by link and cause."""
     told = said.where(F.col("kind") == RecordKind.DROP.value)
     dropped = told.groupBy("node", "run", "link", "cause").agg(F.sum("count").alias("messages"))
     facts = links.select("node", "run", "link", "address", "role", "container", "user")

@@ -35,7 +35,7 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | 
     facts = whose.select(
         "address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE, "there_s"
     )
-    # Brokers and consumers of a queue are kept apart, since brokers take the same messages that consumers take later.
+    # Shares are computed for each role: the brokers of a queue take the same messages that its consumers take later.
     of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
     there = _by_taker(joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)))

@@ -66,10 +66,10 @@ Row = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class StateRows:
-    """A function for workers of Spark: reads files, and yields their state records as rows of TELLING.
+    """A function for workers of Spark: reads files, and yields their state records as rows with the columns of TELLING.
 
-    ``clocks``: by node and run, the clocks whose offsets are subtracted. ``span``: the requested time, at whose ends
-    merged rows are divided; no record is left out.
+    ``clocks``: by node and run, the clocks whose offsets are subtracted from times. ``span``: the requested time, at
+    whose ends merged rows are divided; no record is left out.
     """
 
     span: TimeSpan
@@ -124,8 +124,9 @@ class _Heard:
         return None
 
     def _moved(self, file: ReplayFile, clocks: Mapping[int, RunClock], notice: str | None) -> str | None:
-        """Gather the movements of a small file; return a notice about damage, or ``notice``, the one for its state
-        records.
+        """Gather the movements of a small file; return ``notice``, which says why state records of it are unreadable.
+
+        If ``notice`` is None, return a notice about movements that are unreadable, or None.
         """
         try:
             for piece in pieces(file, clocks):

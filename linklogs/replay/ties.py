@@ -49,7 +49,10 @@ class ClockTies:
     """For each clock, another clock of its group, and how far the first is ahead."""
 
     def add(self, differences: Iterable[ClockDifference]) -> None:
-        """Add differences between clocks, those with the most samples first."""
+        """Add differences between clocks, those with the most samples first.
+
+        A difference between two clocks that are tied together already is ignored.
+        """
         for one, other, us, _ in sorted(differences, key=lambda each: (-each.samples, each)):
             one_root, one_us = self._of(one)
             other_root, other_us = self._of(other)

@@ -1,6 +1,7 @@
 """Makes the table of receivers that kept deliveries without an outcome: how many, and for how long.
 
-Nodes record a link once it has stood still for STILL_S, and again when the link goes on.
+Nodes record the unsettled deliveries of a link once the link has stood still for STILL_S (10 s), and again when it goes
+on.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ NEXT_US: Final = 100_000
 
 
 def joined(table: pyarrow.Table, span: TimeSpan, times: str) -> pyarrow.Table:
-    """Join the records of each wait for credit into one row, with the last time and the whole time without credit.
+    """Join the records of each wait for credit into one row, with the time of the last and the sum of `starved_us`.
 
-    ``took_us`` counts from the beginning of the first record, and column ``times`` counts the records. A row that
-    crossed an end of the requested time is divided there.
+    Column `took_us` is the time from the beginning of the first record to the last, and column ``times`` counts the
+    records. Records on different sides of an end of ``span`` are not joined.
     """
     if not {"kind", "run", "link", "starved_us", "at_us"} <= set(table.column_names):
         return table

@@ -73,9 +73,9 @@ class RingPutAside(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class SpoolPutAside(WriterEvent):
-    """A spool, a file of records waiting to become a file of the link log, is damaged.
+    """A spool, a file of records waiting to become a file of the link log, is damaged or missing.
 
-    The writer renamed the spool to end with `.damaged`; its records are in no file of the link log.
+    The writer renamed a damaged spool to end with `.damaged`; its records are in no file of the link log.
     """
 
     level: ClassVar[str] = "error"

@@ -32,10 +32,10 @@ def hour_ends_us(begun_us: int, run: int) -> int:
 
 
 def in_the_hour(slots: Slots, spans: list[Span], clock_us: int, begun_us: int | None, run: int, now_us: int) -> int:
-    """Return how many of ``slots``, which are whole records, come before the first record of a later hour.
+    """Return how many of ``slots``, which are whole records, come before the first record of an hour after the spool's.
 
     ``begun_us``: the time of the first record in the spool; None for an empty spool, which takes the first record in
-    any case.
+    any case, and whose hour is that of this record. ``now_us``: the present time.
     """
     first_us = int(at_us(slots[:1], clock_us)[0]) if begun_us is None else begun_us
     ends_us = hour_ends_us(first_us, run)

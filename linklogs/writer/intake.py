@@ -285,7 +285,7 @@ class Intake:
         old = self._current
         new = self._begin(self.ring, old.first, old.ring, old.clock_us, old.dropped)
         if new.path == old.path:
-            # The old spool was empty: the new spool has the same name, so its file has replaced the old file.
+            # The old spool was empty, so the new spool has the same name, and has replaced the old spool on the disk.
             old.close()
         else:
             self.seal()

@@ -75,10 +75,11 @@ class LiveState:
                 if kind is RecordKind.LINK:
                     self._links_of.setdefault(row.get("connection"), {})[key] = None
             case RecordEvent.CHANGED if kind is RecordKind.CREDIT:
-                # A record of a wait for credit has all columns, so nothing of an earlier wait is kept.
+                # A record of a wait for credit has all columns of its kind, so the row before is replaced as a whole.
                 self._rows[kind][key] = _lasting(row)
             case RecordEvent.CHANGED:
-                # A record of a queue's depth without an age is of an empty queue: drop the time of its oldest message.
+                # A record of a queue's depth without an age is of an empty queue, whose row loses the time of the
+                # oldest message.
                 past = CAME_US if "depth_count" in row else None
                 before = {name: value for name, value in self._rows[kind].get(key, {}).items() if name != past}
                 self._rows[kind][key] = before | _lasting(row)

@@ -28,7 +28,7 @@ class Redactor:
     """Redacts rows of text records. ``key`` None: rows stay as they are. The key never leaves this object."""
 
     def __init__(self, key: bytes | None = None, columns: Collection[str] = PERSONAL_COLUMNS) -> None:
-        """``columns`` are the columns to redact. Raises ValueError for a column that is not in REDACTABLE."""
+        """Take ``key`` for the redaction of ``columns``. Raises ValueError for a column that is not in REDACTABLE."""
         for column in columns:
             if column not in REDACTABLE:
                 raise ValueError(f"column {column!r} cannot be redacted: expected one of {', '.join(REDACTABLE)}")

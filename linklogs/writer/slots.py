@@ -79,7 +79,7 @@ def at_us(slots: Slots, clock_us: int | numpy.ndarray[Any, Any]) -> numpy.ndarra
 
 
 def records(slots: Slots, spans: list[Span]) -> numpy.ndarray[Any, Any]:
-    """Return a mask: true for slots that are whole records, false for the slots of text records."""
+    """Return a mask of ``slots``: true for a slot that is a whole record, false for the slots of text (``spans``)."""
     mask = numpy.ones(len(slots), bool)
     for head, end in spans:
         mask[head:end] = False

@@ -165,7 +165,7 @@ def name_of(owner: RingOwner, first: int) -> str:
 
 
 def first_of(path: Path) -> int:
-    """Return the number of a spool's first slot, from the file name alone."""
+    """Return the number of a spool's first slot, counted across all spools of the run, from the file name alone."""
     return int(path.stem.rpartition(".")[2])
 
 
