@@ -38,8 +38,9 @@ def environment(templates: Path) -> Environment:
 
 
 def parts(scripts: tuple[Path, ...], styles: tuple[Path, ...], data: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts that a page's template needs: `script`, `style`, `data`, and the `policy` that forbids other
-    scripts.
+    """Return what a page's template embeds: `script`, `style`, `data`, and the `policy` that forbids other scripts.
+
+    The files of ``scripts`` and ``styles`` are added to those that all pages have.
     """
     script = licensed(_joined((*CHARTS, *scripts)))
     style = _joined((*LOOK, *styles))

@@ -52,7 +52,7 @@ class PathPeriod:
 
 
 class Epochs:
-    """The epochs of a topology with planned outages.
+    """The epochs of a topology with planned outages, and the paths that messages take in each.
 
     ``reroute_us``: time in us from the start or end of an outage until routers change their paths.
     """

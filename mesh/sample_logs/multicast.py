@@ -15,7 +15,7 @@ from router.routing.spf import Branch
 
 @dataclass(frozen=True, slots=True)
 class MulticastTree:
-    """The tree of one multicast, from its ingress router to all routers with consumers."""
+    """The tree of routers along which the copies of a multicast go, from its ingress to all routers with consumers."""
 
     own: OwnLinks
     ways: Mapping[SampleSession, PathPeriod]
@@ -56,6 +56,6 @@ class MulticastTree:
         return [RouteStep(run, incoming, None, MANY, gone_us, furthest_us), *copies, *behind], furthest_us
 
     def _since(self, router: str) -> int:
-        """Return the time since which every path over the branch to ``router`` has been in use."""
+        """Return the latest time at which one of the paths that lead over ``router`` came into use."""
         found = [way.from_us for way in self.by_target.values() if router in way.path]
         return max(found)

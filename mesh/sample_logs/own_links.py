@@ -61,9 +61,10 @@ class OwnLinks:
     def to_broker(
         self, session: SampleSession, way: PathPeriod, broker: str, from_us: int, ends_us: int
     ) -> tuple[list[RecordedEnds], RecordedEnds]:
-        """Return the links between the routers, and the link between the last router and the broker.
+        """Return the links between the routers of ``way``, and the link between the broker and the router next to it.
 
-        All sessions of a queue on several brokers share these links; otherwise each session has its own.
+        All producers, and all consumers, of a queue on several brokers share these links; otherwise each session has
+        its own.
         """
         is_put, is_sharded = session.client.is_producer, self._is_sharded
         router = way.path[-1] if is_put else way.path[0]
@@ -88,7 +89,7 @@ class OwnLinks:
     def chain(
         self, way: PathPeriod, first: RegistryEntry, hops: Sequence[RecordedEnds], last: RegistryEntry
     ) -> list[RouteStep]:
-        """Return a step for each router of the path: the message enters by ``first`` and leaves by ``last``."""
+        """Return a step for each router of ``way``: a message enters by the link ``first``, and leaves by ``last``."""
         incoming = [first, *(each.far for each in hops)]
         outgoing = [*(each.near for each in hops), last]
         gone_us = self._gone_us(way.path)

@@ -156,7 +156,10 @@ class SimClient:
         link_property: tuple[str, str] | None = None,
         **terminus: Any,
     ) -> SimReceiver:
-        """Attach a receiver. ``modes``: the requested send-settle-mode, and the client's own receive-settle-mode."""
+        """Attach a receiver from ``address``, and grant ``credit``.
+
+        ``modes``: the requested send-settle-mode, and the client's own receive-settle-mode.
+        """
         link = self.begin().receiver(name or f"r{next(self._names)}")
         if link_property is not None:
             link.set_property(*link_property)
@@ -200,7 +203,7 @@ class SimClient:
         return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
 
     def resume(self, receiver: SimReceiver) -> None:
-        """Let ``receiver`` read again, first the deliveries that arrived while ``reads`` was False."""
+        """Set ``receiver.reads``, and read the deliveries that arrived while ``receiver.reads`` was False."""
         receiver.reads, before = True, None
         while (delivery := receiver.link.current) not in (None, before):
             self.on_delivery(receiver.link, delivery)
@@ -262,7 +265,7 @@ class SimClient:
 
 
 def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
-    """Return an outcome's contents, to compare outcomes: two AmqpErrors with equal contents compare unequal."""
+    """Return an outcome's contents as a tuple, to compare outcomes: AmqpErrors with equal contents compare unequal."""
     if outcome is None:
         return None
     error = outcome.error and (outcome.error.condition, outcome.error.description)

@@ -73,7 +73,7 @@ class WatchedMesh(SimMesh):
         return Convergence(None if last is None else last - since, tuple(self.wrong_pictures()))
 
     def truth(self) -> Any:
-        """Return the graph that interior routers should know: those that run, their uncut connections, and the costs."""
+        """Return the graph that interior routers should know: running routers, uncut connections, and their costs."""
         interior = set(self.topology.interior_routers)
         costs = {frozenset({edge.dialer, edge.to}): edge.cost for edge in self.topology.edges()}
         graph = networkx.Graph()

@@ -191,7 +191,7 @@ class World:
         self.at(self.now if is_last else max(self.now + pipe.delay_s, pipe.arrives_at[1 - end]), lambda: self.cut(pipe))
 
     def _send(self, pipe: Pipe, end: int, data: bytes) -> None:
-        # The delay may have become shorter since the last bytes, but bytes sent first arrive first.
+        # Bytes that were sent first arrive first, even if the delay of the pipe has become shorter since.
         when = pipe.arrives_at[end] = max(self.now + pipe.delay_s, pipe.arrives_at[end])
         self.at(when, lambda: self.arrive(pipe, end, data), pipe.ends[end][0])
 
