@@ -1,4 +1,4 @@
-"""Finds the link logs of a span of time in a local directory, and reports everything else there.
+"""Finds the link logs of a span of time in a local directory, and reports what else is there, except drafts.
 
 Only names are looked at, and only on this machine: Spark finds files elsewhere.
 """

@@ -43,7 +43,7 @@ def is_missed(plan: LogPlan, link: Array, at_us: Array) -> Array:
 
 
 def by_second(missed: MissedCopies, ends_us: int) -> tuple[Array, Array, Array]:
-    """Count missed copies by link and second; return the link, the time and the count of each record to be made.
+    """Count missed copies by link and second; return arrays with the link, the time and the count of each record.
 
     A record's time is the end of its second, but before ``ends_us``, the end of the node's run.
     """
