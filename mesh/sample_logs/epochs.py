@@ -41,7 +41,7 @@ class Epoch:
 class PathPeriod:
     """A path, and the span in which it is used without a pause.
 
-    ``is_cut``: the path broke at ``to_us``; otherwise traffic moved away from a working path.
+    ``is_cut``: the path broke at ``to_us``; otherwise traffic moved away from a working path, or the plan ends then.
     """
 
     path: Path

@@ -99,9 +99,9 @@ class Hops:
     def along(
         self, way: PathPeriod, from_us: int, owner: object, kind: str, ends_us: int, **columns: str
     ) -> list[RecordedEnds]:
-        """Return the links from the first router of the path ``way`` to the last; equal ``owner`` values share links.
+        """Return the links from the first router of the path ``way`` to the last.
 
-        ``kind`` is the first part of the names of the links.
+        Equal ``owner`` values share the links of a path. ``kind`` is the first part of the names of the links.
         """
         return [
             self.over(pair, way.path[i:], (owner, way.path, way.from_us), from_us, kind, ends_us, way.is_cut, **columns)

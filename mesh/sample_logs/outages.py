@@ -37,9 +37,9 @@ def _usual_cause(outage: OutageProfile) -> str:
 
 
 def _drawn(topology: Topology, begins_us: int, ends_us: int, random: Generator) -> Iterator[PlannedOutage]:
-    """Draw an outage of a link in the first half, and one of a router in the second.
+    """Draw an outage of a link in the first half of the logs, and one of an interior router in the second.
 
-    Only a link or router without which the rest of the mesh stays connected is drawn.
+    Only a link or router without which the rest of the mesh stays connected is drawn; without any, there is no outage.
     """
     length_us = ends_us - begins_us
     graph = networkx.Graph((edge.dialer, edge.to) for edge in topology.edges())

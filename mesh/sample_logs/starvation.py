@@ -29,7 +29,7 @@ class StarvedSpan:
 def starve(
     session: SampleSession, starved: StarvedShare | StalledShare, times: Times, random: Generator
 ) -> list[StarvedSpan]:
-    """Draw the spans in which the link of ``session`` has no credit; most clients have none, as ``starved`` says.
+    """Draw the spans in which the link of ``session`` has no credit; only a share of the clients (``starved``) has any.
 
     A span that would outlast the session or the logs is left out.
     """
