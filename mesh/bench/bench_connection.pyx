@@ -110,7 +110,7 @@ cdef class BenchConnection:
         link.carrier = self
 
     def feed(self, bytes leftover):
-        """Parse the bytes that were read together with the answers to the attaches."""
+        """Parse ``leftover``, the input that the handshake has read and that is no part of the handshake."""
         if len(leftover) > MAX_FRAME:
             raise ValueError(f"expected at most {MAX_FRAME} bytes, got {len(leftover)}")
         memcpy(self.inbox + self.inbox_to, <const u8 *>leftover, len(leftover))
@@ -132,7 +132,10 @@ cdef class BenchConnection:
         self.outbox_to += size
 
     cdef bint fill(self, double now) except -1:
-        """Let links produce frames until the output buffer is full; return True if links could produce more."""
+        """Let the links write frames until the output buffer is full or no link has more; return True if a link has
+        more. No link writes while the socket takes no bytes. While the kernel holds too many unsent bytes, only the
+        first link writes, once.
+        """
         cdef size_t count = len(self.links)
         cdef size_t index
         cdef bint has_more = False
@@ -141,7 +144,7 @@ cdef class BenchConnection:
             return False
         self.is_kernel_full = self._has_kernel_enough()
         if self.is_kernel_full:
-            # The first link, with small messages, does not wait for the bulk data of the other links.
+            # The first link has small messages, which do not wait for the bulk data of the other links.
             (<BenchLink>self.links[0]).produce(now)
             return False
         self.turn += 1
@@ -237,8 +240,8 @@ cdef class BenchConnection:
             link.on_disposition(&disposition, now)
         else:
             read_flow(frame, &flow)
-            # Without next-incoming-id, the peer has not seen the session's begin yet, so its count of frames is 0.
-            # [2.5.6]
+            # A flow without next-incoming-id says that the peer has not seen the session's begin yet: the peer has got
+            # no transfer, so its next-incoming-id counts as 0, the number of this session's first transfer. [2.5.6]
             link.remote_window = <long long>flow.incoming_window + <int>(flow.next_incoming_id - link.next_outgoing_id)
             if flow.has_handle:
                 link.on_flow(&flow, now)
@@ -260,11 +263,15 @@ cdef class BenchConnection:
 
 
 cdef class BenchLink:
-    """The counters of one session and its only link, with handle 0; a negative window or credit counts as zero."""
+    """The base of the load generator's producers and consumers: the counters of a session and of its only link, which
+    has handle 0. A negative session window, or negative credit, counts as zero.
+    """
 
     def __init__(self, u32 channel, str what, u32 remote_window, u32 next_incoming_id, u32 delivery_count=0):
-        """``what`` begins the error texts, such as `cannot send to a`. ``delivery_count`` is the sender's initial
-        count.
+        """Make the link with handle 0 of the session ``channel``.
+
+        ``what`` begins the texts of the link's errors, such as `cannot send to a`. ``delivery_count`` is the link's
+        initial delivery-count, which the sender chooses.
         """
         self.channel = channel
         self.what = what
@@ -273,7 +280,9 @@ cdef class BenchLink:
         self.delivery_count = delivery_count
 
     cdef bint produce(self, double now) except -1:
-        """Write frames to the connection's output; return True if more frames could be written at once."""
+        """Write the link's next frames into the connection's output buffer; return True if the link has more to
+        write at this time. The base class writes nothing.
+        """
         return False
 
     cdef int on_transfer(self, Transfer *transfer, double now) except -1:
@@ -289,8 +298,8 @@ cdef class BenchLink:
         return 0
 
     cdef double due_at(self, double now) noexcept:
-        """Return the monotonic time at which the link wants to produce frames, even if no frame has come in; infinity
-        for never.
+        """Return the monotonic time in s at which the loop has to call `produce` again, even if no frame has come in;
+        infinity if only a frame of the peer lets the link write more.
         """
         return INFINITY
 
@@ -311,8 +320,8 @@ cdef class BenchLink:
 
 
 def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
-    """Run the connections until every link is done (return True), or nothing has moved for ``stall_s`` s (return
-    False).
+    """Run the connections until every link is done and all output is sent (return True), or until ``stall_s`` s have
+    passed without a transfer or disposition, sent or received (return False).
 
     Once the descriptor ``control`` is readable, ``quiet_s`` replaces ``stall_s``. Raise PeerGone, Malformed or
     BenchRefused.

@@ -1,8 +1,10 @@
 """Runs `bench broker`: measures the cost of a stored message at a broker, the throughput, and the wait for outcomes.
 
-pair    one producer and one consumer at the same time  backlog   fill a queue, then drain it
-pairs   four pairs, on four queues                      topic     one producer; each consumer gets all messages
-await   a producer that waits for each outcome
+pair      one producer and one consumer at the same time
+pairs     four pairs, on four queues
+await     a producer that waits for the outcome of each message before it sends the next one
+backlog   a producer fills a queue, then a consumer drains the queue
+topic     one producer; each consumer gets all messages
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ Figures = dict[str, float | None]
 class BrokerLoad:
     """One kind of load on a broker.
 
-    ``consumers``: the number of consumers that each receive every message; 0 for one consumer that gets all.
-    ``in_flight``: the limit of messages without an outcome; None for the limit in the request, 0 for credit alone.
+    ``consumers``: the number of consumers of a topic, which each receive every message; 0 if each producer sends to
+    a queue with one consumer. ``in_flight``: the number of messages without an outcome at which a producer waits; None
+    for the number in the request, 0 if only the broker's credit limits the producer.
     """
 
     kind: str
@@ -81,7 +84,8 @@ SPREAD_QUEUE = BrokerLoad("pair", "1 to 1", is_ordered=False)
 class BrokerBenchRequest:
     """The request for a measurement of brokers.
 
-    ``messages``: the messages of all pairs together, or, with several consumers, the copies.
+    ``messages``: the messages of all pairs together or, with several consumers, the copies; a producer that waits for
+    each outcome sends a 50th of this number.
     """
 
     messages: int
@@ -102,8 +106,9 @@ class BrokerBenchRun:
 
 
 def measure_ours(kinds: Sequence[str], order: BrokerBenchRequest, out: Output) -> Iterator[BenchRow]:
-    """Measure our own brokers: one broker directly, then behind a router, then a queue on two brokers behind a
-    router.
+    """Yield a row for each of our own measurements: all loads of ``kinds`` on a broker to which the clients connect,
+    then, if `pair` is one of the kinds, this load on the broker behind a router, and on a queue that two brokers behind
+    the router share.
     """
     with running_broker(out) as (direct, routed, spread):
         yield from measure(direct, "1 broker", works_of(kinds), order, out)
@@ -215,7 +220,7 @@ def apart(target: BenchTarget, plan: dict[str, Any], arrivals: int) -> list[Brok
 
 
 class BrokerResources:
-    """CPU time and bytes written by the broker's processes since this object was made."""
+    """CPU time used and bytes written by the metered processes since this object was made, for each message."""
 
     def __init__(self, target: BenchTarget) -> None:
         self._meter = target.meter
@@ -232,9 +237,9 @@ class BrokerResources:
 
 
 def told_by_sender(sent: Mapping[str, Any], arrivals: int) -> Figures:
-    """Return the figures that the sender measured.
+    """Return the figures of a row that the sending process measured, from its report ``sent``.
 
-    ``in_flight``: the average number of messages without an outcome, by Little's law.
+    ``in_flight``: the average number of messages without an outcome, by Little's law; None if no time passed.
     """
     waits, seconds = sent["waits_us"], sent["ended_at"] - sent["started_at"]
     return {

@@ -24,8 +24,8 @@ cdef enum:
 cdef class BenchConsumer(BenchLink):
     """Receives and accepts messages, and counts faults of delivery.
 
-    ``received`` counts different messages, ``doubled`` repeated ones, ``reordered`` messages that came after a later
-    message, ``damaged`` messages of the wrong length or number, ``foreign`` messages of another run.
+    ``received`` counts different messages, ``doubled`` repeated ones, ``reordered`` messages that came after a message
+    sent later, ``damaged`` messages of a wrong length or number, ``foreign`` messages without the stamp of this run.
     """
 
     def __init__(self, channel, what, next_incoming_id, delivery_count, *, u32 run, u32 count, size_t body_bytes,
@@ -41,7 +41,7 @@ cdef class BenchConsumer(BenchLink):
         free(self.seen)
 
     cdef bint produce(self, double now) except -1:
-        # Only the first credit is granted here; `end_batch` grants more when half of the credit is used.
+        # Only the first credit is granted here; `end_batch` grants more when half or more of the credit is used.
         if not self.is_granted:
             self.is_granted = True
             self._grant()
@@ -133,7 +133,7 @@ cdef class BenchConsumer(BenchLink):
 
 
 cdef class HoldingConsumer(BenchConsumer):
-    """A consumer that grants ``window`` credit once, and keeps all deliveries unsettled."""
+    """A consumer that grants ``window`` credit once, and settles none of the deliveries that it receives."""
 
     cdef int _settle(self, u32 number) except -1:
         return 0
@@ -163,7 +163,9 @@ cdef class TimedConsumer(BenchConsumer):
 
     @property
     def samples(self):
-        """Return two arrays of nanoseconds: the send time and the latency of each message, in order of arrival."""
+        """Return two arrays of nanoseconds: the time at which the producer saw that each message was due, and the
+        message's latency since then, in order of arrival. A repeated message is left out.
+        """
         size = self.sample_count * sizeof(u64)
         return array("Q", (<u8 *>self.sent_ns)[:size]), array("Q", (<u8 *>self.took_ns)[:size])
 

@@ -28,7 +28,7 @@ LONGEST_BEAT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class BenchServer:
-    """The server to connect to, and the user.
+    """The server that the load generator connects to, and the user that logs in.
 
     TLS works only for idle connections, because `BenchConnection` reads and writes the socket itself.
     """
@@ -62,9 +62,10 @@ class Dialed:
         return BenchConnection(self.socket.fileno(), self.peer.frame_bytes, beat_s(self.peer), unsent_bound_bytes)
 
     def close(self) -> None:
-        """Close the connection, after ending durable subscriptions, and wait up to 2 s for the peer to close it.
+        """End the durable subscriptions of the links, and close the AMQP connection, then the socket.
 
-        So the last settlements reach the peer.
+        The socket stays open until the peer has closed, or has sent nothing for 2 s, so that the last settlements reach
+        the peer. A lost connection raises no error.
         """
         with self.socket:
             try:
@@ -163,7 +164,9 @@ def _converse(connection: socket.socket, handshake: Handshake) -> None:
 
 
 def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
-    """Wait for the load generator to connect to ``listening``, and accept the links that the generator attaches."""
+    """Wait for the load generator to connect to ``listening``, and return once ``link_count`` of its links are
+    accepted. Raise TimedOut if nothing connects within 10 s.
+    """
     listening.settimeout(HANDSHAKE_TIMEOUT_S)
     while True:
         try:

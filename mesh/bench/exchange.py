@@ -29,7 +29,10 @@ def plan_of(
 
 
 def exchange(producer: BenchProcess, consumer: BenchProcess) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Let both processes run, and return the report of each; their connections stay open."""
+    """Let the producer send, then tell the consumer that no more messages will come; return the report of each.
+
+    The connections of both processes stay open.
+    """
     producer.go_on()
     sent = producer.step()
     consumer.go_on()
@@ -46,9 +49,9 @@ def dismiss(*sides: BenchProcess) -> None:
 
 
 def wrongs_of(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of messages for each violation that a correct server never commits.
+    """Return the number of messages for each violation of the server in the reports of sender and receiver.
 
-    Lost messages are not among these, because they are a figure of their own.
+    A violation without a message is left out, and so are lost messages, because these are a figure of their own.
     """
     others = {f"{name} to the sender": n for name, n in sent["outcomes"].items() if name != "accepted"}
     found = {key: received[key] for key in ("doubled", "reordered", "damaged")}

@@ -10,7 +10,7 @@ class Malformed(Unreachable):
 
 
 class PeerGone(Unreachable):
-    """The connection broke, or the peer closed the connection."""
+    """The connection broke, the peer closed the connection, or the peer sent a frame that its link forbids."""
 
 
 class BenchRefused(MeshError):

@@ -189,7 +189,10 @@ def row_of(work: str, mode: str, runs: Sequence[ForwardBenchRun]) -> BenchRow:
 
 
 def sentences(work: str, mode: str, runs: Sequence[ForwardBenchRun]) -> Iterator[str]:
-    """Yield a sentence for each fault in the runs; lost messages are a fault only if they were not pre-settled."""
+    """Yield a sentence for each kind of violation in the runs of one row, with the number of messages.
+
+    Lost messages are a violation only if they were not pre-settled.
+    """
     lost = sum(run.lost for run in runs)
     if lost and mode != PRESETTLED:
         hint = "; is the address a multicast or topic?" if "multicast" in work else ""

@@ -115,7 +115,9 @@ cdef int skip_value(const u8 **at, const u8 *end, int depth) except -1:
 
 
 cdef int read_code(const u8 **at, const u8 *end) except -1:
-    """Read the numeric descriptor of the next value, and move ``at`` behind it."""
+    """Return the numeric descriptor of the next value, and move ``at`` behind the descriptor. Raise Malformed if the
+    next value has no such descriptor.
+    """
     cdef const u8 *here = at[0]
     if end - here >= 3 and here[0] == 0 and here[1] == 0x53:
         at[0] = here + 3
@@ -283,7 +285,7 @@ def codes(const u8[::1] buffer not None):
 cdef int read_stamp(const u8 *payload, size_t size, Stamp *stamp) except -1:
     """Find the message's body behind the sections before it, and read the generator's stamp into ``stamp``.
 
-    Return 1 if the body has a stamp, 0 if the message is not the generator's. [3.2]
+    Return 1 if the whole stamp is in this payload, else 0: then the message does not count as the generator's. [3.2]
     """
     cdef const u8 *at = payload
     cdef const u8 *end = payload + size
@@ -315,8 +317,8 @@ cdef int read_body(const u8 *at, const u8 *end, Stamp *stamp) except -1:
 
 # Writing frames. Each number has a fixed width, so that a frame takes few instructions.
 cdef u8 *write_head(u8 *at, u32 channel, int code, int fields) noexcept nogil:
-    """Write the head of a frame, except the sizes of frame and list, which `write_sizes` fills in; return the next
-    place.
+    """Write the head of a frame, except the sizes of frame and list, which `write_sizes` fills in; return the place of
+    the first field.
     """
     at[4], at[5], at[6], at[7] = 2, 0, (channel >> 8) & 255, channel & 255
     at[8], at[9], at[10] = 0, 0x53, code
@@ -346,7 +348,7 @@ cdef size_t write_transfer_head(
 ) noexcept nogil:
     """Write a transfer up to its payload, and return the number of bytes.
 
-    ``number`` is delivery-id and delivery-tag of the delivery; the handle is 0.
+    ``number`` is delivery-id and delivery-tag of the delivery; both are null unless ``is_first``. The handle is 0.
     """
     cdef u8 *here = write_head(at, channel, TRANSFER, 6)
     here[0] = 0x43

@@ -1,10 +1,10 @@
 """The handshake of the load generator, from a connection's first byte to attached links, without I/O of its own.
 
-    Handshake   the client: sends SASL, open, and each link's begin and attach without waiting for answers
+    Handshake   the client: sends SASL; after SASL, open and all begins and attaches without waiting for answers
     Welcome     the server, for a generator that is measured alone: accepts every link
 
-The caller passes input to ``receive`` and sends ``output``. Once ``is_done``, ``leftover`` holds the input that came
-after the handshake.
+The caller passes input to ``receive`` and sends ``output``. Once ``is_done``, ``leftover`` holds the input that does
+not belong to the handshake.
 Spec: AMQP 1.0 [2.4] connections, [2.5.1] sessions, [2.6.3] attaching.
 """
 
@@ -38,7 +38,7 @@ class LinkPlan:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A link whose attach the peer has answered, and the state of its session."""
+    """A link of the load generator whose attach the peer has answered, with the state of the link's session."""
 
     plan: LinkPlan
     channel: int
@@ -56,7 +56,7 @@ class PeerOpen:
 
 
 class NoSaslLayer(Exception):
-    """The peer began with AMQP in place of SASL, and no user has to log in: a connection without SASL may work."""
+    """The peer answered SASL with the AMQP header, and no user has to log in: a connection without SASL may work."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,9 @@ class Handshake:
     def __init__(
         self, container_id: str, hostname: str, links: Sequence[LinkPlan], sasl: SaslClientSettings | None
     ) -> None:
-        """Begin the handshake; without ``sasl``, the AMQP header is sent at once."""
+        """Begin the handshake: put the first bytes to send into the output. Without ``sasl``, these are the header of
+        AMQP, open and all attaches.
+        """
         self._links = list(links)
         self._sasl = SaslClient(sasl) if sasl is not None else None
         self._is_nobody = sasl is not None and sasl.user is None
@@ -132,7 +134,7 @@ class Handshake:
 
     @property
     def attached(self) -> list[Attached]:
-        """Return the attached links in the order of the plans."""
+        """Return the attached links, in the order of the link plans that the handshake was made with."""
         return [self._attached[channel] for channel in range(len(self._links))]
 
     @property
@@ -182,8 +184,8 @@ class Handshake:
         self._sessions[begin.field(0, begin.channel)] = read_begin(begin)
 
     def _on_attach(self, attach: Performative) -> None:
-        """Note the answer to an attach; an attach with a null terminus only announces that a detach will refuse the
-        link. [2.6.3]
+        """Note the peer's answer to an attach of this client; an answer with a null terminus only announces that a
+        detach will refuse the link. [2.6.3]
         """
         channel = self._channel_of(attach)
         if channel is None:
@@ -199,19 +201,21 @@ class Handshake:
         return performatives.ended(performative.code, error, what)
 
     def _channel_of(self, performative: Performative) -> int | None:
-        """Return our channel of the session on which the peer sent ``performative``, or None."""
+        """Return our channel of the session on which the peer sent ``performative``; None if the peer has begun no
+        session there.
+        """
         found = (ours for ours, session in self._sessions.items() if session.peer_channel == performative.channel)
         return next(found, None)
 
 
 class Welcome:
-    """Accepts ``count`` links of any kind, as a server; ``attached`` lists them."""
+    """The server's side of the handshake: accepts ``count`` links of any kind, which ``attached`` lists."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._frames = _Frames()
         self._output = bytearray()
-        # From the peer's channel to our channel of the session, and the session.
+        # The key is the peer's channel of a session; the value is our channel of the same session, and the session.
         self._sessions: dict[int, tuple[int, _Session]] = {}
         self._is_gone = False
         self.peer = PeerOpen()
@@ -286,7 +290,7 @@ def attached_to(plan: LinkPlan, channel: int, session: _Session, attach: Perform
 
 
 def is_answered(attach: Performative, plan: LinkPlan) -> bool:
-    """Tell whether the peer's attach accepts the link; an attach with a null terminus announces a refusal."""
+    """Tell whether the peer's attach accepts the link: an attach without the peer's terminus announces a refusal."""
     return attach.field(5 if plan.is_receiver else 6) is not None
 
 

@@ -25,13 +25,13 @@ from wire.transport.os_errors import describe_os_error
 
 # The greatest number of handshakes at once: enough to keep a server busy, without flooding its listener.
 HANDSHAKES_AT_ONCE = 64
-# The greatest number of unanswered attaches: their answers fit into the socket's buffer.
+# With this number of unanswered attaches, no more are sent, so that the answers fit into the socket's buffer.
 ATTACHES_AT_ONCE = 512
 
 
 def hold_connections(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     place = BenchServer(**plan["place"])
-    # A first connection raises any error with a readable reason, before all other connections are made.
+    # The first connection is made and closed alone, because `dial` raises any error with a readable reason.
     probe = dial(place, [LinkPlan(address_of(plan["addresses"], 0), True)])
     probe.close()
     yield WorkerReport({"ready": True})
@@ -43,7 +43,9 @@ def hold_connections(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
 
 
 class IdleConnections:
-    """Many connections, each with a receiver; ``addresses`` is one address, or a pattern with %d for the number."""
+    """Many idle connections, each with a receiver. ``addresses`` is one address, or a pattern with %d for the number of
+    the connection.
+    """
 
     def __init__(self, place: BenchServer, addresses: str, count: int) -> None:
         self._place = place
@@ -125,7 +127,9 @@ class IdleConnections:
         return f"connection {len(self._open) + 1} to {self._place.name}"
 
     def keep_alive(self) -> None:
-        """Send an empty frame on every connection if 0.4 of the peer's idle timeout has passed since the last time."""
+        """Send an empty frame on every open connection if 0.4 of the peer's idle timeout has passed since the last such
+        frames; if the peer has no idle timeout, send the frames every hour.
+        """
         now = time.monotonic()
         if self._beat_s and now - self._said_at > self._beat_s:
             self._said_at = now
@@ -164,7 +168,7 @@ def hold_links(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
 
 
 def shares(count: int, parts: int) -> list[range]:
-    """Split the numbers from 0 up to ``count`` into ``parts`` ranges of similar size, without empty ranges."""
+    """Split the numbers from 0 to ``count`` - 1 into ``parts`` ranges of similar size; leave out empty ranges."""
     bounds = [count * part // parts for part in range(parts + 1)]
     return [range(first, last) for first, last in pairwise(bounds) if first < last]
 
@@ -193,7 +197,9 @@ class LinkHolder:
         check_sessions(-(-len(numbers) // self._per_session), dialed.peer)
 
     def attach(self, keep_alive: Any) -> None:
-        """Attach all links. Raise BenchRefused, with the peer's reason, if a link is refused."""
+        """Attach all links. Raise BenchRefused, with the peer's reason, if a link is refused, and TimedOut or
+        Unreachable if the peer does not answer.
+        """
         self._exchange(self._attach_frames, ATTACH, keep_alive)
 
     def detach(self, keep_alive: Any) -> None:
@@ -233,7 +239,10 @@ class LinkHolder:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
 
     def _hear(self, answer: int) -> int:
-        """Read from the socket once, and return the number of performatives with the code ``answer``."""
+        """Read from the socket once, and return how many of the frames that are complete by then have the code
+        ``answer``. Raise the peer's error for any other detach, end or close, and TimedOut or Unreachable if nothing
+        comes.
+        """
         try:
             data = self._connection.recv(READ_BYTES)
         except TimeoutError:

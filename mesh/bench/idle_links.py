@@ -1,7 +1,7 @@
 """Runs `bench links` and `bench connections`: measures the cost of idle links or connections.
 
-The cost of making a link is the CPU time until the server is idle again, divided by the number of links; the cost of
-holding a link is the growth of resident memory by then.
+The cost of making a link or connection is the server's CPU time until the server is idle again, the cost of holding one
+is the growth of the server's resident memory by then: each divided by the number of links or connections.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mesh.terminal.output import Output
 
 MODE = "idle"
 TRANSIT = 1
-# Open files beside the counted connections, for log, control socket, neighbors and threads.
+# Open files beside those of the measured connections, for log, control socket, neighbors and threads.
 SPARE_FILES = 200
 
 
@@ -75,8 +75,8 @@ def measure_links(
 
 
 def measure_circuits(target: BenchTarget, order: LinksBenchRequest, out: Output) -> BenchRow:
-    """Measure the cost of circuits at the middle one of three routers, with a sender at one end and a receiver at the
-    other.
+    """Measure the cost of circuits, for each of their links, at the middle one of three routers in line; each circuit
+    runs from a sender at one end to a receiver at the other.
     """
     work = f"transit router of 3, {order.links // 2:,} circuits, per link (two each)"
     out.say(work)
@@ -167,9 +167,9 @@ def go_on(holder: BenchProcess) -> Mapping[str, Any]:
 
 
 class Growth:
-    """Growth of CPU time and memory of processes, from the making of this object until `stop`.
+    """Growth of CPU time and resident memory of the processes of ``meter``, from the making of this object to `stop`.
 
-    `stop` first waits until the processes of ``all_of_them`` are idle.
+    `stop` first waits until the processes of ``all_of_them``, by default the same ones, are idle.
     """
 
     def __init__(self, meter: Meter | None, all_of_them: Meter | None = None) -> None:

@@ -50,13 +50,17 @@ def measure_ours(routers: Sequence[int], order: LatencyBenchRequest, out: Output
 
 
 def measure_theirs(target: BenchTarget, line: str, order: LatencyBenchRequest, out: Output) -> Iterator[BenchRow]:
-    """Measure a running server; first check that every address can be attached, and raise the error if not."""
+    """Yield the rows of a server that runs already; first check that the address of every stream can be attached, and
+    raise the error if not.
+    """
     check_streams(target, order.streams)
     yield from measure(target, line, order, out)
 
 
 def check_streams(target: BenchTarget, streams: int) -> None:
-    """Attach to the address of each stream as sender and as receiver. Raise the errors of `dial`."""
+    """Check that the address of each stream can be attached, by a receiver and by a sender, and close these links.
+    Raise the errors of `dial`.
+    """
     addresses = [target.addresses.more(stream) for stream in stream_names(streams)]
     if addresses:
         dial(target.receiving_place, [LinkPlan(address, True) for address in addresses]).close()
@@ -72,7 +76,7 @@ def measure(target: BenchTarget, line: str, order: LatencyBenchRequest, out: Out
 
 
 def loads(order: LatencyBenchRequest) -> list[int]:
-    """Return the numbers of streams to measure with: 0, and ``order.streams`` if that is not 0."""
+    """Return for each row its number of streams of large messages: 0, then ``order.streams`` if that is not 0."""
     return sorted({0, order.streams})
 
 
@@ -113,7 +117,7 @@ def stream_names(streams: int) -> list[str]:
 
 
 def floor(order: LatencyBenchRequest, streams: int) -> dict[str, Any]:
-    """Measure the same messages through a relay of bytes in place of a router: the least possible latency."""
+    """Measure messages of the same plan through a relay of bytes in place of a router: the least possible latency."""
     with BenchProcesses() as sides, listen() as front, listen() as back:
         relay = sides.start("forward_bytes", {"listen_fd": front.fileno(), "port": port_of(back)}, [front.fileno()])
         relay.step()

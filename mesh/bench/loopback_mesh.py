@@ -3,7 +3,7 @@
     producers -> r1 -> r2 -> r3 -> consumers        running_line
     producers (-> r1) -> b1 (-> r1) -> consumers    running_broker
 
-The nodes work in a temporary folder, which is removed. Each node ends with this process, in whichever way it ends.
+The nodes work in a temporary folder, which is removed. In whichever way this process ends, the nodes end, too.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class LoopbackMesh:
         raise self._death() or CommandFailed("a node died")
 
     def _death(self) -> CommandFailed | None:
-        """Return the reason why a node has ended, or None if all nodes run."""
+        """Return the error for the first node that has ended, with the cause from its log; None if all nodes run."""
         for name, process in self._processes.items():
             exit_code = process.poll()
             if exit_code is not None:

@@ -1,5 +1,5 @@
-"""Reads the resources of processes from /proc: CPU time of all threads and resident memory, including child
-processes.
+"""Reads the resources of processes from /proc: CPU time of living threads, resident memory, and bytes written to disk,
+including those of child processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Meter:
         return Meter([self._pids[index]])
 
     def cpu_s(self) -> list[float]:
-        """Return the CPU time in s of each process with its children, since the start of the processes."""
+        """Return the CPU time in s of each process together with its living descendants, since they started. Threads
+        and descendants that have ended are not counted.
+        """
         parents = parents_of_all()
         return [sum(cpu_ns(each) for each in tree(pid, parents)) / 1e9 for pid in self._pids]
 
@@ -39,8 +41,8 @@ class Meter:
         return [sum(resident_bytes(each) for each in tree(pid, parents)) for pid in self._pids]
 
     def written_bytes(self) -> int:
-        """Return the number of bytes that all processes have written to disk; processes that may not be inspected count
-        as 0.
+        """Return the number of bytes that all processes with their living descendants have written to disk; a process
+        that may not be inspected counts as 0.
         """
         parents = parents_of_all()
         return sum(io_bytes(each, "write_bytes") for pid in self._pids for each in tree(pid, parents))
@@ -53,14 +55,14 @@ class Meter:
                 continue
 
     def peak_bytes(self) -> list[int]:
-        """Return the greatest resident memory of each process since `forget_peaks`, in bytes, without child
-        processes.
+        """Return the greatest resident memory of each process since `forget_peaks`, in bytes, without its
+        descendants; 0 for a process that may not be inspected.
         """
         return [status_bytes(pid, "VmHWM") for pid in self._pids]
 
     def wait_idle(self) -> None:
-        """Wait until the processes use less than 5 % of a CPU each; give up waiting after ``IDLE_TIMEOUT_S``
-        seconds.
+        """Wait until the processes use less than 5 % of a CPU each, on average over half a second; give up waiting,
+        without an error, after ``IDLE_TIMEOUT_S`` seconds.
         """
         deadline = time.monotonic() + IDLE_TIMEOUT_S
         before_s = sum(self.cpu_s())
@@ -86,7 +88,7 @@ def tree(pid: int, parents: dict[int, int]) -> Iterator[int]:
 
 
 def parents_of_all() -> dict[int, int]:
-    """Return the id of the parent process for each process id."""
+    """Return for each process of this machine, by its id, the id of its parent process."""
     found = {}
     for path in PROC.glob("[0-9]*/stat"):
         try:

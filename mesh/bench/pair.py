@@ -24,7 +24,7 @@ from mesh.terminal.figures import percentiles
 # Bound of unsent bytes in the kernel, so that small messages wait for the router, not behind megabytes of a stream.
 UNSENT_BOUND_BYTES = 65536
 RECEIVE_BUFFER_BYTES = 262144
-# The greatest duration of a measurement in s, even if streams take longer.
+# The greatest duration, in s, of the small messages beside streams of large messages, even if streams take longer.
 MOST_SECONDS = 120.0
 WINDOW = 1000
 

@@ -33,7 +33,7 @@ _NAMES |= {DISPOSITION: "disposition", DETACH: "detach", END: "end", CLOSE: "clo
 
 @dataclass(frozen=True, slots=True)
 class Performative:
-    """A decoded frame; an empty frame has code 0."""
+    """A frame as the load generator decodes it, without a payload; an empty frame has code 0."""
 
     channel: int
     code: int
@@ -111,7 +111,7 @@ def attach_frame(
 ) -> bytes:
     """Make an attach frame; the terminus at the peer has ``address``, the terminus at our end has no address.
 
-    ``is_lasting``: the link is a durable subscription, which outlives the link. [3.5.3, 3.5.5, 3.5.6]
+    ``is_lasting``: the link receives from a durable subscription, which outlives the link. [3.5.3, 3.5.5, 3.5.6]
     """
     there = [values.string(address)]
     if is_lasting:
@@ -147,7 +147,9 @@ EMPTY_FRAME = struct.pack(">IBBH", 8, 2, 0, 0)
 
 
 def why_ended(frame: bytes, what: str) -> MeshError:
-    """Return the error to raise for a frame that was not expected during a measurement."""
+    """Return the error to raise for a frame that was not expected during a measurement: the peer's reason in a detach,
+    end or close, else a text that names the frame.
+    """
     performative = decode(frame)
     if performative is None or performative.code not in (DETACH, END, CLOSE):
         name = performative.name if performative is not None else "frame"
@@ -164,7 +166,9 @@ def ended(code: int, error: Any, what: str) -> MeshError:
 
 
 def read_error(error: Any) -> tuple[str, str | None]:
-    """Return the condition and the description of an AMQP error. [2.8.14]"""
+    """Return the condition and the description of an AMQP error; without an error, the text `without a reason` stands
+    for the condition. [2.8.14]
+    """
     if isinstance(error, DescribedValue) and isinstance(error.value, list) and error.value:
         description = error.value[1] if len(error.value) > 1 else None
         return str(error.value[0]), str(description) if description else None

@@ -37,7 +37,10 @@ class BenchProcess:
         return self._process.pid
 
     def go_on(self) -> None:
-        """Let the child process take its next step."""
+        """Tell the child process, by a line to its standard input, to take its next step.
+
+        Raise CommandFailed with the error of the child process if the child process has ended.
+        """
         self._say("go on")
 
     def step(self) -> dict[str, Any]:
@@ -55,7 +58,7 @@ class BenchProcess:
         return told
 
     def end(self) -> None:
-        """Let the child process close its connections and exit; kill the process if this takes more than 10 s."""
+        """Close the input of the child process, at which it exits; kill the process if this takes more than 10 s."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()

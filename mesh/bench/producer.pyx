@@ -6,7 +6,7 @@ PacedProducer     sends a message each interval, with the time in its body
 
 A body has the number of the run, the number of the message, a time in nanoseconds, and filler. The run tells the
 messages of one measurement from others on the address; a receiver checks the numbers. A message that fits into a frame
-is copied from one template.
+is copied from a frame made once, in which only the numbers and the time change.
 """
 
 from libc.math cimport INFINITY
@@ -24,7 +24,7 @@ from array import array
 from mesh.bench.faults import PeerGone
 
 cdef enum:
-    # Offsets, in the template of a frame, of the fields that differ between messages.
+    # Offsets of delivery-id and delivery-tag in the frame from which a producer copies each message.
     ID_AT = 16
     TAG_AT = 22
     ACCEPTED = 0x24
@@ -47,8 +47,10 @@ cdef class BenchProducer(BenchLink):
 
     def __init__(self, channel, what, remote_window, *, u32 run, u32 count, size_t body_bytes, u32 frame_bytes,
                  bint is_presettled=False, bint is_durable=False, double bytes_per_s=INFINITY):
-        """``frame_bytes``: the peer's greatest frame. ``bytes_per_s``: limit that applies only to messages of several
-        frames.
+        """Make a producer of ``count`` messages, each with a body of ``body_bytes`` bytes.
+
+        ``frame_bytes``: the size of the greatest frame that the peer takes. ``bytes_per_s``: limit of the link's rate,
+        which applies only to messages of several frames.
         """
         super().__init__(channel, what, remote_window, 0)
         if body_bytes < STAMP_BYTES:
@@ -70,7 +72,9 @@ cdef class BenchProducer(BenchLink):
         free(self.stamps)
 
     def _make_prefix(self, bint is_durable):
-        """Make the sections before the body and the head of the body. [3.2.1] header, [3.2.6] data"""
+        """Make the bytes of each message before the filler: a header section if the message is durable, the head of the
+        data section, and a stamp with the number of the run. [3.2.1] header, [3.2.6] data
+        """
         cdef bytes head = b"\x00\x53\x70\xc0\x02\x01\x41" if is_durable else b""
         if self.body_bytes < 256:
             head += b"\x00\x53\x75\xa0" + self.body_bytes.to_bytes(1, "big")
@@ -90,12 +94,16 @@ cdef class BenchProducer(BenchLink):
 
     @property
     def outcomes_counted(self):
-        """Return the number of messages for each outcome by name; `none` stands for settled without an outcome."""
+        """Return the number of messages for each outcome that the receiver gave, by the outcome's name; `none` stands
+        for settled without an outcome. Pre-settled messages are not counted.
+        """
         names = {**OUTCOMES, NO_STATE: "none"}
         return {names.get(code, f"0x{code:02x}"): self.tally[code] for code in range(256) if self.tally[code]}
 
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
-        """Return the number of messages that may have been sent by the time ``now``, all messages together."""
+        """Return the number of messages that this producer may have sent by the time ``now`` in all: here, each of its
+        messages. A subclass may allow fewer.
+        """
         return self.count
 
     cdef bint produce(self, double now) except -1:
@@ -125,7 +133,9 @@ cdef class BenchProducer(BenchLink):
         return False
 
     cdef bint _produce_part(self, u32 limit, double now) except -1:
-        """Write one frame of a message that takes several frames; return True if a frame was written."""
+        """Write one frame of a message that takes several frames; return True if a frame was written, and False if
+        the session window, credit, ``limit`` or ``bytes_per_s`` allows no frame yet.
+        """
         cdef u8 *at
         cdef bint is_first = self.payload_at == 0
         cdef size_t left, size, head
@@ -153,14 +163,16 @@ cdef class BenchProducer(BenchLink):
         return True
 
     cdef double _next_part_at(self) noexcept:
-        """Return the time at which ``bytes_per_s`` allows the next frame."""
+        """Return the monotonic time in s from which the limit ``bytes_per_s`` allows the next frame of a message; 0
+        before the first frame.
+        """
         if self.started_at == 0:
             return 0.0
         return self.started_at + (<double>self.sent * self.payload_bytes + self.payload_at) / self.bytes_per_s
 
     cdef double due_at(self, double now) noexcept:
         cdef double due = self._next_part_at()
-        # All other events that this link waits for arrive as frames.
+        # Only the limit ``bytes_per_s`` ends by time: credit, window and outcomes arrive in frames of the peer.
         return due if self.payload_at and due > now else INFINITY
 
     def _stamp_prefix(self):
@@ -206,8 +218,8 @@ cdef class BenchProducer(BenchLink):
     cdef int on_disposition(self, Disposition *disposition, double now) except -1:
         """Count the outcomes in a disposition of the receiver. [2.6.12]
 
-        Deliveries with an outcome that the receiver has not settled are settled here. Raise PeerGone for deliveries
-        that were never sent.
+        Deliveries with an outcome that the receiver has not settled are settled here. A disposition with neither an
+        outcome nor settlement changes nothing. Raise PeerGone for deliveries that were never sent.
         """
         cdef u8 *at
         cdef u32 number = disposition.first
@@ -241,7 +253,7 @@ cdef class BenchProducer(BenchLink):
 
 
 cdef class BoundedProducer(BenchProducer):
-    """A producer with at most ``in_flight`` messages without an outcome."""
+    """A producer that stops sending while ``in_flight`` of its messages have no outcome yet."""
 
     def __init__(self, channel, what, remote_window, *, u32 in_flight, **options):
         super().__init__(channel, what, remote_window, **options)
@@ -257,7 +269,9 @@ cdef class BoundedProducer(BenchProducer):
 
     @property
     def waits_s(self):
-        """Return an array of the seconds that each message waited for its outcome, in order of sending."""
+        """Return an array of the seconds that each message waited for its outcome, in order of sending; a message
+        without an outcome is left out.
+        """
         return array("d", [self.took_s[number] for number in range(self.sent) if self.outcomes[number]])
 
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
@@ -274,7 +288,8 @@ cdef class BoundedProducer(BenchProducer):
 
 
 cdef class PacedProducer(BenchProducer):
-    """A producer that sends at ``rate_per_s`` for ``seconds``, or longer, until the links ``companions`` are done.
+    """A producer that sends at ``rate_per_s`` for ``seconds``, or longer, until the links ``companions`` are done, but
+    for at most ``most_seconds``.
 
     A message's timestamp is the time at which this loop saw that the message was due. So a wait for credit counts as
     latency, as in an application, but lateness of the generator does not.

@@ -1,4 +1,4 @@
-"""A relay that passes bytes from one socket to another, to measure the least possible cost of a hop."""
+"""A relay that passes bytes from one socket to another, to measure the least possible latency of a hop."""
 
 from libc.errno cimport EINTR, errno
 

@@ -55,5 +55,5 @@ def password_of(url: AmqpUrl) -> str | None:
 
 
 def name_of(url: AmqpUrl) -> str:
-    """Return the name of a server and address in rows, without the password."""
+    """Return the text by which a result names the address and host of ``url``: without user, password and port."""
     return f"{url.address} at {url.host}"

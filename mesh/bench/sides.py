@@ -80,7 +80,9 @@ def count_sent(producers: Sequence[BenchProducer]) -> dict[str, Any]:
 
 
 def consume(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
-    """Receive with ``connections`` receivers for each address, each of which expects all messages; yield reports."""
+    """Receive with ``connections`` receivers for each address, each of which has a connection of its own and expects
+    ``count`` messages; yield the report of each step.
+    """
     place = BenchServer(**plan["place"])
     link_of = partial(LinkPlan, is_receiver=True, settle_mode=SEND_MIXED, is_lasting=plan.get("is_lasting", False))
     links = [link_of(address) for address in plan["addresses"] for _ in range(plan["connections"])]
@@ -88,7 +90,9 @@ def consume(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
 
 
 def sink(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
-    """Receive as a server with one receiver, to which the sender connects; yield reports."""
+    """Accept one connection on the inherited socket ``listen_fd``, in place of a server, and receive the messages of
+    the sender that connects; yield the report of each step.
+    """
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
     yield WorkerReport({"listening": True})
     yield from receive([welcome(listening)], plan)
@@ -99,12 +103,13 @@ def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Worke
     carriers = carriers_of(dialed, consumers)
     yield WorkerReport({"ready": True})
     before_s = time.process_time()
-    # A line from the parent process says that the sender is done: messages that do not arrive soon after are lost. The
-    # limit is not shorter, because brokers may be silent for seconds after a burst.
+    # The next line from the parent process says that the sender is done. From then on, half of ``stall_s`` without a
+    # message ends the receiving, and the missing messages are lost. The limit is not shorter, because brokers may be
+    # silent for seconds after a burst.
     run(carriers, plan["stall_s"] * 2, STDIN, plan["stall_s"] / 2)
     used_s = time.process_time() - before_s
     yield WorkerReport({**count(consumers), "cpu_s": used_s})
-    # The parent's line is read at this step.
+    # The report above did not wait for the parent's line that the sender is done: this report answers the line.
     yield WorkerReport({"finished": True})
     for each in dialed:
         each.close()

@@ -10,10 +10,10 @@ from mesh.bench.meter import Meter
 
 @dataclass(frozen=True, slots=True)
 class BenchTarget:
-    """A server under load; ``meter`` is None if its processes are not known.
+    """A server under load; ``meter`` is None if the server's processes are not known.
 
-    ``router_count``: the number of routers in line, which all do the same work for a message. A server that is not ours
-    counts as one router.
+    ``router_count``: the number of routers in line, which all do the same work for a message. A broker, and a server
+    that is not ours, count as one router.
     """
 
     sending_place: BenchServer

@@ -1,8 +1,9 @@
 """One role of the load generator as a process of its own: `python -m mesh.bench.worker PARENT`.
 
-Standard input: a line with the plan, then a line for each step that the parent process wants. Standard output: a line
-for each step taken, or `{"failed": {...}}`. All lines are JSON. A role is a generator function: each report that it
-yields is printed, and the function goes on at the parent's next line. At the end of input the process exits.
+Standard input: a line of JSON with the plan, then a line of any text for each step that the parent process wants.
+Standard output: a line of JSON for each step taken, or `{"failed": {...}}` as the last line. A role is a generator
+function: each report that it yields is printed, and the function goes on at the parent's next line. At the end of input
+the process exits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from mesh.client.errors import MeshError
 from mesh.terminal.failure import as_failure
 
 STDIN = 0
-# The module of each role; its generator function has the role's name.
+# Key: the name of a role. Value: the module whose generator function of the same name plays the role.
 ROLES = {
     "produce": "mesh.bench.sides",
     "consume": "mesh.bench.sides",
@@ -36,8 +37,8 @@ BEAT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """The report of a step; ``keeper`` is called every second until the parent goes on, to keep idle connections
-    alive.
+    """The report of a role on one step, with the data ``told`` for the parent process; ``keeper``, if given, is called
+    every second until the parent asks for the next step, to keep idle connections alive.
     """
 
     told: dict[str, Any]
