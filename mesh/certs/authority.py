@@ -1,9 +1,10 @@
 """Makes the certificates of a mesh in memory: ECDSA on P-256, signed by the mesh's own CA.
 
     CA        10 years    signs certificates and CRLs only              URI amqpmesh:<mesh>
-    node      1 year      server and client; names hosts and a URI      URI amqpmesh:<mesh>/router/<name>
+    node      1 year      server and client; names the node's hosts     URI amqpmesh:<mesh>/router/<name> (or broker)
     operator  1 year      client                                        URI amqpmesh:<mesh>/operator/<name>
-    client    1 year      client; its common name is the user of SASL EXTERNAL
+    client    1 year      client; common name: user of SASL EXTERNAL    URI amqpmesh:<mesh>/client/<name>
+No certificate ends later than the CA that signed the certificate.
 
 Spec: X.509 profile [RFC 5280].
 """
@@ -41,7 +42,9 @@ class KeyPair:
 
 
 def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | None = None) -> KeyPair:
-    """Make a CA for ``mesh``. With the ``key`` of the CA before, certificates that the CA has issued stay valid."""
+    """Make a CA for ``mesh``. If ``key`` is the key of an earlier CA of the mesh, certificates that this CA has issued
+    stay valid; None makes a new key.
+    """
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = _name(f"{mesh} mesh CA"[:_MAX_NAME_LENGTH])
     builder = (
@@ -57,7 +60,7 @@ def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | N
 def make_leaf(authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     ca = authority.certificate
-    # Let the certificate end with its CA at the latest: after that day it would fail before its own expiry warning.
+    # A certificate ends with its CA at the latest: if it ended later, it would fail before its own expiry warning.
     until = min(now + timedelta(days=LEAF_DAYS), ca.not_valid_after_utc)
     names = [_uri(format_identity(identity)), *[host_name(host) for host in hosts]]
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]

@@ -11,7 +11,9 @@ from mesh.certs.stored import Certificate, load
 
 
 def export_pem(certificate: Certificate) -> bytes:
-    """Return the content of one PEM file: certificate, private key and CA certificate. Raises CertsError."""
+    """Return the content of one PEM file: certificate, private key and CA certificate. Raises CertsError if one of the
+    three files cannot be read.
+    """
     try:
         paths = (certificate.path, certificate.key_path, certificate.ca_path)
         return b"".join(path.read_bytes() for path in paths)
@@ -22,7 +24,8 @@ def export_pem(certificate: Certificate) -> bytes:
 def export_pkcs12(certificate: Certificate, password: str) -> bytes:
     """Return certificate, private key and CA certificate as a PKCS #12 key store, for Java and Windows.
 
-    The key store is encrypted with ``password``. Raises CertsError.
+    The key store is encrypted with ``password``. Raises CertsError if the password is empty, or the certificate or its
+    key is missing or damaged.
     """
     pair = load(certificate.path)
     if pair is None:

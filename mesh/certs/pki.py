@@ -1,8 +1,8 @@
 """Makes and renews the certificates that a mesh needs, as files in a folder.
 
 The mesh's authority, its CA, is made once, on one machine, in a folder without certificates. On a machine with some
-certificates of a mesh, but not the authority's key, nothing is made or replaced, and a missing certificate raises
-CertsError: nodes with certificates of a second authority would not trust the others.
+certificates of a mesh, but not the authority's key, nothing is made or replaced, and a certificate that is missing or
+due for renewal raises CertsError: nodes with certificates of a second authority would not trust the others.
 
 Functions that write may run in several processes at once: each locks the folder, so the second finds the work done.
 """
@@ -37,7 +37,7 @@ from wire.transport.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"
 RENEW_BEFORE = timedelta(days=30)
-# Certificates end with their CA at the latest: with less time left, the CA is renewed, so that new ones last a year.
+# A CA with no more time left than this is renewed: certificates end with their CA, and new ones are to last a year.
 RENEW_CA_BEFORE = timedelta(days=400)
 DEFAULT_OPERATOR = "operator"
 
@@ -64,7 +64,7 @@ class _Authority:
 
     @property
     def mesh(self) -> str:
-        """The URI of the mesh, from the CA's certificate; empty if the certificate has none."""
+        """Return the URI of the mesh, from the CA's certificate; empty if the certificate has none."""
         uris = alternative_names(self.certificate).get_values_for_type(x509.UniformResourceIdentifier)
         return uris[0] if uris else ""
 
@@ -84,8 +84,9 @@ def ensure_pki(
 ) -> list[Certificate]:
     """Make the nodes' missing certificates in ``folder``, and the CA if there is none.
 
-    A certificate is renewed if it ends within 30 days, lacks one of its node's hosts, or was issued by another CA.
-    Returns the certificates in the order of ``nodes``. Raises CertsError.
+    A node's certificate is made anew if it ends within 30 days, lacks one of the node's hosts, or was issued by another
+    CA; the CA is renewed if it ends within 400 days and its key is here. Returns the certificates in the order of
+    ``nodes``. Raises CertsError if a certificate has to be made and the CA's key is not here, or if a file fails.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -96,7 +97,7 @@ def ensure_pki(
 def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime | None = None) -> Certificate:
     """Return operator ``name``'s certificate, with which commands log in to nodes; made or renewed where necessary.
 
-    Raises CertsError.
+    Raises CertsError if there is no CA, or the certificate has to be made and the CA's key is not here.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -134,7 +135,7 @@ def renew(folder: Path, name: str | None = None, *, now: datetime | None = None)
 def list_certificates(folder: Path) -> list[Certificate]:
     """Return the CA, then all certificates in ``folder`` by role and name; an empty list before ``ensure_pki`` ran.
 
-    Raises CertsError.
+    A certificate without the key that belongs to it is left out. Raises CertsError for an unreadable or damaged file.
     """
     ca_path = folder / CA_FILE
     authority = _load_authority(folder)
@@ -146,9 +147,10 @@ def list_certificates(folder: Path) -> list[Certificate]:
 
 
 def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
-    """Return the CA of ``mesh``. A folder without certificates gets a new CA; a CA whose key is here may be renewed.
+    """Return the CA of ``mesh``; a folder without certificates gets a new CA.
 
-    Raises CertsError if the folder has another mesh's CA, or has certificates but neither CA nor key.
+    A CA whose key is here is renewed if it ends within 400 days. Raises CertsError if the folder has another mesh's CA,
+    or has certificates but neither CA nor key.
     """
     path = folder / CA_FILE
     authority = _load_authority(folder)

@@ -64,9 +64,8 @@ class Certificate:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock the certificates' ``folder``, made if missing with mode 0700, while the block runs; wait for other holders.
-
-    Raises CertsError if the folder or its lock file cannot be made.
+    """Lock the certificates' ``folder`` while the block runs, after waiting for other holders of the lock. The folder
+    is made if missing, and gets mode 0700. Raises CertsError if the folder or its lock file cannot be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

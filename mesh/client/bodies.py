@@ -132,7 +132,9 @@ class MessageAssembly:
         self._splitter.feed(piece)
 
     def finish(self) -> tuple[bytes, bytes | Path | None]:
-        """Return the message without its data sections, and the body from its data sections (None if it has none)."""
+        """Return the message without its data sections, and what the BodySink made of the body in its data sections:
+        None if the message has no data section.
+        """
         return self._splitter.finish(), self._keeper.finish() if self._splitter.has_body else None
 
     def discard(self) -> None:

@@ -122,7 +122,9 @@ class Client:
             self._waiting.pop(waiting, None)
 
     def wake(self) -> None:
-        """Flush the endpoint's output at the next turn of the event loop, so that a burst of sends is one write."""
+        """Have the endpoint's output sent at the next turn of the event loop, so that a burst of sends is one write;
+        then wake the callers of `wait_for` whose conditions hold.
+        """
         if not self._is_wake_scheduled:
             self._is_wake_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)

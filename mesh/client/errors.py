@@ -19,7 +19,7 @@ class MeshError(Exception):
 
 
 class Unreachable(MeshError):
-    """The client has no connection: no program listens, the peer refused the login, or the connection was lost."""
+    """The client has no connection: nothing listens, the peer refused the login, or the connection ended."""
 
 
 class TimedOut(MeshError):

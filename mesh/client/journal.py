@@ -36,7 +36,7 @@ class Stall:
 
 
 class Journal:
-    """Every message sent to one address and received from the address, and the losses and duplicates that follow.
+    """Every message sent to one address and received from the address, from which losses and duplicates are counted.
 
     ``consumers`` is the number of consumers; ``is_competing`` says that a message is for one of them, not for each.
     """
@@ -95,11 +95,15 @@ class Journal:
         return f"{self._sender[message]}/{self._number[message]}"
 
     def is_complete(self) -> bool:
-        """Whether every message has an outcome and every accepted message has reached all consumers meant to get it."""
+        """Tell whether every message has an outcome, and every accepted message has reached each consumer or, where
+        consumers compete, one of them.
+        """
         return not self.unanswered() and not any(True for _ in self.lost())
 
     def reaches_all(self) -> bool:
-        """Whether every consumer has received a message; where consumers compete, whether any consumer has."""
+        """Tell whether every consumer has received at least one message; where consumers compete, whether any consumer
+        has.
+        """
         if self.is_competing:
             return bool(self.arrivals)
         return len({arrival.consumer for arrival in self.arrivals}) == self.consumers
@@ -108,14 +112,16 @@ class Journal:
         return [message for message, due in enumerate(self.due) if start <= due < end]
 
     def received(self) -> dict[int, set[int]]:
-        """Return for each message the set of consumers that received the message."""
+        """Return for each message that arrived, by its position, the set of consumers that received the message."""
         found: dict[int, set[int]] = {}
         for arrival in self.arrivals:
             found.setdefault(arrival.message, set()).add(arrival.consumer)
         return found
 
     def lost(self) -> Iterator[int]:
-        """Yield each accepted message once for every consumer that should have received the message and did not."""
+        """Yield each accepted message once for every consumer that did not receive the message; where consumers
+        compete, once if no consumer received the message.
+        """
         received = self.received()
         for message, code in enumerate(self._outcome):
             if code == CODES["accepted"]:
@@ -129,7 +135,9 @@ class Journal:
         return (arrival for arrival in self.arrivals if id(arrival) not in again)
 
     def duplicated(self) -> Iterator[Arrival]:
-        """Yield each arrival after a message's first arrival, counted at each consumer unless consumers compete."""
+        """Yield each repeated arrival of a message: each after the first at the same consumer or, where consumers
+        compete, at any consumer.
+        """
         seen: set[tuple[int, int]] = set()
         for arrival in self.arrivals:
             key = (arrival.message, 0 if self.is_competing else arrival.consumer)
@@ -138,7 +146,9 @@ class Journal:
             seen.add(key)
 
     def reordered(self) -> Iterator[Arrival]:
-        """Yield a message's first arrival at a consumer if a later message of its sender had arrived there before."""
+        """Yield the first arrival of each message at a consumer where a message that the same sender sent later had
+        arrived before.
+        """
         latest: dict[tuple[int, int], int] = {}
         seen: set[tuple[int, int]] = set()
         for arrival in self.arrivals:

@@ -22,7 +22,7 @@ REFUSALS_TO_MEND = {
     "amqp:not-found": "declare the address in the topology, or correct its name.",
     "amqp:unauthorized-access": "log in as a user whose send or receive patterns match the address.",
 }
-# An `unavailable` address is refused with amqp:not-found, too, although the topology declares the address.
+# A declared address of type `unavailable` is refused with amqp:not-found, too; only the description shows the type.
 UNAVAILABLE_TO_MEND = "the topology declares the address `unavailable`: give the address another type."
 
 
@@ -174,7 +174,9 @@ class Receiver:
         *,
         is_kept: bool = False,
     ) -> None:
-        """``is_kept``: the link receives from a durable subscription, so ``close`` detaches and does not end it."""
+        """Make the receiver for ``link``; ``is_kept``: the link receives from a durable subscription, which ``close``
+        does not end, since ``close`` only detaches the link.
+        """
         self._waits = waits
         self._link = link
         self.address = address
@@ -191,11 +193,11 @@ class Receiver:
 
     @property
     def answered_address(self) -> str | None:
-        """The address of the source in the peer's attach; for a dynamic source, the address that the peer made up."""
+        """Return the source's address in the peer's attach: for a dynamic source, the one that the peer made up."""
         return self._link.remote_source.address
 
     def top_up(self, bound: int | None = None) -> None:
-        """Grant new credit once half of the link's credit is used. At most ``bound`` more deliveries are asked for.
+        """Grant the sender new credit once half or more of the link's credit is used, up to ``bound`` in all.
 
         Complete deliveries that the caller has not taken yet count as used credit that is not replaced.
         """
@@ -210,7 +212,9 @@ class Receiver:
         return self._take()
 
     async def receive_until_empty(self, bound: int | None = None) -> Received | None:
-        """Return the next delivery, or None when the source has no more messages: the peer answered a drain. [2.6.7]"""
+        """Return the next delivery. If none has arrived, ask the peer for deliveries with a drain; return None if the
+        peer answers the drain without a delivery, since the source is empty. [2.6.7]
+        """
         if not self._arrived and self._link.credit == 0:
             self._link.request_drain(self._credit if bound is None else min(self._credit, bound))
             self._waits.wake()
@@ -220,7 +224,8 @@ class Receiver:
         return self._take()
 
     def _is_drained(self) -> bool:
-        # A delivery uses credit at its first transfer: the drain may end before the delivery is complete, so wait.
+        # A delivery uses credit at its first transfer, so the peer may answer the drain while a delivery is still
+        # arriving: the caller waits for this delivery.
         return self._arrival is None and not self._link.is_drain_pending
 
     def _take(self) -> Received:
@@ -272,7 +277,7 @@ class Receiver:
         self._arrived.append(Received(data, pointer, is_settled, body))
 
     def discard(self) -> None:
-        """Drop the pieces of the delivery that is not complete yet, with the body's partial file, if any."""
+        """Drop what has come of a delivery that is not complete yet, with the partial file of its body, if any."""
         if self._arrival is not None:
             self._arrival.discard()
             self._arrival = None
@@ -282,7 +287,7 @@ class Receiver:
 
     @property
     def is_durable(self) -> bool:
-        """Whether the source in the peer's attach, such as a durable subscription, outlives the link."""
+        """Tell whether the source in the peer's attach, such as a durable subscription, outlives the link."""
         return self._link.remote_source.outlives_link
 
     def close(self) -> None:

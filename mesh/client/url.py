@@ -1,6 +1,7 @@
 """Parses the URL of a server and address: `[amqp[s]:][//[user[:pass]@]host[:port]/]address`.
 
-User, password, host and address may be percent-encoded. A missing part is None, and the caller fills in its default.
+User, password, host and address may be percent-encoded. A missing part is None, a missing address an empty text; the
+caller fills in the default.
 A text without scheme and without `//` is an address as it stands, not decoded, even if it begins with one `/`.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 SCHEMES = ("amqp", "amqps")
-# The prefix of addresses that the mesh makes up for dynamic sources: a text with it is an address, `amqp:` included.
+# Addresses that the mesh makes up for dynamic sources begin so: the whole text is an address, with `amqp:`, and no URL.
 DYNAMIC = "amqp:/_topo/"
 DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671}
 
@@ -30,7 +31,10 @@ class AmqpUrl:
 
 
 def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
-    """Parse ``text``. Raises ValueError, whose message never contains the password."""
+    """Parse ``text`` as a URL or as a mere address; with ``needs_address``, a URL with a host needs a `/` behind it.
+
+    Raises ValueError for any other text; the message never contains the password.
+    """
     if text.startswith(DYNAMIC):
         return AmqpUrl(text)
     scheme, rest = _split_scheme(text)
