@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 MODES = ("unsettled", "presettled", "each")
 BROKER_WORKS = ("pair", "pairs", "await", "backlog", "topic")
 STAMP_BYTES = 16
-# The compiled generator can send more messages a second than this, each message at its own time.
+# The greatest --rate of `bench latency`; the compiled generator can send more, each message at its own time.
 MOST_PER_S = 1_000_000
 
 
 class BodySize(click.ParamType[int]):
-    """A size with room for the stamp that the generator writes into each body."""
+    """A Click type: the size of a message body, less than 4 GiB, with room for the stamp of 16 bytes that the load
+    generator writes into each body.
+    """
 
     name = "size"
 
@@ -72,8 +74,8 @@ def command() -> None:
     """Measure what messages, links and connections cost a router or broker.
 
     Without --url, routers are started on loopback, measured and stopped. With --url, any AMQP 1.0 server is measured
-    with the same generator. CPU is the time of all threads of the server's processes; with several runs, figures are
-    medians.
+    with the same generator. CPU is the time of all living threads of the server's processes; with several runs, figures
+    are medians.
     """
 
 
@@ -144,7 +146,9 @@ def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 
 
 def works_of(options: dict[str, Any], *, is_url: bool) -> list[ForwardLoad]:
-    """Return the standard rows, or every combination of the options given."""
+    """Return the loads to measure: every combination of the values given, or the standard loads if neither a URL nor
+    any of --mode, --body, --routers and --consumers is given.
+    """
     from mesh.bench.forward import STANDARD, ForwardLoad
 
     asked = [options[name] for name in ("modes", "bodies", "routers", "consumers")]
@@ -184,7 +188,7 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
     """Measure how long messages are under way, sent at an even rate.
 
     Sender and receiver are one process. The time of a message begins when the message is due, so the wait for credit
-    counts. The first row is the same pair with a relay of bytes in between: the floor of this machine.
+    counts. Without --url, the first row is the same pair with a relay of bytes in between: the floor of this machine.
 
     --streams N adds a row: N large messages at once, over the same two connections, on other addresses, and the
     latency of the small messages meanwhile. STREAMS TOOK is the time of all large messages, GROWN BY the growth in
@@ -258,10 +262,10 @@ def broker_command(
     producer waits for each accept. `backlog`: fill a queue, then drain it; the producer sends what it has credit for.
     `topic`: to 1, 10 and 100 consumers, per copy, not durable, and to 100 durable subscriptions.
 
-    Without URL, the command starts a broker and measures the broker directly and through a router, then a queue shared
-    by two brokers; the stores are in a temporary folder (TMPDIR). With amqp://[user[:password]@]host[:port]/address,
-    any AMQP 1.0 broker is measured: `pairs` uses ADDRESS.1 to ADDRESS.4, and all queues must be empty, and exist or be
-    made on attach; `topic` uses --topic.
+    Without URL, the command starts two brokers and a router, and measures one broker directly, then `pair` through the
+    router, on a queue of this broker and on a queue shared by both; the stores are in a temporary folder (TMPDIR). With
+    amqp://[user[:password]@]host[:port]/address, any AMQP 1.0 broker is measured: `pairs` uses ADDRESS.1 to ADDRESS.4,
+    and all queues must be empty, and exist or be made on attach; `topic` uses --topic.
 
     ACCEPT is the time a producer waits for an outcome; IN FLIGHT is the average number of messages without an outcome.
     WRITTEN is the number of bytes that the broker's processes sent to the disk. Exit code 1 if a message was lost,
@@ -292,7 +296,10 @@ def broker_command(
 
 
 def kinds_of(kinds: Sequence[str], url: AmqpUrl | None, pids: Sequence[int], topic: str | None) -> Sequence[str]:
-    """Raise UsageError for options that mean nothing together."""
+    """Return the kinds of work to measure: ``kinds`` or, if none is given, all, but `topic` at a URL only with --topic.
+
+    Raise UsageError for --pid or --topic without a URL, and for work `topic` at a URL without --topic.
+    """
     if url is None and (pids or topic):
         raise click.UsageError("--pid and --topic are only for a broker at URL")
     if url is not None and not topic:
@@ -360,7 +367,7 @@ def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...],
 
 
 def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], has_routers: object) -> None:
-    """Raise UsageError for options that mean nothing together."""
+    """Raise UsageError for --pid without --url, and for --routers, --tls or --records with --url."""
     if url is None and pids:
         raise click.UsageError("--pid is only for a router at --url")
     if url is not None and (options["is_tls"] or options.get("has_records") or has_routers):

@@ -178,8 +178,8 @@ def delete_one(
 ) -> None:
     """Delete a queue, or the durable subscription of one subscriber.
 
-    Refused while there are messages in it, consumers or producers. A queue that the topology keeps is made again by
-    whoever uses it next.
+    Without --force, the command refuses while the queue has messages, consumers or producers. A queue that the topology
+    keeps is made again by whoever uses it next.
 
     \b
     Examples:

@@ -238,7 +238,7 @@ def folder(topology_path: Path | None) -> Path:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn CertsError into CommandFailed."""
+    """Raise a CertsError of the block as CommandFailed with the same message, which the command line prints."""
     from mesh.certs import CertsError
 
     try:

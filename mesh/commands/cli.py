@@ -20,7 +20,8 @@ from mesh.client.errors import MeshError
 from mesh.terminal.exit_codes import MEANINGS, ExitCode
 from mesh.terminal.failure import CommandFailed, as_failure, describe_file_error
 
-# name -> (module in mesh.commands, line of help). `amqpmesh --help` shows the lines without importing the modules.
+# Key: name of a sub-command. Value: its module in mesh.commands, and its line in `amqpmesh --help`, which is shown
+# without an import of the module.
 COMMANDS = {
     "demo": ("demo", "Run a mesh, send and receive on all address types, kill a router, clean up."),
     "check": ("check", "Validate a topology file and draw it."),
@@ -140,7 +141,9 @@ class LazyGroup(click.Group):
 
 
 def read_environment(command: click.Command, prefix: str) -> None:
-    """Give options without an environment variable one, such as `AMQPMESH_SEND_TIMEOUT` for `send --timeout`."""
+    """Give each option of a command and its sub-commands that has no environment variable one of its own, such as
+    `AMQPMESH_SEND_TIMEOUT` for `send --timeout`; hidden options get none.
+    """
     if isinstance(command, click.Group):
         for name, child in command.commands.items():
             read_environment(child, f"{prefix}_{name.upper()}")
@@ -166,7 +169,7 @@ def report_usage(wrong: click.ClickException, *, as_json: bool) -> int:
     if as_json:
         echo_error({"message": redact_urls(wrong.format_message()), "exit_code": int(ExitCode.USAGE)})
     else:
-        # The message repeats arguments, and an argument may be a URL with a password.
+        # The message repeats arguments, and an argument may be a URL with a password, which must not be shown.
         shown = io.StringIO()
         wrong.show(shown)
         click.echo(redact_urls(shown.getvalue()), nl=False, err=True)

@@ -46,7 +46,11 @@ def command(topology_path: Path | None, out: Output) -> int:
 
 
 def topology(path: Path | None) -> tuple[Topology | None, str | None]:
-    """Return the topology, or the error of an invalid topology nearby: the machine is examined all the same."""
+    """Return the topology of -t or of the current folder, and the error text of an invalid one in this folder.
+
+    Either may be None: with an invalid topology in the current folder, or none there, the machine is examined all the
+    same. Raises TopologyInvalid for an invalid topology of -t.
+    """
     from mesh.terminal.topology_file import TopologyInvalid, find_nearby, load_topology
 
     if path is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def command(topology_path: Path | None, out: Output) -> None:
     """Stop all nodes that `up` started, in order; also nodes that a crashed supervisor left. Data stays.
 
-    A mesh that runs under the name it had before the file was changed is stopped too.
+    If no mesh of the file's present name runs, a mesh that was started from the file under an earlier name is stopped.
 
     \b
     Example:
@@ -44,9 +44,9 @@ def command(topology_path: Path | None, out: Output) -> None:
 def workdirs(topology_path: Path | None) -> list[WorkDir]:
     """Return the work directories of the meshes to stop.
 
-    The mesh of the topology comes first. If this mesh does not run, the meshes that were started from the same file
-    under an old name are stopped. If the file is invalid, all meshes that run in the file's folder are stopped: a mesh
-    must be stoppable whatever happened to the file.
+    This is the mesh of the topology, if it runs; else, the meshes that were started from the same file under an old
+    name, if any runs; else, the mesh of the topology all the same. If the file is invalid, all meshes that run in the
+    file's folder are stopped: a mesh must be stoppable whatever happened to the file.
     """
     from mesh.deploy.running_processes import find_running, living, started_from
     from mesh.deploy.workdir import WorkDir

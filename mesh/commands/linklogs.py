@@ -45,9 +45,10 @@ def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @output_options
 def compact_it(directory: Path, out: Output) -> None:
-    """Merge the files of each node and past hour into one file. Readers and writers of DIR may go on meanwhile.
+    """Merge the small files of each node and past hour into one file, or into a few of up to 32 MiB.
 
-    DIR is `folder` of `link_logs`, or linklogs in the work directory. Unreadable files stay as they are.
+    DIR is `folder` of `link_logs`, or linklogs in the work directory. Readers and writers of DIR may go on meanwhile.
+    Unreadable files stay as they are.
 
     \b
     Example:

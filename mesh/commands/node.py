@@ -21,16 +21,17 @@ from mesh.terminal.output import Output
 def command(name: str, topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Run router or broker NAME in this process, until SIGTERM or Ctrl-C.
 
-    This is what `up` starts for each node, and what systemd (Type=notify) or a container runs. Its log is on stderr,
-    one JSON object a line.
+    This is what `up` starts for each node, and what systemd (Type=notify) or a container runs. The node's log is on
+    stderr, one JSON object a line.
 
     \b
     Examples:
       amqpmesh node r1
       amqpmesh node b1 -t /etc/amqpmesh/amqpmesh.yml
     """
-    # Imported modules and settings stay until the end of the node: garbage collections during the start would take a
-    # tenth of its time, and find nothing. `node_run` enables the collector once the node has started.
+    # The garbage collector is off during the start of the node: collections would take a tenth of the start's time, and
+    # find nothing, because imported modules and settings stay until the node ends. `node_run` enables the collector
+    # once the node has started.
     gc.disable()
     try:
         from mesh.deploy import node_run

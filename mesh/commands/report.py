@@ -92,7 +92,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
 
 @contextmanager
 def _meant() -> Iterator[None]:
-    """Turn the ValueError for a meaningless option into UsageError."""
+    """Raise a ValueError of the block, which an option without a meaning causes, as UsageError with the same text."""
     try:
         yield
     except ValueError as error:
