@@ -28,7 +28,10 @@ WORTH_TELLING_S = 1.0
 
 
 def full_queues(name: str, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield a sentence for each full queue of broker ``name`` whose producers have no credit for 1 s or more."""
+    """Yield a sentence for each full queue of broker ``name`` for whose credit a producer has waited 1 s or more.
+
+    ``snapshot`` is the broker's; None, for a broker that does not answer, yields nothing.
+    """
     for held in (snapshot or {}).get("queues", ()):
         count, longest_s = held.get("waiting_count", 0), held.get("waiting_s", 0.0)
         if count and longest_s >= WORTH_TELLING_S:
@@ -41,7 +44,7 @@ def full_queues(name: str, snapshot: Snapshot | None) -> Iterator[str]:
 
 
 def shortages(name: str, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield a sentence each if broker ``name`` has too little disk or memory and so gives its producers no credit."""
+    """Yield a sentence if broker ``name`` lacks disk space, and one if it lacks memory: either makes producers wait."""
     found = snapshot or {}
     if found.get("is_disk_low"):
         yield f"producers wait for broker {name}: its disk is nearly full (`disk_free_min_bytes`)"
@@ -53,7 +56,7 @@ def shortages(name: str, snapshot: Snapshot | None) -> Iterator[str]:
 
 
 class BrokerKind(NodeKind):
-    """Brokers as a kind of node: they start first, so that routers connect at the first attempt.
+    """Brokers as a kind of node: their processes are started first, so that most routers connect at the first attempt.
 
     Brokers stop last, after they have accepted and settled the deliveries that routers still had for them.
     """

@@ -69,13 +69,13 @@ class ControlServer:
 
 
 class RequestRefused(OSError):
-    """The node refused a request; the message is the node's own error text."""
+    """The node or supervisor refused a request at its control socket; the message is its own error text."""
 
 
 def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
-    """Return the answer to the request ``op`` of the node whose control socket is ``path``.
+    """Send the request ``op`` to the node or supervisor whose control socket is ``path``, and return the answer.
 
-    Raises OSError if no node runs there or answers in time, and RequestRefused if the node refuses the request.
+    Raises OSError if none runs there or answers within ``timeout_s``, and RequestRefused if the request is refused.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)

@@ -6,12 +6,14 @@ import random
 import socket
 from collections.abc import Iterator
 
-# Below the range from which Linux takes the local ports of outgoing connections, so no such connection takes a port.
+# These ports are below the range of the local ports that Linux gives outgoing connections: none of these takes one.
 PORTS = range(20000, 32000)
 
 
 def free_ports() -> Iterator[int]:
-    """Yield free ports of 127.0.0.1. No other process's call yields the same port while this process lives."""
+    """Yield free ports of 127.0.0.1, in random order, each claimed for this process: while this process lives, no other
+    call, here or in another process, yields the same port.
+    """
     for port in random.sample(PORTS, len(PORTS)):
         if not _is_in_use(port) and _claim(port):
             yield port

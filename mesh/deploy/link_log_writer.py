@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class _WithoutPandas(MetaPathFinder):
-    """Lets pyarrow find no pandas, so that the writer starts in half the time and takes 50 MB less memory.
+    """A finder of modules that keeps pyarrow from importing pandas in the writer process.
 
-    If pandas is installed, pyarrow imports pandas to recognize its values; the writer has none.
+    If pandas is installed, pyarrow imports pandas to recognize values of pandas; the writer has no such values. Without
+    pandas, the writer starts in half the time and takes 50 MB less memory.
     """
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
@@ -35,7 +36,8 @@ class _WithoutPandas(MetaPathFinder):
 def write(topology: Topology) -> None:
     """Write the link logs of this mesh until SIGTERM or Ctrl-C.
 
-    Raises CommandFailed if another writer of this mesh already runs on this host, or a folder is unusable.
+    Raises CommandFailed if another writer of this mesh already runs on this host, or if a folder or the redaction key
+    is unusable.
     """
     workdir = WorkDir(topology.work_dir)
     workdir.make()

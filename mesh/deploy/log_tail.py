@@ -1,4 +1,4 @@
-"""Finds the cause of a node's death at the end of the node's log (its last 64 KiB), as one sentence."""
+"""Finds the cause of a node's or supervisor's death in the last 64 KiB of its log, as one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def size_bytes(log: Path) -> int:
 
 
 def first_cause(log: Path, since_bytes: int = 0) -> str | None:
-    """Return the last fatal event after offset ``since_bytes`` of ``log`` as a sentence, else the ``last_words``."""
+    """Return the last event of level error or critical after offset ``since_bytes`` of ``log`` as a sentence.
+
+    Events after which a node goes on are passed over. Without a fatal event, return the ``last_words``.
+    """
     for line in reversed(_tail(log, since_bytes)):
         event = _parse(line)
         if event is not None and event.get("level") in GRAVE and event.get("event") not in SURVIVED:
@@ -28,7 +31,9 @@ def first_cause(log: Path, since_bytes: int = 0) -> str | None:
 
 
 def last_words(log: Path, since_bytes: int = 0) -> str | None:
-    """Return the log's last line if it is no JSON event but, say, the message of Python or C at a crash; else None."""
+    """Return the log's last line that is not empty if it is no JSON event but, say, the message of Python or C at a
+    crash; else None.
+    """
     for line in reversed(_tail(log, since_bytes)):
         if _parse(line) is not None:
             return None

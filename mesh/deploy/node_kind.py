@@ -65,7 +65,7 @@ class NodeKind(ABC):
 
     @abstractmethod
     def ports(self, topology: Topology, name: str) -> Sequence[tuple[str, int]]:
-        """Return the host and port of each listener; the first listener is the node port, for nodes and operators."""
+        """Return the host and port of each listener of node ``name``; the first is the one for nodes and operators."""
 
     def data(self, topology: Topology, name: str) -> Path | None:
         """Return the folder for the node's own data that the topology names, or None if it names none."""
@@ -79,7 +79,7 @@ class NodeKind(ABC):
     async def run(
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
     ) -> None:
-        """Run the node in this process until ``stop`` is set.
+        """Run the node in this process until ``stop`` is set; call ``on_started`` once the node's listeners are open.
 
         Raises MeshError, BindError, TlsSetupError or OSError if the node cannot run.
         """
@@ -92,7 +92,7 @@ class NodeKind(ABC):
         yield from ()
 
     def probes(self, topology: Topology, token: str) -> Sequence[Probe]:
-        """Return the probes that prove the nodes ready; ``token`` makes their addresses unique to this start."""
+        """Return the probes that prove the nodes ready; ``token`` makes the probes' addresses unique to this start."""
         return ()
 
     def cells(self, snapshot: Snapshot | None) -> StatusCells:

@@ -26,7 +26,7 @@ def all_nodes(topology: Topology) -> list[NodePlan]:
 
 
 def plan(topology: Topology) -> list[NodePlan]:
-    """Return the nodes of a topology that amqpmesh runs, in the order of their start."""
+    """Return the nodes of a topology that amqpmesh runs, in the order in which the supervisor starts processes."""
     return sorted(all_nodes(topology), key=lambda node: node.kind.rank)
 
 

@@ -128,7 +128,7 @@ class NodeRun:
             self._stop.set()
 
     async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
-        """Called once the listeners of the node are open: open the control socket, then report the start."""
+        """Open the control socket, then report the start; the node calls this function once its listeners are open."""
         gc.enable()
         workdir = WorkDir(self._topology.work_dir)
         self._control = ControlServer(workdir.control_socket(self._name), handlers)

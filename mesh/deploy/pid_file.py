@@ -41,7 +41,7 @@ class PidFile:
             os.close(descriptor)
             return False
         if not self._lock.acquire():
-            # Another process holds the second lock: it lives and its pid file was deleted, so give up the new file.
+            # A process that holds the second lock lives, although its pid file was deleted: give up the new file.
             os.close(descriptor)
             return False
         os.ftruncate(descriptor, 0)
@@ -77,7 +77,7 @@ class PidFile:
         return None
 
     def is_left_behind(self) -> bool:
-        """Whether a crash left the pid file: the file names a process, and no process holds the lock."""
+        """Tell whether a crash left the pid file: the file names a process, and no process holds the lock."""
         return self.holder() is None and self.path.exists() and self.path.stat().st_size > 0
 
     def __enter__(self) -> PidFile:

@@ -14,7 +14,7 @@ from wire.transport.certificate_files import NodeCertificate, key_path_of
 from wire.transport.tls import Role
 
 if TYPE_CHECKING:
-    # At run time, only functions that make certificates import this: the import is slow, and a node rarely makes one.
+    # At run time, only functions that make certificates import mesh.certs: a slow import, which a node rarely needs.
     from mesh.certs import Certificate, NodeRequest
 
 CA_FILE = "ca.pem"
@@ -33,7 +33,7 @@ def requests(topology: Topology) -> list[NodeRequest]:
 def make_pki(topology: Topology) -> list[Certificate]:
     """Make the certificates of all nodes and of the operator in this machine's work directory; valid ones stay.
 
-    Without node TLS there are none. Raises CommandFailed.
+    Without node TLS there are none. Raises CommandFailed if one has to be made and the authority's key is not here.
     """
     from mesh.certs import CertsError, ensure_operator, ensure_pki
 
@@ -67,9 +67,10 @@ def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
 
 
 def operator_certificate(topology: Topology) -> NodeCertificate:
-    """Return the operator's certificate, with which commands on this machine log in to nodes; made if missing.
+    """Return the operator's certificate, with which commands on this machine log in to nodes.
 
-    Raises CommandFailed if there is none and the authority's key is not on this machine.
+    The certificate is made if it is missing, or ends within 30 days. Raises CommandFailed if it has to be made and the
+    authority's key is not on this machine.
     """
     from mesh.certs import CertsError, ensure_operator
 

@@ -29,7 +29,10 @@ class Prober:
         self._reason = ""
 
     async def wait_round_trip(self) -> None:
-        """Return once every probe has succeeded; a failed probe is tried again, as routers may still learn paths."""
+        """Return once every probe has succeeded; a failed probe is tried again, as routers may still learn paths.
+
+        Raises MeshError if the client of a router cannot connect.
+        """
         async with AsyncExitStack() as stack:
             clients = await self._connect_all(stack)
             for probe in list(self._left):

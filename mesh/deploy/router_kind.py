@@ -2,8 +2,8 @@
 
 A mesh is ready when each interior router hears all neighbors of the topology, has a path to every interior router that
 the topology connects with it, and is connected to all its brokers; when each edge router hears all its uplinks, of
-which one is active; and when a probe message went from each router to the next on `_amqpmesh/probe/<token>-<sender>`:
-r1 -> r2, r2 -> r3, ..., rn -> r1.
+which one is active; and when, in each group of routers that the topology connects, a probe message went from each
+router to the next on `_amqpmesh/probe/<token>-<sender>`: r1 -> r2, r2 -> r3, ..., rn -> r1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class RouterKind(NodeKind):
         await run_router(topology, name, files, stop, on_router_started)
 
     def missing_links(self, topology: Topology, snapshots: Mapping[str, Snapshot | None]) -> Iterator[str]:
-        """Yield a sentence for each neighbor, path, uplink and broker connection that a router lacks."""
+        """Yield a sentence for each neighbor, path, uplink and broker connection of the topology that a router lacks,
+        and for each router that does not answer.
+        """
         neighbors = expected_neighbors(topology)
         for router, snapshot in snapshots.items():
             if snapshot is None:

@@ -26,7 +26,7 @@ def supervisor_pid(workdir: WorkDir) -> int | None:
 
 
 def is_supervisor_lost(workdir: WorkDir) -> bool:
-    """Whether the supervisor of `up` crashed. False for nodes that systemd runs, which never had a supervisor."""
+    """Tell whether the supervisor of `up` crashed: not so for nodes that systemd runs, which never had a supervisor."""
     return PidFile(workdir.pid_file(SUPERVISOR)).is_left_behind()
 
 
@@ -38,7 +38,7 @@ def node_pid(workdir: WorkDir, node: str) -> int | None:
 def living(workdir: WorkDir) -> dict[str, int]:
     """Return the process id of every running node by name, also of the supervisor and the writer of link logs."""
     folder = workdir.root / "run"
-    # The second set, from locks without a file, has processes whose pid file or whole folder was deleted.
+    # Processes whose pid file, or the whole folder, was deleted are found by their socket locks, the second set.
     names = {path.name for path in folder.glob("*.pid")} | {name for name in held_in(folder) if name.endswith(".pid")}
     found = {}
     for name in sorted(names):
@@ -76,12 +76,14 @@ def stop_mesh(workdir: WorkDir) -> dict[str, int]:
 
 
 def supervisor_grace_s() -> float:
-    """Return the seconds before a supervisor that stops its nodes, rank by rank, is killed: 10 s more than it needs."""
+    """Return the seconds that a supervisor has to stop its nodes before it is killed: 15 s for each rank of nodes, as
+    the ranks stop one after the other, and 10 s more.
+    """
     return count_ranks() * NODE_GRACE_S + 10.0
 
 
 def stop_nodes(workdir: WorkDir) -> list[str]:
-    """Stop all nodes that are left without a supervisor, then the writer of link logs; return their names."""
+    """Stop all nodes that still run without a supervisor, then the writer of link logs; return the names of all."""
     names = [name for name in living(workdir) if name != SUPERVISOR]
     # Nodes write records until they end, so the writer, which puts their records into files, ends last.
     for some in ([name for name in names if name != WRITER], [WRITER]):
@@ -128,7 +130,7 @@ def option_for(path: Path | None) -> str:
 
 
 def change_note(topology: Topology, path: Path | None = None) -> str | None:
-    """Return a warning if the topology file has changed since `up` started the running mesh, else None."""
+    """Return a warning if `up` runs this mesh, or crashed, and the topology file has changed since then; else None."""
     workdir = WorkDir(topology.work_dir)
     is_ours = supervisor_pid(workdir) is not None or is_supervisor_lost(workdir)
     if topology.file is None or not is_ours or not workdir.running_topology.exists():

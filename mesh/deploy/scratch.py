@@ -1,4 +1,6 @@
-"""A temporary folder that is removed at the end of a command; a killed command's folder is removed by the next one."""
+"""A temporary folder that is removed at the end of a command. If the command is killed, the next command that makes a
+folder with the same prefix removes the old folder.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def clear_left(prefix: str) -> None:
 
 
 def is_left(folder: Path) -> bool:
-    """Whether ``folder`` belongs to this user, its command was killed, and no mesh inside the folder runs any more."""
+    """Tell whether ``folder`` is this user's, its command was killed, and no mesh inside the folder runs any more."""
     try:
         found = folder.lstat()
     except FileNotFoundError:

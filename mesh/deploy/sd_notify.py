@@ -11,7 +11,9 @@ import socket
 
 
 def notify(*states: str) -> bool:
-    """Send systemd states such as `READY=1`, `STOPPING=1`, `STATUS=...`; False if the datagram could not be sent."""
+    """Send systemd states such as `READY=1`, `STOPPING=1`, `STATUS=...` in one datagram; return False if NOTIFY_SOCKET
+    is not set, or the datagram could not be sent.
+    """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False

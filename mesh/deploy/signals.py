@@ -21,7 +21,7 @@ TERMINAL = "/dev/tty"
 
 @dataclass(frozen=True, slots=True)
 class SignalIgnored(LogEvent):
-    """The process got `signal` and goes on as before; amqpmesh reads no file again and opens no log again at it."""
+    """The process got `signal` and goes on as before: no signal makes amqpmesh read a file or open its log again."""
 
     level: ClassVar[Level] = "warning"
 
@@ -38,15 +38,16 @@ class HarmlessSignals:
             signal.signal(number, signal.SIG_IGN)
 
     def watch(self, emit: Emit, hang_up: Callable[[], object]) -> None:
-        """Log each ignored signal from the running event loop; if SIGHUP means a lost terminal, call ``hang_up``."""
+        """Log each ignored signal in the running event loop; call ``hang_up`` instead at SIGHUP for a lost terminal."""
         loop = asyncio.get_running_loop()
         for number in HARMLESS:
             loop.add_signal_handler(number, self._on_signal, number, lambda name: emit(SignalIgnored(name)), hang_up)
 
     def call(self, ignored: Callable[[str], object], hang_up: Callable[[], object]) -> None:
-        """Report without an event loop: the signal handler calls ``ignored`` with the name, or ``hang_up``.
+        """Report signals in a process without an event loop: call ``ignored`` with the name of each ignored signal, and
+        ``hang_up`` instead at SIGHUP for a lost terminal.
 
-        The handler may interrupt any code of the main thread.
+        Both are called in the handler of the signal, which may interrupt any code of the main thread.
         """
         for number in HARMLESS:
             signal.signal(number, lambda number, _: self._on_signal(signal.Signals(number), ignored, hang_up))
@@ -61,7 +62,7 @@ class HarmlessSignals:
 
 
 def has_terminal() -> bool:
-    """Whether the process has a controlling terminal that still exists."""
+    """Tell whether the process has a controlling terminal that still exists."""
     try:
         os.close(os.open(TERMINAL, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK))
     except OSError:

@@ -31,8 +31,8 @@ class SocketLock:
             bound.bind(f"\0{self._name}")
         except OSError as error:
             bound.close()
-            # If another user's process has the name, or the system has no abstract names, say True: then only the lock
-            # of the pid file counts.
+            # The answer is True, as if the lock were taken, if another user's process has the name, or the system has
+            # no abstract names: then only the lock of the pid file counts.
             return error.errno != errno.EADDRINUSE or self.holder() is None
         self._socket = bound
         return True
@@ -54,7 +54,7 @@ def held_in(folder: Path) -> dict[str, int]:
 
 
 def _prefix(folder: Path) -> str:
-    # A hash in place of the folder: a socket name has at most 107 bytes, and a path may be longer.
+    # The name has a hash in place of the folder: a socket name has at most 107 bytes, and a path may be longer.
     return f"amqpmesh/{sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]}/"
 
 

@@ -63,7 +63,9 @@ class Supervisor:
         *,
         is_recorded: bool = False,
     ) -> None:
-        """``is_recorded``: the nodes record link logs, so the supervisor runs the writer of link logs as well."""
+        """Make the supervisor; ``run`` starts the nodes. ``is_recorded``: the nodes record link logs, so the supervisor
+        runs the writer of link logs as well.
+        """
         self._mesh = mesh
         self._topology_file = topology_file
         self._workdir = workdir
@@ -78,7 +80,9 @@ class Supervisor:
         self._writer = self._process("linklogs", "write", name=WRITER) if is_recorded else None
 
     def _process(self, *arguments: str, name: str) -> NodeProcess:
-        """Make a process that always, even if started again, reads the topology as it was at the start of the mesh."""
+        """Make the process, not started yet, of a node or of the writer of link logs. At every start, the process reads
+        the topology as it was when the mesh started, from the copy of `up`.
+        """
         topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
         return NodeProcess(name, (*arguments, *topology), self._workdir.log_file(name))
 
@@ -86,7 +90,7 @@ class Supervisor:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
 
     async def run(self, stop: asyncio.Event, *, timeout_s: float, is_patient: bool = False) -> bool:
-        """Run the mesh until ``stop`` is set, then stop all nodes. Return True if the mesh was ready by then.
+        """Run the mesh until ``stop`` is set, then stop all nodes. Return True if the mesh had become ready before.
 
         Raises CommandFailed or TimedOut, after all nodes have been stopped, if the mesh could not be made ready.
         """
@@ -148,7 +152,9 @@ class Supervisor:
             await asyncio.sleep(delay_s)
 
     async def _is_not_held(self, name: str) -> bool:
-        """Whether no drill keeps node ``name`` down, by a lock that the kernel drops when the drill ends."""
+        """Tell whether the supervisor may start node ``name``: a drill keeps a node down by a lock, which the kernel
+        drops when the drill ends.
+        """
         return PidFile(self._workdir.hold_file(name)).holder() is None
 
     def _fix_of(self, cause: str) -> str | None:
@@ -160,7 +166,9 @@ class Supervisor:
         )
 
     async def _run_once(self, name: str) -> int:
-        """Start the process of node ``name``, note when the node answers, and return the exit code at its death."""
+        """Start the process of node ``name``, set the node to up once it answers, and return the exit code of the
+        process.
+        """
         process = self._processes[name]
         await process.start()
         self._update(name, state=NodeState.STARTING, pid=process.pid)

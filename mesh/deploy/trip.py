@@ -36,7 +36,7 @@ class Trip:
 
 
 async def travel(trip: Trip, origin: Client, goal: Client) -> None:
-    """Send the trip's message and receive it.
+    """Send a message on the trip's address at ``origin``, receive the message at ``goal``, and accept it.
 
     Raises CommandFailed if the outcome is not accepted or another message arrived, and MeshError if a link was refused.
     """

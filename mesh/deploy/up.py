@@ -99,7 +99,9 @@ def run_detached(order: UpRequest, file: Path, workdir: WorkDir, out: Output) ->
 
 
 def run_reporting(order: UpRequest, descriptor: int, file: Path, topology: Topology, workdir: WorkDir) -> int:
-    """Run the supervisor in the process that ``run_detached`` started; report its progress over pipe ``descriptor``."""
+    """Run the supervisor in the process that ``run_detached`` started; report the progress of the start over the pipe
+    ``descriptor``, to the command that waits for it.
+    """
     report = StartReport(descriptor)
 
     def observe(status: MeshStatus) -> None:
@@ -143,12 +145,14 @@ def tell_ready(status: MeshStatus, pid: int | None, out: Output) -> None:
 
 
 def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
-    """Stop nodes left from before, then run the mesh until a signal stops it; True if the mesh was ready by then."""
+    """Stop the nodes that an earlier supervisor left, then run the mesh until a signal stops it. Return True if the
+    mesh had become ready before.
+    """
     signals = HarmlessSignals()
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
-        # Fail now for a bad redaction key: later only the writer of link logs would fail, again and again, unnoticed.
+        # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
         redaction_key(topology)
         shutil.copyfile(file, workdir.running_topology)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
@@ -176,7 +180,10 @@ async def run_supervisor(
 
 
 def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> Callable[[], None]:
-    """Let the first SIGINT or SIGTERM stop the mesh in order, and the second kill all nodes. Return the handler."""
+    """Have the first SIGINT or SIGTERM set ``stop``, which stops the mesh in order, and the next ones call ``kill``.
+
+    Return the handler, for other reasons to stop.
+    """
 
     def on_signal() -> None:
         if stop.is_set():

@@ -20,7 +20,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# Names of the supervisor and of the writer of link logs in file names: names of nodes begin with a letter or digit.
+# Names of the supervisor and of the link log writer in file names; a node's name begins with a letter or digit.
 SUPERVISOR = "_supervisor"
 WRITER = "_linklogs"
 # A longer path goes through /proc (see SocketPath): a Unix socket address has 108 bytes, one of them the closing zero.
