@@ -34,8 +34,8 @@ DIRECT = frozenset({ANYCAST, MULTICAST})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A piece of advice, and the metrics, fault kinds and address types for which it is given; None fits every
-    value.
+    """A piece of advice, and the metrics, fault kinds and address types for which it is given. None for kinds or types
+    fits every kind or type.
     """
 
     metrics: frozenset[str]
@@ -63,7 +63,7 @@ def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
 
 
 RULES = (
-    # Rules for the metrics of time: detection, outage, first delivery, recovery.
+    # Advice for failed expectations about times: detection, outage, first delivery, recovery.
     Rule(
         TIMES,
         SILENT,
@@ -145,7 +145,7 @@ RULES = (
         "`amqpmesh status` shows the connections of each node; the logs of the nodes around that time show when each "
         "noticed the fault. Provide a second path, and consumers at more than one router.",
     ),
-    # Rules for lost, duplicated and reordered messages.
+    # Advice for failed expectations about lost, duplicated and reordered messages.
     Rule(
         ARRIVALS,
         None,
@@ -224,7 +224,7 @@ RULES = (
         "Messages on the old path may arrive after messages on the new path. Where order counts more than time, use "
         "one broker: `type: topic` for all, `type: queue` for one.",
     ),
-    # Rules for the outcomes that producers received.
+    # Advice for failed expectations about the outcomes that producers received.
     Rule(
         frozenset({"released", "accepted"}),
         None,
@@ -274,7 +274,7 @@ RULES = (
         "The producer's own connection was lost, or the drill ended, before the outcome arrived: the producer has to "
         "send these messages again. With a lower `link_capacity` fewer messages are in flight.",
     ),
-    # Rules for latencies, stalls, reconnects and volumes, as clients measured them.
+    # Advice for failed expectations about latencies, stalls, reconnects and volumes, as clients measured them.
     Rule(
         LATENCIES,
         SLOW | {"flap"},

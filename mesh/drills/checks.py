@@ -146,7 +146,8 @@ def _first_kind(record: RehearsalRecord) -> str | None:
 def did_pass(each: FaultObservation, thresholds: Iterable[Threshold]) -> bool:
     """Tell whether an address met its own thresholds, and those for all addresses, during one fault.
 
-    Only metrics of faults and upper bounds on counts of messages are judged; a metric without a value passes.
+    Only metrics of faults, and the bounds `<`, `<=` and `==` of counts of messages, are judged; a metric without a
+    value passes.
     """
     for threshold in (*thresholds, *each.traffic.flow.load.expect):
         metric, result = threshold.metric, each.result

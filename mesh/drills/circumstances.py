@@ -57,14 +57,16 @@ def drawing_of(topology: Topology) -> Drawing:
 
 
 def previous_run(drill: str) -> dict[str, Any] | None:
-    """Return the summary of the latest run of this drill that is kept below ``.amqpmesh/drills``, or None."""
+    """Return the summary of the latest run of ``drill`` that is kept below `.amqpmesh/drills` in the current folder, or
+    None.
+    """
     for kept in sorted(RUNS.glob(f"*-{drill}/{SUMMARY}"), reverse=True):
         try:
             kept_report = json.loads(kept.read_text())
             found: dict[str, Any] = kept_report["summary"]
         except (OSError, ValueError, KeyError):
             continue
-        # The folder's name may end in the same words for another drill: `router` also matches `lose-a-router`.
+        # The folder of another drill may match, too: that of the drill `lose-a-router` also ends in `-router`.
         if kept_report.get("drill") == drill:
             return found
     return None

@@ -22,7 +22,7 @@ RECOVERED  until all came in time again          LOST   accepted, and missed by 
 
 
 def run(out: Output, folder: Path | None) -> int:
-    """Run the demo; keep its report in ``folder``, or discard the report if ``folder`` is None."""
+    """Run the demo and return its exit code; keep the report in ``folder``, or discard the report for None."""
     with _report_folder(folder) as kept:
         code = run_drill(
             DrillRequest(DRILL, None, None, ReportPaths(kept, None, None), None, is_kept=folder is not None), out

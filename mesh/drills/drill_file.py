@@ -119,7 +119,7 @@ def _read(model: type[Model], path: problems.Path, data: Any, found: list[Proble
     except ValidationError as error:
         told = [_problem(model, path, detail, data) for detail in error.errors(include_url=False)]
         meant = {(*problem.path[:-1], problem.suggestion) for problem in told if problem.code == "AM101"}
-        # A misspelled key is reported as misspelled only, not as missing as well.
+        # A misspelled key of the drill file is reported as misspelled only, not as missing as well.
         found += [problem for problem in told if problem.code != "AM102" or problem.path not in meant]
         return None
 
@@ -146,9 +146,9 @@ def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: A
 
 
 def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:
-    """Return the place of an error in the file.
+    """Yield, step by step, the place of an error in the file, from ``loc``, the place that pydantic gives.
 
-    Pydantic's place has an index even where the file gives a single item instead of a list; this index is left out.
+    Pydantic's place has an index even where the file gives a single item in place of a list; this index is left out.
     """
     for step in loc:
         if isinstance(step, int) and not isinstance(data, list):

@@ -25,7 +25,9 @@ SEEN_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class FaultObservation:
-    """The effect of one fault on the traffic of one address; ``after`` is the span from recovery to the next fault."""
+    """The effect of one fault on the traffic of one address; ``after`` is the span from healing and recovery to the
+    next fault, and empty if one of the two did not come before the next fault.
+    """
 
     injected: FaultRun
     traffic: DrillTraffic

@@ -58,8 +58,8 @@ def percentiles(seconds: Sequence[float]) -> LatencyFigures:
 
 
 def outage_s(journal: Journal, span: Span, until: float, usual_s: float = 0.0) -> float | None:
-    """Return the longest time, begun in ``span``, in which some consumer received nothing; None if no message ever
-    arrived.
+    """Return the longest time in s, begun in ``span``, in which some consumer received nothing, or all consumers if
+    they compete; None if no message ever arrived.
 
     A gap that begins in ``span`` counts in full, but not beyond ``until``. A gap that reaches the end of ``span`` is
     cut there if shorter than ``usual_s``, the usual pause between two messages.
@@ -78,7 +78,7 @@ def _longest_gap_s(times: Sequence[float], span: Span, until: float, usual_s: fl
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:
-    """Return the time from the start of ``span`` until a message sent in ``span`` has arrived at every consumer.
+    """Return the seconds from the start of ``span`` until a message sent in ``span`` has arrived at every consumer.
 
     If consumers compete for messages, one arrival is enough. Return None if some consumer got no message.
     """
@@ -92,17 +92,17 @@ def first_delivery_s(journal: Journal, span: Span) -> float | None:
 
 
 def usual_pause_s(journal: Journal, before: Span) -> float:
-    """Return the longest pause between two messages that is still no gap: 1.5 times the longest in ``before``, at least
-    20 ms.
+    """Return the longest pause in s between two arrivals that does not count as a gap: 1.5 times the longest pause in
+    the span ``before``, which is the baseline, and at least 20 ms.
     """
     return max(HOLE_S, CALM_FACTOR * (outage_s(journal, before, before[1]) or 0.0))
 
 
 def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
-    """Return the time from the start of ``span`` until traffic was normal for a whole second; None if it never was.
+    """Return the seconds from the start of ``span`` to the first normal second of traffic; None if there was none.
 
-    In a normal second, 95 % of the rate in ``before`` arrives, without a gap and without a late message. Late messages
-    do not count because messages held up by an outage arrive in a burst.
+    In a normal second, 95 % of the rate in the span ``before`` arrives, without a gap and without a late message: late
+    messages, which an outage has held up, arrive in a burst that may look like the full rate.
     """
     start, end = span
     rate = rate_in(journal, before)
@@ -135,8 +135,8 @@ def rate_in(journal: Journal, span: Span) -> float:
 
 
 def stalls_in(journal: Journal, span: Span) -> tuple[int, float]:
-    """Return the number of stalls (waits for credit) that began in ``span``, and the longest of them in
-    milliseconds.
+    """Return the number of stalls, in which a producer waited for credit, that began in ``span``, and the longest stall
+    in milliseconds, 0 without a stall.
     """
     start, end = span
     found = [stall.seconds for stall in journal.stalls if start <= stall.at < end]

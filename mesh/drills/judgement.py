@@ -76,7 +76,8 @@ def steady_checks(
 ) -> tuple[list[Check], list[Check]]:
     """Judge the steady state before the first fault, and again after recovery from the last fault.
 
-    The counts of messages that are judged afterwards cover the whole drill.
+    Return two lists: the checks before the first fault, and those after recovery, which are none without an observed
+    fault. The counts of messages in the second list cover the whole drill.
     """
     steady = drill.steady_state
     before = [_judge(each, checks.before(each, record), drill) for each in steady.expect]
@@ -121,7 +122,7 @@ def _arrived_before(record: RehearsalRecord, traffic: DrillTraffic) -> bool:
 
 
 def _load_before(record: RehearsalRecord, traffic: DrillTraffic) -> float | None:
-    """Return the rate of sent messages in the baseline, or None if fewer than 20 messages were due."""
+    """Return the rate of messages sent before the first fault, or None if fewer than 20 messages were due."""
     start, end = baseline_of(record)
     if (end - start) * traffic.flow.load.rate < ENOUGH:
         return None
@@ -135,7 +136,7 @@ def conclude(
 
     The order of precedence: UNKNOWN if interrupted (deliveries are still in flight), INVALID without a sound baseline,
     FAIL for a failed check or a fault that could not be healed, INVALID for a fault without a proven effect, UNKNOWN
-    for a check without data.
+    for a check without data, a drill without expectations, or an early end.
     """
     unsound = list(_unsound(record, baseline))
     failed = [words.not_held(check) for check in rest if check.passed is False]
@@ -146,7 +147,7 @@ def conclude(
         unknown.append("the drill has no expectations: no key 'expect' has an entry")
     unknown += filter(None, [record.ended_early])
     interrupted = ["it was interrupted"] if record.was_interrupted else []
-    # The reason for an early end may be among the reasons for an unsound baseline as well: name each reason once.
+    # Each reason is named once: the reason for an early end may also be a reason for an unsound baseline.
     reasons = list(dict.fromkeys([*interrupted, *unsound, *failed, *toothless, *unknown]))
     for verdict, found in (
         (DrillVerdict.UNKNOWN, interrupted),

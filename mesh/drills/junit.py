@@ -1,8 +1,9 @@
 """Makes the JUnit XML of a drill for CI servers: a test case for the verdict, for each check, and for each fault.
 
-FAIL is a failure; INVALID and UNKNOWN are errors. Each reason counts once: the case of the verdict has the reasons that
-no other case has, and is skipped if no reason is left. The verdict's case passes only if the verdict is PASS, even if
-all other cases passed, because a drill that proves nothing must not look green.
+FAIL is a failure; INVALID and UNKNOWN are errors; a check that could not be measured is skipped. Each reason counts
+once: the case of the verdict has the reasons that no other case has, and is skipped if no reason is left. The verdict's
+case passes only if the verdict is PASS, even if all other cases passed, because a drill that proves nothing must not
+look green.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mesh.drills.report import Check, DrillReport, DrillVerdict, FaultReport
 
 OUTCOMES = {DrillVerdict.FAIL: "failure", DrillVerdict.INVALID: "error", DrillVerdict.UNKNOWN: "error"}
 TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-# Characters that XML 1.0 cannot contain, not even escaped. [https://www.w3.org/TR/xml/#charsets]
+# Characters that XML 1.0 cannot contain, not even escaped; each is replaced. [https://www.w3.org/TR/xml/#charsets]
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -70,7 +71,9 @@ def _verdict_case(report: DrillReport) -> xml.Element:
 
 
 def _reasons_without_case(report: DrillReport) -> list[str]:
-    """Return the reasons for a verdict other than PASS that stand in no other test case."""
+    """Return the reasons for a verdict other than PASS that stand in no test case of a check or fault. If no such case
+    failed, return all reasons or, without any, the verdict.
+    """
     failed = [check for check in report.checks if check.passed is False]
     toothless = [fault for fault in report.faults if not fault.did_bite]
     if not failed and not toothless:

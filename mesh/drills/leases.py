@@ -52,7 +52,7 @@ def stop(workdir: WorkDir, topology: Path) -> Remedy:
 
 
 def apply(remedy: Remedy) -> None:
-    """Apply a remedy; do nothing if its target is gone or already healed."""
+    """Apply a remedy to its target; do nothing to a process that is gone, and no harm to one that is healed already."""
     remedies: dict[str, Callable[[Remedy], None]] = {
         "let_go_on": _let_go_on,
         "lift_file_limit": _lift_file_limit,
@@ -108,8 +108,8 @@ def _stop(remedy: Remedy) -> None:
 
 
 def started_from(topology: str, *words: str) -> list[int]:
-    """Return the ids of the processes whose command line has this topology file after `--topology`, and all of
-    ``words``.
+    """Return the ids of the processes of this machine whose command line has `--topology`, the file ``topology`` and
+    all of ``words`` among its arguments.
     """
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -216,8 +216,8 @@ def _obey(message: Mapping[str, Any], granted: dict[int, _Granted]) -> None:
 
 
 class _Lines:
-    """Splits the bytes of a pipe into lines, without the buffer of a file object, whose content ``select`` would not
-    see.
+    """A reader of the lines of a pipe, without the buffer of a file object: ``select`` would not see lines that lie in
+    such a buffer.
     """
 
     def __init__(self, descriptor: int) -> None:

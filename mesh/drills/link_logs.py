@@ -43,7 +43,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
     logs = folder / LOGS
     try:
         for each in (logs, folder / REPORT):
-            # Remove the link logs of a previous run that was kept in the same folder.
+            # The link logs, and their report, of a previous run that was kept in the same folder are removed.
             shutil.rmtree(each, ignore_errors=True)
         shutil.copytree(recorded, logs)
     except OSError as error:

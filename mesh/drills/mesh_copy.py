@@ -45,7 +45,7 @@ class MeshCopy:
 
     @property
     def servers(self) -> dict[str, Server]:
-        """Return the address of each router's client listener."""
+        """Return for each router of the copy, by name, the listener to which clients connect."""
         return {
             name: Server(LOOPBACK, router.listeners[-1].port, fix=None)
             for name, router in self.topology.routers.items()

@@ -19,8 +19,8 @@ ANY = "any"
 
 
 def _with_unit(parse: Callable[[str], float], example: str) -> BeforeValidator:
-    """Make a validator that refuses a number without a unit, since milliseconds read as seconds would falsify a
-    drill.
+    """Make a validator that parses a text with ``parse``, and refuses a number without a unit, except 0: milliseconds
+    that are read as seconds would falsify a drill.
     """
 
     def read(value: Any) -> float:
@@ -45,7 +45,7 @@ def _two(value: Any) -> Any:
 
 
 def _file_name(value: Any) -> Any:
-    """Check that a drill's name can be the name of a folder, because the report is kept in a folder of this name."""
+    """Return a drill's name, checked to be a possible name of a folder, since the report is kept in such a folder."""
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
         raise ValueError(
             f"{value!r} is not a valid name: expected up to 80 letters, digits, '_', '.' and '-'; "
@@ -164,7 +164,7 @@ class LinkFault(Fault):
 
 
 class Kill(NodeFault):
-    """The node's process is killed (SIGKILL); without `for` the supervisor starts the node again at once."""
+    """The node's process is killed (SIGKILL); without `for` the supervisor starts the node again after its back-off."""
 
     kind: ClassVar[str] = "kill"
     is_momentary: ClassVar[bool] = True
@@ -177,7 +177,9 @@ class Stop(NodeFault):
 
 
 class Restart(NodeFault):
-    """The node's process is stopped in order (SIGTERM), and the supervisor starts the node again at once."""
+    """The node's process is stopped in order (SIGTERM), and the supervisor starts the node again after its
+    back-off.
+    """
 
     kind: ClassVar[str] = "restart"
     is_momentary: ClassVar[bool] = True
@@ -313,15 +315,15 @@ class Random(FileMapping):
 
 
 class Heal(FileMapping):
-    """The step `heal: all`: heals every fault that is in force at that time."""
+    """The step `heal: all`: ends every fault in force at that time, except one with `after`, which its `for` ends."""
 
     at: Duration = 0.0
     heal: str = Field(pattern="^all$")
 
 
 class Drill(FileMapping):
-    """A drill file. The entries of ``method`` stay unparsed here, since each entry is read by the model of its
-    fault.
+    """The content of a drill file. The entries of ``method`` stay unparsed here, since each entry is read by the model
+    of its step: a kind of fault, random faults, or healing.
     """
 
     drill: Annotated[str, BeforeValidator(_file_name)]

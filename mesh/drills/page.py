@@ -50,5 +50,5 @@ def _environment() -> Environment:
 
 
 def _at(time_s: float) -> str:
-    """Format a time of the drill in seconds, as on the axes of the charts."""
+    """Format a time of the drill as seconds with their unit, as on the axes of the charts."""
     return f"{round(time_s, 3):g}\N{NO-BREAK SPACE}s"

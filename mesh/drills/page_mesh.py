@@ -122,7 +122,9 @@ def _places(drawing: Drawing) -> dict[str, Point]:
 
 
 def _turn(part: float, count: int) -> float:
-    """Return the angle of a router on the circle: two routers lie side by side, more routers begin at the top."""
+    """Return the angle, in radians, of the router after the ``part`` (0 to 1) of the circle of ``count`` routers: two
+    routers lie side by side, more routers begin at the top.
+    """
     return 2 * math.pi * part + (math.pi if count == 2 else -math.pi / 2)
 
 
@@ -145,7 +147,7 @@ def _broker_angles(drawing: Drawing, routers: Mapping[str, float]) -> dict[str, 
 
 def _middle(angles: Sequence[float]) -> float:
     x, y = sum(map(math.cos, angles)), sum(map(math.sin, angles))
-    # Opposite angles cancel each other out and have no middle: then the broker goes below the circle.
+    # The angles of a broker's routers have no middle if they cancel each other out: the broker then goes to the bottom.
     return math.atan2(y, x) if math.hypot(x, y) > 1e-6 else math.pi / 2
 
 

@@ -86,7 +86,7 @@ class PageView:
     def ticks(self) -> list[tuple[float, str]]:
         """Return the place in percent and the label of each mark on the time axis."""
         step = _nice(self.end_s / MOST_TICKS)
-        # The last mark is left out, because its label would stick out of the page.
+        # A mark in the last 3 % of the time axis is left out, because its label would stick out of the page.
         count = math.floor(self.end_s * 0.97 / step)
         return [(self.percent(i * step), f"{i * step:g} s") for i in range(count + 1)]
 
@@ -113,7 +113,7 @@ class PageView:
             )
 
     def traffic(self) -> str:
-        """Return the arrivals at all consumers over time as the path of an SVG area, 1,000 units wide; empty without
+        """Return the arrivals of all addresses over time as the path of an SVG area, 1,000 units wide; empty without
         arrivals.
         """
         bins = [0.0] * TRAFFIC_POINTS
@@ -150,7 +150,9 @@ class PageView:
         return found if found is not None and found.sent else None
 
     def outcomes(self, address: str) -> list[tuple[str, int]]:
-        """Return the number of drawn messages for each outcome of an address, in a fixed order of outcomes."""
+        """Return, for each outcome of the messages of an address that its chart shows, the number of these messages, in
+        a fixed order of outcomes.
+        """
         counts = Counter(outcome for _, outcome, _ in self._report.messages.get(address, ()))
         order = (*OUTCOMES, *sorted(counts.keys() - set(OUTCOMES)))
         return [(outcome, counts[outcome]) for outcome in order if counts[outcome]]
@@ -168,8 +170,8 @@ class PageView:
     def _difference(
         self, result: FaultResult, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]
     ) -> ResultDifference:
-        """Compare one result with the previous run; of several equal faults, the first is compared with the first, and
-        so on.
+        """Compare one result with the result of the same fault and address in the previous run, and take that one out
+        of ``known``: of several equal faults, the first is compared with the first, and so on.
         """
         fault = self.labels.get(result.fault, result.fault)
         in_turn = known[fault, result.address]
@@ -184,7 +186,7 @@ class PageView:
 
 
 def _between(values: Sequence[float], at: float) -> float:
-    """Interpolate between the values at neighboring indices; beyond the end, return the last value."""
+    """Return the value at the fractional index ``at``, between the values next to it; the last value beyond the end."""
     whole = min(int(at), len(values) - 1)
     after = values[min(whole + 1, len(values) - 1)]
     return values[whole] + (after - values[whole]) * (at - whole)

@@ -196,8 +196,8 @@ def _check_times(paths: Sequence[Path], planned: Sequence[PlannedFault]) -> Iter
 def _is_same_at_once(one: PlannedFault, other: PlannedFault) -> bool:
     """Tell whether two faults break the same link in the same way at overlapping times.
 
-    Faults of nodes never overlap, because the later fault waits until the node is back; a fault that begins after the
-    end of another one does not overlap with any.
+    Faults of nodes never overlap, because the later fault waits until the node is back. A fault with `after` counts as
+    overlapping with no other, because it begins after the end of the previous fault.
     """
     if not (isinstance(one.fault, LinkFault) and isinstance(other.fault, LinkFault)):
         return False
@@ -231,7 +231,8 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
     if "type" in load.model_fields_set and load.type is not policy.kind:
         message = f"{load.address!r} is {policy.kind} in the topology, not {load.type}"
         found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
-    # A message that took the fallback would arrive at the receivers of the other load, and would count as lost here.
+    # If the fallback of an address had a load of its own, a message that took the fallback would arrive at the
+    # receivers of that load, and would count as lost for the address.
     fallback = policy.fallback.name if policy.fallback is not None else None
     if fallback in {other.address for other in loads}:
         found.append(Problem((*path, "address"), "AM604", f"the fallback {fallback!r} already has a load of its own"))
@@ -239,8 +240,8 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
 
 
 def spread(load: Load, kind: AddressKind, first: Sequence[str], last: Sequence[str]) -> DrillFlow:
-    """Assign a router to each sender and receiver, in turn; ``first`` and ``last`` are used if the file names no
-    router.
+    """Plan the traffic of ``load``: assign its routers to the senders and to the receivers, in turn. If the drill file
+    names none, senders use the routers ``first``, receivers the routers ``last``.
     """
     return DrillFlow(
         load,

@@ -104,7 +104,7 @@ def examples(record: RehearsalRecord) -> Iterator[Example]:
 
 
 def _odd(journal: Journal) -> Iterator[tuple[str, int]]:
-    """Iterate over lost, duplicated, reordered and not accepted messages of an address, in this order."""
+    """Yield fate and journal position of each lost, duplicated, reordered and not accepted message, in this order."""
     for message in journal.lost():
         yield "lost", message
     for fate, arrivals in (("duplicated", journal.duplicated()), ("reordered", journal.reordered())):

@@ -48,7 +48,7 @@ class DrillProgress:
             self._out.say(text)
 
     def watch(self, record: RehearsalRecord) -> None:
-        """Show the progress of the rehearsal ``record`` from now on, if stderr is a terminal."""
+        """Show the progress of the rehearsal ``record`` in a live line from now on, if stderr is a terminal."""
         self._record = record
         if self._is_live:
             self._refreshing = threading.Thread(target=self._refresh, daemon=True)

@@ -1,7 +1,8 @@
 """A TCP proxy in the place of a link: delays, slows down, loses or holds back bytes, or cuts connections.
 
-The terms are Toxiproxy's. The proxy works above TCP, so that no byte is ever missing: bytes held back pass once the
-link is healed, and a lost packet delays the bytes behind it by TCP's retransmission time.
+The terms are Toxiproxy's. The proxy works above TCP, so no byte of a connection is missing unless the connection is
+cut: bytes held back pass once the link is healed, and a lost packet delays the bytes behind it by TCP's retransmission
+time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ RESEND_S = 0.2
 
 @dataclass(slots=True)
 class ProxyDirection:
-    """One direction of a link: the fault in force, and counts of its effects."""
+    """One direction of the proxy in a link: the faults in force there, and counts of their effects."""
 
     latency_s: float = 0.0
     jitter_s: float = 0.0
@@ -90,7 +91,7 @@ class LinkProxy:
         try:
             await self._serve(reader, writer)
         except (OSError, asyncio.CancelledError):
-            # The target refused the connection, or the drill is over: in both cases the connection is reset below.
+            # If the router refused the connection, or the drill is over, the accepted connection is reset below.
             pass
         finally:
             self._serving.discard(task)
@@ -118,8 +119,8 @@ class LinkProxy:
 
 
 class _Way:
-    """One direction of one connection: a reading task sets the time at which each chunk is due, a writing task waits
-    for it.
+    """One direction of one connection: a reading task sets the time at which each chunk of bytes is due, a writing task
+    sends the chunk at that time.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class _Way:
         self._free_at = 0.0
 
     async def run(self) -> None:
-        """Pass bytes on until either end has closed."""
+        """Pass the bytes of this direction on until the reading end has closed, or the writing end is lost."""
         reading = asyncio.create_task(self._read())
         try:
             await self._write()
@@ -173,7 +174,7 @@ class _Way:
         due = max(now, self._free_at)
         if lane.rate_bytes_per_s:
             due += size / lane.rate_bytes_per_s
-            # The line is busy sending until this time; latency is added on top, and does not accumulate.
+            # The limited link is busy with these bytes until this time; latency is added on top, and does not add up.
             self._free_at = due
         due += lane.latency_s + self._chance.uniform(-1, 1) * lane.jitter_s
         for _ in self._lost_of(size):
@@ -188,7 +189,7 @@ class _Way:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close a connection with RST: both ends notice the loss at once, and bytes in flight do not arrive."""
+    """Close a connection with RST: its peer notices the loss at once, and bytes in flight do not arrive."""
     raw = writer.get_extra_info("socket")
     if raw is not None and raw.fileno() >= 0:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -65,7 +65,7 @@ class RehearsalObserver(Protocol):
 
 
 class Rehearsal:
-    """Runs a plan once. The event ``stop`` ends the run early; faults in force are healed nevertheless."""
+    """Runs the plan of a drill once. The event ``stop`` ends the run early; faults in force are healed nevertheless."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Rehearsal:
             await asyncio.sleep(2 * POLL_S)
 
     async def _until(self, at: float) -> None:
-        """Wait until the monotonic time ``at``, or until the rehearsal is stopped."""
+        """Wait until the monotonic time ``at`` in s, or until the event ``stop`` of the rehearsal is set."""
         try:
             async with asyncio.timeout(max(0.0, at - time.monotonic())):
                 await self._stop.wait()
@@ -202,7 +202,7 @@ class Rehearsal:
 
 
 def _is_over(traffic: DrillTraffic) -> bool:
-    """Tell whether no further message of this traffic will arrive.
+    """Tell whether no further message is expected at the receivers of ``traffic``, whose senders have stopped.
 
     An anycast or multicast delivery is settled by its consumers, so nothing arrives after the sender has all outcomes;
     for stored or pre-settled messages, the journal must be complete.

@@ -223,7 +223,9 @@ class DrillReport:
         return asdict(self)
 
     def summary(self) -> dict[str, Any]:
-        """Return the part of the report with which the next run of the drill is compared."""
+        """Return the part of the report that the next run of the drill is compared with: start, verdict, and the
+        outage, recovery and lost messages of each fault and address.
+        """
         return {
             "started_at": self.started_at,
             "verdict": str(self.verdict),

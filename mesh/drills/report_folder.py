@@ -44,7 +44,9 @@ def make_places(places: ReportPaths) -> None:
 
 
 def keep(report: DrillReport, places: ReportPaths, logs: Path | None) -> Path:
-    """Write the report's files and copy the nodes' logs; return the path of the HTML page."""
+    """Write the report's files and copy the nodes' logs, if there are any; return the path of the HTML page. Raise
+    CommandFailed if a file cannot be written.
+    """
     folder = places.folder or new_folder(report)
     html = places.html or folder / PAGE
     written = {

@@ -71,7 +71,9 @@ def run(order: DrillRequest, out: Output) -> int:
 def _keep(
     order: DrillRequest, report: DrillReport, rehearsed: RehearsalResult, out: Output
 ) -> tuple[DrillReport, Path]:
-    """Keep the report and the link logs; return the report with links to its link logs, and the path of its page."""
+    """Keep the report of a drill and the link logs; return the report with links to these link logs, and the path of
+    the report's page.
+    """
     folder = order.places.folder or new_folder(report)
     recorded = keep_link_logs(rehearsed.link_logs, folder, is_reported=order.is_link_log_reported, out=out)
     told = recorded.told_by(report, order.places.html or folder / PAGE)

@@ -36,8 +36,8 @@ class RunningMesh:
 
 async def rehearse_against(file: DrillFile, against: RunningMesh, progress: DrillProgress) -> RehearsalResult:
     servers = servers_of(against.requests)
-    # A connection is tried first, because an unreachable or refusing server fails here at once, with its error; the
-    # drill's traffic would only try again and again.
+    # A connection to each server is tried first, because a server that is unreachable, or refuses the login, fails here
+    # at once, with its error; the drill's traffic would only try again and again.
     for server in servers.values():
         async with connected(server, CONNECT_S):
             pass

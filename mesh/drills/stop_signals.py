@@ -7,7 +7,7 @@ import signal
 
 
 def stopped_by_signals() -> asyncio.Event:
-    """Return an event that is set by Ctrl-C, SIGTERM and SIGHUP."""
+    """Return an event that Ctrl-C, SIGTERM and SIGHUP set, in place of ending this process."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

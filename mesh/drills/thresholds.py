@@ -61,7 +61,9 @@ class Threshold:
         return COMPARISONS[self.how](observed, self.bound)
 
     def worst(self, observed: list[float]) -> float:
-        """Return the observation furthest on the wrong side of the bound; for equality, the first that differs."""
+        """Return the observation that is furthest on the wrong side of the bound, or nearest to it; for `==` and `!=`,
+        the first that fails, or else the first.
+        """
         if self.how in ("==", "!="):
             return next((value for value in observed if not self.holds(value)), observed[0])
         return max(observed) if self.how in ("<", "<=") else min(observed)

@@ -1,4 +1,5 @@
-"""The fault of a full disk: the broker cannot extend any file beyond the size of its log plus a small reserve.
+"""The fault of a full disk: the broker cannot extend any file beyond a limit. The limit is 64 KiB above the size of the
+larger one of two logs, the broker's and the supervisor's.
 
 The kernel's limit on file sizes concerns one process only, leaves the disk free for all others, and needs no privilege.
 [setrlimit(2)]
@@ -32,7 +33,7 @@ class FullDisk(Injection):
         self._log_bytes = 0
 
     async def apply(self) -> None:
-        # The supervisor is limited as well, because a broker that it starts again inherits its limits.
+        # The supervisor gets the limit as well, because a broker that is started again inherits the supervisor's limit.
         pids = [node_pid(self._stage.workdir, self._broker), supervisor_pid(self._stage.workdir)]
         if None in pids:
             raise CommandFailed(f"{self._broker} does not run: expected a running broker to fill its disk")
@@ -51,7 +52,7 @@ class FullDisk(Injection):
             self.bit(f"{self._broker}: {cause}")
         for lease in self._leases:
             self._stage.leases.heal(lease)
-        # A process that was started during the fault has inherited its supervisor's limit.
+        # The limit is lifted for all processes, because those that were started during the fault have inherited it.
         for pid in living(self._stage.workdir).values():
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):

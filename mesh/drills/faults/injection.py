@@ -17,7 +17,9 @@ class Injection(ABC):
         self.evidence: list[str] = []
 
     async def prepare(self) -> None:
-        """Wait until the fault's target runs; called before the time of the injection is noted."""
+        """Wait until the target of the fault runs, before the time of the injection is noted. The base class does not
+        wait.
+        """
         return
 
     @abstractmethod

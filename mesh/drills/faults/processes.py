@@ -52,7 +52,7 @@ class NodeInjection(Injection):
 
 
 class EndedProcess(NodeInjection):
-    """Ends the node's process with a signal; if the fault lasts, a lock file keeps the node down until healing."""
+    """Ends the node's process with a signal; if ``stays_away``, a lock file keeps the node down until healing."""
 
     number: signal.Signals
 
@@ -63,7 +63,7 @@ class EndedProcess(NodeInjection):
     @property
     @abstractmethod
     def stays_away(self) -> bool:
-        """Tell whether the supervisor is kept from starting the node again."""
+        """Tell whether the drill keeps the supervisor from starting the node again until the fault is healed."""
 
     async def apply(self) -> None:
         self.old_pid = self.pid()
