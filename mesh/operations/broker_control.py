@@ -60,7 +60,9 @@ class BrokerAnswers:
 
 
 def all_sites(topology: Topology, only: str | None) -> tuple[QueueSite, ...]:
-    """Return each embedded broker, or only broker ``only``, as a site without address. Raises UsageError."""
+    """Return each embedded broker, or only broker ``only``, as a site without address. Raises UsageError if there is no
+    embedded broker, or ``only`` is not one.
+    """
     return tuple(QueueSite(broker, "") for broker in ([_embedded(topology, only)] if only else _all_embedded(topology)))
 
 
@@ -153,7 +155,8 @@ def _of(broker: str, failed: CommandFailed, done: int) -> CommandFailed:
 async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
     """Send ``request`` to an embedded broker and append the parts of the answer to ``parts`` as they arrive.
 
-    Raises CommandFailed with the broker's text if the broker refuses, TimedOut or Unreachable.
+    Raises CommandFailed with the broker's text if the broker refuses the request, LinkRefusedError if the broker
+    refuses a link, and TimedOut or Unreachable if the broker does not answer.
     """
     async with connected(node_server(topology, broker), CONNECT_TIMEOUT_S) as client:
         answers = await client.receiver(None, credit=ANSWER_CREDIT)
@@ -194,7 +197,9 @@ def queues_in(found: BrokerAnswers) -> Iterator[dict[str, Any]]:
 
 
 def totals_in(found: BrokerAnswers, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return for each broker the sums of fields ``names`` over its answer; 0 if it has not made the queue yet."""
+    """Return for each broker the sum of each of the fields ``names`` over the parts of the broker's answer; the sums of
+    a broker that has not made the queue yet are 0.
+    """
     unmade: list[tuple[QueueSite, list[Answer]]] = [(site, []) for site, _ in found.unmade]
     return [
         {"broker": site.broker, "address": site.address, **{name: _total(parts, name) for name in names}}

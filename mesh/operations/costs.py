@@ -1,4 +1,4 @@
-"""Changes the link-state cost of a connection between two running routers, and lists costs changed this way."""
+"""Changes the link-state cost of a connection between two running routers, and lists costs that were changed so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
     edge = _edge(topology, router, neighbor)
     workdir = WorkDir(topology.work_dir)
     ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
-    # Fail before any change if one of the two routers does not answer.
+    # Both routers are asked something first, so that the command fails before any change if one does not answer.
     for name, _ in ends:
         _ask(workdir, name, "snapshot")
     return max(int(_ask(workdir, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
@@ -80,6 +80,6 @@ def _file_name(topology: Topology) -> str:
 
 
 def _cost(snapshot: Mapping[str, Any] | None, neighbor: str) -> int | None:
-    """Return the cost of a connection to ``neighbor`` in a router's ``snapshot``; None if it is down."""
+    """Return the cost of the connection to ``neighbor`` in a router's ``snapshot``; None if one of them is missing."""
     views = snapshot["routers"] if snapshot is not None else ()
     return next((view["connection_cost"] for view in views if view["router"] == neighbor), None)

@@ -117,7 +117,7 @@ def disk(folder: Path) -> DoctorFinding:
 
 
 def ports(topology: Topology) -> Iterator[DoctorFinding]:
-    """Check each port of the topology on this machine: the port must be free, unless its node is running."""
+    """Yield a finding for each port of the topology: a port must be free on this machine, unless its node runs."""
     from mesh.deploy.running_processes import node_pid
     from mesh.deploy.workdir import WorkDir
 
@@ -141,7 +141,7 @@ def listening(topology: Topology) -> Iterator[tuple[str, str, int]]:
 def port_finding(node: str, host: str, port: int) -> DoctorFinding:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
-        # As in the nodes: with this option, a port whose last connections are in TIME_WAIT counts as free.
+        # SO_REUSEADDR is set as in the nodes: with it, a port whose last connections are in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -154,7 +154,9 @@ def port_finding(node: str, host: str, port: int) -> DoctorFinding:
 
 
 def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
-    """Check the expiry of the listeners' certificates that the topology names, and of all certificates of the mesh."""
+    """Yield a finding for each certificate that the topology names for a listener, and for each certificate of the
+    mesh: valid, about to expire, expired or unreadable.
+    """
     from mesh.deploy.workdir import WorkDir
 
     named = [

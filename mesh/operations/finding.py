@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """What a check of `amqpmesh doctor` found on this machine, and a fix for the user.
+    """The finding of one check of `amqpmesh doctor` on this machine, with a fix for the user.
 
     ``state``: ok, warning (works with limits), failed (a mesh will not run), absent (an optional program is missing).
     """

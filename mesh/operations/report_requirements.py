@@ -13,7 +13,7 @@ SPARK_FIX = "for reports of link logs: pip install '.[spark]'"
 
 
 def java() -> DoctorFinding:
-    """Check that the Java that Spark would start, from JAVA_HOME or PATH, is there and new enough."""
+    """Return the finding on the Java that Spark would start, from JAVA_HOME or PATH: ok, missing or too old."""
     found = java_version()
     if found is None:
         return DoctorFinding("java", "absent", "no Java in JAVA_HOME or PATH; optional", JAVA_FIX)

@@ -124,7 +124,9 @@ def view(workdir: WorkDir, node: NodePlan, supervised: MeshStatus | None) -> Nod
 
 
 def unanswered(pid: int | None) -> NodeState:
-    """Return the state of a node that the supervisor has seen up, but that did not answer `status`."""
+    """Return the state of a node that is up for the supervisor, but did not answer `status`: SILENT if its process
+    ``pid`` runs, DOWN if the process is gone.
+    """
     return NodeState.SILENT if pid is not None else NodeState.DOWN
 
 

@@ -1,4 +1,4 @@
-"""Prints the results of the commands `amqpmesh store ...`, which work on the message store of a stopped broker."""
+"""Prints the results of the commands `amqpmesh store ...`, which work on the message store of a broker as files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tell_salvaged(salvaged: Salvage, out: Output) -> None:
 
 
 def tell(report: CheckReport, out: Output) -> None:
-    """Print the report of a check of a message store. Raises CommandFailed, after printing, if it is not sound."""
+    """Print the report of a check of a message store; then, raise CommandFailed if the store is not sound."""
     if out.is_json:
         out.document(report_map(report))
     else:
@@ -99,7 +99,9 @@ def message_map(stored: StoredMessage) -> dict[str, Any]:
 
 
 def subscriber(row: QueueRow) -> str | None:
-    """Return the subscriber of a topic's durable subscription as text: container-id and link name; None for a queue."""
+    """Return the subscriber of a topic's durable subscription as text: container-id and link name, or the name of a
+    shared subscription; None for a queue.
+    """
     return None if row.kind is QueueKind.QUEUE else SubscriptionKey(row.container_id, row.link_name).text
 
 

@@ -10,7 +10,9 @@ from mesh.terminal.exit_codes import ExitCode
 
 
 class CommandFailed(MeshError):
-    """The failure of a command, raised anywhere in it; the command line prints the message and exits with its code."""
+    """The failure of a command, raised anywhere in its code; the command line prints the message and the fix, and exits
+    with ``exit_code``.
+    """
 
     def __init__(
         self,
@@ -21,7 +23,9 @@ class CommandFailed(MeshError):
         code: str | None = None,
         is_formatted: bool = False,
     ) -> None:
-        """``is_formatted``: the message is a complete text of several lines, shown without the prefix `error:`."""
+        """Make the failure; ``is_formatted``: the message is a complete text of several lines, shown without the prefix
+        `error:`.
+        """
         super().__init__(message, fix=fix, code=code)
         self.exit_code = exit_code
         self.is_formatted = is_formatted

@@ -20,9 +20,8 @@ Names = Annotated[tuple[str, ...], BeforeValidator(listed)]
 
 
 class FileMapping(BaseModel):
-    """Base of the models of mappings in such a file, immutable. An unknown key is an error, unless it begins with x-.
-
-    A key without a value counts as missing.
+    """The base of the models of mappings in a file that a user writes, immutable. An unknown key is an error, unless it
+    begins with x-. A key without a value counts as missing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

@@ -28,7 +28,7 @@ topology_option = click.option(
 
 
 def is_typed(name: str = "topology_path") -> bool:
-    """Whether the user typed option ``name`` of the running command, rather than the environment or a default."""
+    """Tell whether the user typed option ``name`` of the running command: not so if its value is from elsewhere."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 

@@ -112,5 +112,5 @@ def is_terminal(stream: IO[str]) -> bool:
 
 
 def wants_color(no_color: bool) -> bool:
-    """Whether to print colors: ``no_color`` or a non-empty NO_COLOR turns colors off. [https://no-color.org]"""
+    """Tell whether to print colors: ``no_color`` or a non-empty NO_COLOR turns them off. [https://no-color.org]"""
     return not no_color and not os.environ.get("NO_COLOR")

@@ -50,5 +50,7 @@ def load_topology(path: Path | None) -> Topology:
 
 
 def find_nearby() -> Topology | None:
-    """Return the topology in the current folder, or None if there is no topology file; raises TopologyInvalid."""
+    """Return the topology in the current folder, or None if there is no topology file. Raises TopologyInvalid if the
+    file is invalid, or several files could be the topology.
+    """
     return load_topology(None) if has_topology(Path()) else None

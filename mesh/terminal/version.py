@@ -1,4 +1,4 @@
-"""Returns the version of the installed amqpmesh, or a text that says that it is not installed."""
+"""Finds the version of the installed amqpmesh, or says that amqpmesh runs from a checkout and is not installed."""
 
 from __future__ import annotations
 
