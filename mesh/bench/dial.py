@@ -172,7 +172,7 @@ def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
         try:
             connection, _ = listening.accept()
         except TimeoutError:
-            raise TimedOut(f"no generator connected within {HANDSHAKE_TIMEOUT_S:g} s") from None
+            raise TimedOut(f"no load generator connected within {HANDSHAKE_TIMEOUT_S:g} s") from None
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         hello = Welcome(link_count)
         while not hello.is_over:

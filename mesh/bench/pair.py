@@ -131,7 +131,7 @@ class PairLinks:
 
     def report(self) -> dict[str, Any]:
         if not self._producer.sent:
-            raise TimedOut(f"no credit for {self._plan['address']} within {self._plan['stall_s']:g} s")
+            raise TimedOut(f"the sender got no credit for {self._plan['address']} within {self._plan['stall_s']:g} s")
         took_us = self._samples_us()
         links = [self._consumer, *self._taken]
         seconds = self._consumer.ended_at - self._producer.started_at

@@ -41,7 +41,7 @@ def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> Be
         raise click.UsageError("expected a URL with host and address: amqp://[user[:password]@]host[:port]/address")
     if url.is_tls:
         raise click.UsageError(
-            "unknown scheme amqps: benchmarks use plain text, expected the URL of an amqp:// listener"
+            "benchmarks use plain text: expected the URL of a listener without TLS, amqp://, got amqps://"
         )
     place = BenchServer(url.host, url.port or DEFAULT_PORTS["amqp"], url.user, password_of(url))
     meter = Meter([check_pid(pid) for pid in pids]) if pids else None

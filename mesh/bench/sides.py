@@ -37,7 +37,7 @@ def produce(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     used_s = time.process_time() - before_s
     for producer, address in zip(producers, plan["addresses"], strict=True):
         if not producer.sent:
-            raise TimedOut(f"no credit for {address} within {plan['stall_s']:g} s")
+            raise TimedOut(f"the sender got no credit for {address} within {plan['stall_s']:g} s")
     ends = [producer.ended_at for producer in producers] if is_done else [carrier.moved_at for carrier in carriers]
     yield WorkerReport({**count_sent(producers), "ended_at": max(ends), "cpu_s": used_s})
     for each in dialed:
