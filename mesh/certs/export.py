@@ -29,7 +29,7 @@ def export_pkcs12(certificate: Certificate, password: str) -> bytes:
     """
     pair = load(certificate.path)
     if pair is None:
-        raise CertsError(f"{certificate.path} no longer exists")
+        raise CertsError(f"the certificate {certificate.path}, or the key that belongs to it, no longer exists")
     if not password:
         raise CertsError("a key store needs a password")
     ca = x509.load_pem_x509_certificate(certificate.ca_path.read_bytes())

@@ -111,7 +111,7 @@ def command(
     if faults and options["duration_s"] < period_s:
         raise click.UsageError(
             f"--duration {options['duration_s']:g}s is over before the first fault, in {period_s:g}s: nothing would be "
-            "tried; a longer one, a shorter --every, or --faults none"
+            "tried; give a longer --duration, a shorter --every, or --faults none"
         )
     order = SimulationRequest(topology=topology, faults=faults, period_s=period_s, **options)
     return run.run(order, out, is_measured=is_measured)

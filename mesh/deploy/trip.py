@@ -51,7 +51,7 @@ async def travel(trip: Trip, origin: Client, goal: Client) -> None:
         told = await outcome
         if told is None or told.kind is not OutcomeCode.ACCEPTED:
             raise CommandFailed(
-                f"expected outcome accepted, got {told.kind.name.lower() if told is not None else 'none'}"
+                f"expected the probe to be accepted, got {told.kind.name.lower() if told is not None else 'none'}"
             )
         if decode(received.data).body != token:
             raise CommandFailed("the probe that arrived differs from the probe that was sent")

@@ -141,7 +141,7 @@ class NodeFault(Fault):
     @model_validator(mode="after")
     def _one_target(self) -> NodeFault:
         if (self.router is None) == (self.broker is None):
-            raise ValueError("expected 'router' or 'broker', the name of one node")
+            raise ValueError("expected either 'router' or 'broker' as a key of the fault, with the name of one node")
         return self
 
     @property
