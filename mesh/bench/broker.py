@@ -98,7 +98,7 @@ class BrokerBenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BrokerBenchRun:
-    """One measurement, or the part of one that filled (`fill`) or drained (`drain`) a queue."""
+    """The result of one measurement, or of the part of one that filled (`fill`) or drained (`drain`) a queue."""
 
     part: str
     figures: Figures
@@ -203,7 +203,7 @@ def apart(target: BenchTarget, plan: dict[str, Any], arrivals: int) -> list[Brok
         consumer.step()
         used = BrokerResources(target)
         began_at = time.monotonic()
-        # The first line lets the consumer begin; the second tells the consumer that no more messages will come.
+        # The first line lets the consumer's process begin; the second says that no more messages will come.
         consumer.go_on()
         consumer.go_on()
         received = consumer.step()

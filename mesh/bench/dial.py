@@ -92,7 +92,7 @@ def dial(place: BenchServer, links: Sequence[LinkPlan], receive_buffer_bytes: in
     """Connect to the server ``place`` and attach ``links``.
 
     ``receive_buffer_bytes``: size of the socket's receive buffer; 0 leaves the choice to the kernel. Raise Unreachable,
-    TimedOut or BenchRefused, each with the server or the address.
+    TimedOut or BenchRefused; the text names the server or the address.
     """
     sasl = SaslClientSettings(place.user, place.password, hostname=place.host)
     try:

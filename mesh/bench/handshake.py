@@ -68,7 +68,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Frames:
-    """Parses bytes into performatives; frames that are not part of the handshake are kept unchanged."""
+    """A parser of the peer's bytes: gives performatives, and keeps the bytes of frames of no use in a handshake."""
 
     buffer: bytearray = field(default_factory=bytearray)
     kept: bytearray = field(default_factory=bytearray)
@@ -147,7 +147,7 @@ class Handshake:
         return data
 
     def receive(self, data: bytes) -> None:
-        """Take in bytes from the peer.
+        """Take in the peer's bytes, and put the answers into the output.
 
         Raise Unreachable, BenchRefused or Malformed; raise NoSaslLayer if a new connection without SASL may work.
         """

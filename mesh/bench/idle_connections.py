@@ -284,5 +284,5 @@ def say(connection: socket.socket, frame: bytes) -> None:
         connection.setblocking(False)
         connection.send(frame)
     except OSError:
-        # The measured figures show a lost connection, so no error is needed here.
+        # A lost connection shows in the measured figures, so no error is needed here.
         return

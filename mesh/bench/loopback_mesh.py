@@ -104,7 +104,7 @@ class LoopbackMesh:
         self._is_client_tls = plan.is_client_tls
         self._has_records = plan.has_records
         self._file = folder / "amqpmesh.yml"
-        # JSON is valid YAML.
+        # The topology file is written as JSON, which is valid YAML.
         self._file.write_text(json.dumps(topology_of(plan)))
         self._topology = load_topology(self._file)
         self._workdir = WorkDir(self._topology.work_dir)

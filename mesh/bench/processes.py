@@ -82,7 +82,7 @@ class BenchProcess:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            # The child process has ended, and its last line has the reason.
+            # A broken pipe means that the child process has ended: its last line has the reason, which `step` raises.
             self.step()
 
 

@@ -43,7 +43,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One row of a result; a figure of None does not apply.
+    """One row of a benchmark's result; a figure of None does not apply.
 
     ``wrongs`` describes violations that a correct server never commits.
     """

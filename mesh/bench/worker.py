@@ -50,7 +50,7 @@ Steps = Iterator[WorkerReport]
 
 def main() -> None:
     leash(int(sys.argv[1]))
-    # Unbuffered, so that ``select`` on the descriptor sees all input that was not read yet.
+    # The input is unbuffered, so that ``select`` on the descriptor sees all lines that were not read yet.
     commands = os.fdopen(STDIN, "rb", buffering=0, closefd=False)
     plan = json.loads(commands.readline())
     role = getattr(import_module(ROLES[plan["role"]]), plan["role"])

@@ -27,7 +27,7 @@ from wire.transport.tls import MeshIdentity, Role, format_identity
 
 CA_DAYS = 3650
 LEAF_DAYS = 365
-# Certificates are valid from this long before they are made, for machines whose clocks are behind.
+# A certificate is valid from this time before it is made, for machines whose clocks are behind.
 _CLOCK_SKEW = timedelta(hours=1)
 # The longest common name in a certificate: ub-common-name of [RFC 5280].
 _MAX_NAME_LENGTH = 64

@@ -165,7 +165,7 @@ class Client:
         if ends.error is not None:
             raise ends.error
 
-    # The interface of a node, called by the driver
+    # The methods of a node, which the driver calls.
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
         self._endpoint = Endpoint(self.settings, peer, self.dirty)
         self._endpoint.open()

@@ -11,7 +11,7 @@ class MeshError(Exception):
     """An error with its cause outside of amqpmesh's code; commands show its message without a stack trace."""
 
     def __init__(self, message: str, *, fix: str | None = None, code: str | None = None) -> None:
-        """``fix`` tells the user how to solve the problem. ``code`` names the error for programs that read JSON."""
+        """Make the error; ``fix`` says how the user solves the problem, ``code`` names the error for programs."""
         super().__init__(message)
         self.message = message
         self.fix = fix

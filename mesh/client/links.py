@@ -153,7 +153,8 @@ class Sender:
         for outcome in self._outcomes.values():
             if not outcome.done():
                 outcome.set_exception(error)
-                outcome.exception()  # marks the exception as seen: asyncio logs none if no caller waits any more
+                # This call marks the exception as seen, so that asyncio logs none if no caller waits any more.
+                outcome.exception()
         self._outcomes.clear()
 
     def close(self) -> None:

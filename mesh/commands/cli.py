@@ -132,8 +132,8 @@ class LazyGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.FAILED
         except OSError as error:
-            # The failure of a file or folder, such as one that this user may not read: report it without a traceback.
-            # Other failures of a mesh raise MeshError.
+            # An error with a file name is about a file or folder, such as one that this user may not read: it is
+            # reported without a traceback. Other failures of a mesh raise MeshError.
             if error.filename is None:
                 raise
             return report_failure(CommandFailed(describe_file_error(error)), as_json="--json" in arguments)
@@ -182,7 +182,7 @@ def echo_error(error: dict[str, Any]) -> None:
 
 def show_version(ctx: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
     if is_wanted and not ctx.resilient_parsing:
-        # Imported only here: other commands need not wait for the import of the metadata of packages.
+        # The version is read only here, so that no other command waits for the import of the metadata of packages.
         from mesh.terminal.version import read_version
 
         click.echo(f"amqpmesh {read_version()}")

@@ -21,7 +21,7 @@ from wire.sasl import SaslClientSettings
 from wire.transport.tls import TlsSetupError, client_context
 
 LOCAL_HOST = "localhost"
-# The host at which this machine's clients reach a listener on all addresses.
+# Key: the host of a listener on all addresses. Value: the host at which clients on this machine reach the listener.
 REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 

@@ -1,4 +1,4 @@
-"""The demo: a drill on the default mesh that kills a router under traffic on all four types of address."""
+"""The demo: a drill that kills one of three routers, under traffic on all four types of address."""
 
 from __future__ import annotations
 

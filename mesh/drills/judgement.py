@@ -86,7 +86,7 @@ def steady_checks(
 
 
 def broken_checks(drill: Drill, record: RehearsalRecord, observed: Sequence[FaultObservation]) -> list[Check]:
-    """Judge the expectations under faults: first those for all addresses, then those of single addresses."""
+    """Judge the drill's expectations about faults: first those for all addresses, then those of single addresses."""
     found = [_judge(each, checks.expected(each, record.traffics, record, observed), drill) for each in drill.expect]
     for traffic in record.traffics:
         own = [each for each in observed if each.traffic is traffic]

@@ -175,7 +175,7 @@ class Leases:
             self.give_back(number)
 
     def give_back(self, number: int) -> None:
-        """Return a lease whose damage was healed by other means, so that its remedy is never applied."""
+        """Give lease ``number`` back, whose damage was healed by other means: its remedy is never applied then."""
         if self._held.pop(number, None) is not None:
             self._tell({"return": number})
 

@@ -127,7 +127,7 @@ class PageView:
         return f"M0 {TRAFFIC_HEIGHT}{''.join(tops)}V{TRAFFIC_HEIGHT}Z"
 
     def _resampled(self, series: Series) -> list[float]:
-        """Distribute the arrivals of a series over ``TRAFFIC_POINTS`` equal spans of the drill's time."""
+        """Return the arrivals of ``series``, distributed over ``TRAFFIC_POINTS`` equal spans of the drill's time."""
         until = [0, *accumulate(series.received)]
         wide = self.end_s / series.bin_s / TRAFFIC_POINTS
         totals = [_between(until, i * wide) for i in range(TRAFFIC_POINTS + 1)]

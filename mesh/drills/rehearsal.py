@@ -84,7 +84,7 @@ class Rehearsal:
         self._stop = stop
 
     async def run(self, may_go_on: Callable[[RehearsalRecord], str]) -> RehearsalRecord:
-        """Run the plan, and return its record.
+        """Run the plan of the drill, and return the record of the run.
 
         After the baseline, ``may_go_on`` returns the reason why no fault may be injected, or an empty text.
         """

@@ -78,7 +78,9 @@ class Threshold:
                 return f"{observed:,.0f}"
 
     def margin(self, observed: float) -> str:
-        """Return the ratio between an observation and the bound, such as `2.0x below`; empty for `==` and `!=`."""
+        """Return the ratio between an observation and the bound, such as `2.0x below`, or only the side if one of the
+        two is 0; an empty text for `==`, `!=` and equal values.
+        """
         if self.how in ("==", "!=") or observed == self.bound:
             return ""
         low, high = sorted((abs(observed), abs(self.bound)))

@@ -175,7 +175,9 @@ def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
 
 
 def certificate_finding(path: Path) -> DoctorFinding | None:
-    """Check the expiry of the certificate in file ``path``; return None if the file has no certificate."""
+    """Return the finding on the expiry of the certificate in file ``path``, or on a file that cannot be read; None if
+    the file has no certificate.
+    """
     from cryptography import x509
 
     check = f"certificate {path.name}"

@@ -41,7 +41,7 @@ class InvalidFile(CommandFailed):
 
     @classmethod
     def read(cls, path: Path) -> str:
-        """Return the text of the file at ``path``. Raises this class if the file cannot be read."""
+        """Return the text of the file at ``path``. Raises an error of this class if the file cannot be read."""
         try:
             return read_text(path)
         except TopologyErrors as errors:
