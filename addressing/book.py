@@ -66,6 +66,12 @@ class AddressPolicy:
     subscription_expiry_s: float = inf
     link_log: Level | None = None
     """How much of the address's deliveries nodes record in link logs; None: the default level of the mesh."""
+    shared: Address | None = None
+    """The declared pattern, if routers pass messages of links without an address on for all its addresses together.
+
+    Such a message names its address itself, so the broker needs no link for the address; the policy of the pattern is
+    the policy of this `Address`. None: each address has links of its own.
+    """
 
     @property
     def is_sharded(self) -> bool:
@@ -100,6 +106,15 @@ class AddressPolicy:
     def treatment(self) -> str:
         """The treatment of messages, as link logs name it: the distribution of an anycast address, else the kind."""
         return self.distribution.value if self.kind.is_distributed else self.kind.value
+
+    @property
+    def stands_for_pattern(self) -> bool:
+        """Say whether this policy is that of a declared pattern whose addresses share links."""
+        return self.shared == self.address
+
+    def target_at_broker(self, broker: str) -> str | None:
+        """Return the target of a router's link that sends to ``broker``; None if each message names its address."""
+        return None if self.stands_for_pattern else self.at_broker(broker)
 
     def at_broker(self, broker: str) -> str:
         """Return the name of this address at ``broker``, one of ``brokers``, for a router's attach there."""
@@ -148,8 +163,23 @@ class AddressBook:
         return self._resolve_declared(name)
 
     def _find_declared(self, address: str) -> AddressPolicy | None:
-        found = self._declared.find(address)
+        # A declared pattern has its own declaration, though another pattern may match the pattern's text better.
+        entry = self._addresses.get(address)
+        found = (address, entry) if entry is not None else self._declared.find(address)
         return self._policy(address, *found) if found else None
+
+    def _shared_of(self, pattern: str, entry: DeclaredAddress) -> Address | None:
+        """Return the address for which routers pass on messages to all addresses of a topic's pattern; None if none.
+
+        A topic never holds its producers back, so no address of the pattern can stop the others; a full queue can. The
+        broker has to understand the address in the message, so it has to be embedded, and in the default space.
+        """
+        if not is_pattern(pattern) or not entry.type.has_subscriptions or entry.broker_address or self.space:
+            return None
+        sites = [self._topology.brokers[broker] for broker in self._topology.brokers_of(entry)]
+        if not all(site.is_embedded and not site.address_prefix for site in sites):
+            return None
+        return Address(self.space, pattern)
 
     def _policy(self, address: str, pattern: str, entry: DeclaredAddress) -> AddressPolicy:
         brokers = self._topology.brokers_of(entry)
@@ -168,6 +198,7 @@ class AddressBook:
             queue=self.queue_policy(entry),
             subscription_expiry_s=subscription_expiry_s(entry),
             link_log=entry.link_log,
+            shared=self._shared_of(pattern, entry),
         )
 
     def queue_policy(self, entry: DeclaredAddress) -> QueuePolicy:

@@ -225,6 +225,7 @@ class BrokerNode:
     def on_time(self, now: float) -> None:
         self._look_at_clock(now)
         self._message_store.on_time(now)
+        self._message_store.published.on_time(now)
         self._abandoned.on_time(now)
         self._made.on_time(now)
         self._last_words.on_time(now)
@@ -240,6 +241,7 @@ class BrokerNode:
     def next_deadline(self) -> float | None:
         deadlines = (
             self._message_store.next_deadline(),
+            self._message_store.published.next_deadline(),
             self._abandoned.next_deadline(),
             self._made.next_deadline(),
             self._last_words.next_deadline(),

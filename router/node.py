@@ -23,6 +23,7 @@ from router.circuits.spec import CircuitSpec, path_lost
 from router.clients.clients import ClientConnection, ClientServices
 from router.clients.connection_limits import ConnectionLimits
 from router.clients.detach_waits import DetachWaits
+from router.clients.pattern_addresses import PatternAddresses
 from router.clients.sole_connections import SoleConnections
 from router.connections.broker_connection import BrokerConnection
 from router.connections.brokers import Brokers, is_broker_connector
@@ -114,6 +115,7 @@ class RouterNode:
             new_token=new_token,
             connection_limits=ConnectionLimits(permissions.max_connections),
             sole_connections=SoleConnections(),
+            pattern_addresses=PatternAddresses(self._timers),
             recorder=recorder,
             emit=emit,
         )

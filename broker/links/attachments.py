@@ -343,10 +343,22 @@ class Attachments:
             place.address, is_probe=place.holding is BrokerAddressKind.PROBE
         )
 
-    def _targets(self, link: Link, claim: OwnershipClaim, address: str) -> list[HeldQueue]:
-        place = self._place(address)
+    def _targets(self, link: Link, claim: OwnershipClaim, address: bytes) -> list[HeldQueue]:
+        """Return the queue or subscriptions for a message to ``address``, as it stands in the message or the target.
+
+        The subscriptions of a topic are remembered, so that the next message there needs no call, unless some
+        subscription takes no messages of its own connection.
+        """
+        place = self._place(address.decode())
+        if is_pattern(place.address.name):
+            raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards: nothing can be sent there")
         held = self._queue_at(place, claim)
-        return self._no_local.without_own(self._message_store.matching(place.address), link) if held is None else [held]
+        if held is not None:
+            return [held]
+        found = self._message_store.matching(place.address)
+        if self._no_local:
+            return self._no_local.without_own(found, link)
+        return self._message_store.published.note(address, found, self._message_store.now)
 
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> BrokerSender:
         return BrokerSender(

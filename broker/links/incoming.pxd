@@ -51,7 +51,9 @@ cdef class BrokerReceiver(QueueProducer):
     cdef double ttl_s
     cdef double expires_at_s
     cdef int priority
-    cdef str to
+    # The address of each message, in bytes: of the link's target, else of the message itself.
+    cdef bytes target
+    cdef bytes to
     # For the link log: the record level, the time without credit and its reason, and whether a change of either, or of
     # the deliveries, is not recorded yet.
     cdef readonly unsigned char record_level

@@ -29,7 +29,7 @@ class BrokerReceiver(QueueProducer):
         link: IncomingLink,
         address: str | None,
         queues: list[HeldQueue] | None,
-        targets: Callable[[str], list[HeldQueue]],
+        targets: Callable[[bytes], list[HeldQueue]],
         fail: Callable[[Link, LinkError, float], None],
         message_store: MessageStore,
         commits: Commits,

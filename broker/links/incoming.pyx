@@ -20,7 +20,7 @@ from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_hea
 from addressing.queue_policy import WhenFull
 from wire.delivery import OutcomeCode, Outcome, set_outcome
 from wire.errors import AmqpError, LinkError, LocalStateError
-from wire.sections import Incomplete, scan
+from wire.sections import Incomplete
 
 LINK_CREDIT = 500
 LARGE_BYTES = 64 << 10
@@ -121,10 +121,11 @@ cdef class BrokerReceiver(QueueProducer):
                  Commits commits not None, ProducerGate gate not None):
         """Put messages into ``queues``; if None, into the queues that ``targets`` returns for an address.
 
-        ``targets`` raises AmqpError if no queue can take the message. ``fail(link, error, now)`` is to close a link
-        whose peer broke a rule.
+        ``targets`` takes the address in bytes, and raises AmqpError if no queue can take the message. ``fail(link,
+        error, now)`` is to close a link whose peer broke a rule.
         """
         self.link, self.address = link, address
+        self.target = None if address is None else address.encode()
         self.queues, self.targets, self.fail = queues, targets, fail
         self.message_store, self.commits, self.gate = message_store, commits, gate
         self.limited = _blocking_one(queues)
@@ -291,8 +292,8 @@ cdef class BrokerReceiver(QueueProducer):
         if head.has_expiry:
             self.expires_at_s = head.expires_at_ms / 1000.0 - self.message_store.wall_offset_s
         self.priority = min(head.priority, <int>MOST_URGENT)
-        if self.address is None:
-            self.to = scan(data).to
+        if self.target is None and head.to.size_bytes:
+            self.to = data[head.to.start : head.to.start + head.to.size_bytes]
         return 0
 
     # Methods for deliveries that have arrived completely.
@@ -352,10 +353,11 @@ cdef class BrokerReceiver(QueueProducer):
     cdef list _targets_now(self):
         if self.queues is not None:
             return self.queues
-        address = self.to if self.address is None else self.address
+        cdef bytes address = self.to if self.target is None else self.target
         if address is None:
             raise AmqpError("amqp:not-found", "expected an address in the link's target or the message's `to`")
-        return self.targets(address)
+        cdef list found = self.message_store.published.subscriptions_of(address)
+        return self.targets(address) if found is None else found
 
     cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1:
         cdef _Written promise = _Written.__new__(_Written)

@@ -33,6 +33,9 @@ class NoLocal:
     def __init__(self) -> None:
         self._own: dict[HeldQueue, Endpoint] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._own)
+
     def begin(self, held: HeldQueue, link: Link) -> None:
         self._own[held] = link.endpoint
 

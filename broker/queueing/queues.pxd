@@ -1,5 +1,6 @@
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
+from broker.queueing.published cimport PublishedTopics
 from recording.records cimport Recorder
 
 
@@ -9,6 +10,7 @@ cdef class BrokerQueues:
     cdef object policy_of
     cdef dict queues
     cdef object subscriptions
+    cdef readonly PublishedTopics published
     cdef dict subscribers
     cdef dict every
     # The non-durable subscriptions, as a set: their messages are in memory only.

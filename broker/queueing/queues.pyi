@@ -2,6 +2,7 @@ from typing import Protocol, type_check_only
 
 from addressing.address import Address
 from broker.queueing.held_queue import HeldQueue
+from broker.queueing.published import PublishedTopics
 from broker.queueing.subscribers import SubscriptionKey
 
 @type_check_only
@@ -10,6 +11,8 @@ class QueueWatcher(Protocol):
     def on_gone(self, held: HeldQueue) -> None: ...
 
 class BrokerQueues:
+    @property
+    def published(self) -> PublishedTopics: ...
     def watch(self, watcher: QueueWatcher) -> None: ...
     def queue(self, address: Address, owner: str | None = None) -> HeldQueue: ...
     def note_use(self, held: HeldQueue, used_at_s: int) -> None: ...

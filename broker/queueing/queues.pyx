@@ -2,6 +2,7 @@
 
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
+from broker.queueing.published cimport PublishedTopics
 from broker.queueing.queue cimport Queue
 from recording.records cimport Recorder
 
@@ -31,6 +32,7 @@ cdef class BrokerQueues:
         self.policy_of = policy_of or _no_policy
         self.queues, self.subscribers, self.every, self.passing = {}, {}, {}, {}
         self.subscriptions = SubscriptionTrees()
+        self.published = PublishedTopics()
         self.next_queue_id = 1
 
     def watch(self, watcher):
@@ -65,6 +67,7 @@ cdef class BrokerQueues:
         if key is not None:
             self.subscribers[key] = held
         self.subscriptions.add(filter_, held)
+        self.published.on_subscriptions_changed()
         return held
 
     def subscribe_durably(self, filter_, key, owner=None):
@@ -121,6 +124,7 @@ cdef class BrokerQueues:
         held = self._held(address, queue, row=row, key=key, is_subscription=True, policy=policy)
         self.subscribers[key] = held
         self.subscriptions.add(address, held)
+        self.published.on_subscriptions_changed()
         return self._add(held)
 
     def delete(self, HeldQueue held not None):
@@ -136,6 +140,7 @@ cdef class BrokerQueues:
         self.passing.pop(held, None)
         if held.is_subscription:
             self.subscriptions.remove(Address.parse(held.address), held)
+            self.published.on_subscriptions_changed()
         else:
             del self.queues[Address.parse(held.address)]
         if held.key is not None:

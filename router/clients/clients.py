@@ -16,6 +16,7 @@ from addressing.permissions import Permissions
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
+from router.clients.pattern_addresses import PatternAddresses, Sender
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
 from router.connections.peers import RouterConnection
 from router.events import AttachRefused, LinkEnded
@@ -55,6 +56,7 @@ class ClientServices:
     new_token: Callable[[], str]
     connection_limits: ConnectionLimits
     sole_connections: SoleConnections
+    pattern_addresses: PatternAddresses
     recorder: Recorder
     emit: Emit
 
@@ -144,8 +146,9 @@ class ClientConnection(RouterConnection):
         if not wanted.address:
             link.accept_as_proposed()
             credit = min(self._link_capacity, ANONYMOUS_CREDIT)
-            guard, recorder = self._guard(link), self._services.recorder
-            AnonymousProducer(link, credit, self._find_group, guard, recorder).top_up()
+            guard, recorder, peer = self._guard(link), self._services.recorder, self.endpoint.peer
+            known = self._services.pattern_addresses.of(Sender(self.space, peer.user, peer.is_mesh))
+            AnonymousProducer(link, credit, self._find_group, known, guard, recorder).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
         if policy.is_link_routed:
@@ -182,8 +185,16 @@ class ClientConnection(RouterConnection):
         return policy, address
 
     def _find_group(self, to: str) -> AddressGroup:
+        """Return the group for a message to address ``to`` of a link without an address.
+
+        The group is that of the address's pattern, if the addresses of the pattern share links.
+        """
         policy = self._resolve(to, sends=True)
-        return self._noted(self._services.addresses.group(policy), policy)
+        if policy.shared is None:
+            return self._noted(self._services.addresses.group(policy), policy)
+        shared = self._services.books.resolve(policy.shared)
+        assert shared is not None
+        return self._services.addresses.group(shared)
 
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
         """Return ``group``, after noting this client's user as the maker of its queue if no maker is noted yet.

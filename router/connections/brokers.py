@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from addressing.book import AddressPolicy
 from addressing.kinds import AddressKind
 from router.connections.broker_connection import BrokerConnection
 from router.connections.route_connections import OnConnection, RouteClaim, RouteConnections
@@ -130,22 +131,22 @@ class Brokers:
     def sender(
         self,
         broker: str,
-        address: str,
-        kind: AddressKind,
+        policy: AddressPolicy,
         role: str = "out",
         *,
         user: str | None,
         is_stream: bool = False,
     ) -> OutgoingLink:
-        """Return a new link, not opened yet, to send to ``address`` at ``broker``.
+        """Return a new link, not opened yet, to send to the address of ``policy`` at ``broker``.
 
-        ``user`` becomes the maker of the queue if the broker creates the queue for this link.
+        A link for all addresses of a pattern has a target without an address. [ANONYMOUS-RELAY] ``user`` becomes the maker of the queue if the broker creates the queue for this link.
         """
         base = self._base(broker)
         session = base.session_of_stream() if is_stream else base.sessions.shared()
-        link = session.sender(self._name(role, address))
-        link.set_source(source(address))
-        link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
+        name, address = policy.at_broker(broker), policy.target_at_broker(broker)
+        link = session.sender(self._name(role, name))
+        link.set_source(source(name))
+        link.set_target(target(address, capabilities=self.kind_capabilities(broker, policy.kind)))
         self._say_user(link, broker, user)
         link.check_fits()
         return link

@@ -64,8 +64,7 @@ class BrokerLinks:
 
     def _add_taker(self, entry: AddressEntry, broker: str) -> None:
         try:
-            name, user = entry.policy.at_broker(broker), entry.group.maker
-            link = self._brokers.sender(broker, name, entry.policy.kind, user=user)
+            link = self._brokers.sender(broker, entry.policy, user=entry.group.maker)
         except AmqpError as error:
             self._upkeep.on_refused(entry, broker, error)
             return
@@ -136,8 +135,7 @@ class BrokerLinks:
         ``counter``, for a fallback queue, counts the deliveries.
         """
         try:
-            name, user = queue.at_broker(broker), group.maker
-            link = self._brokers.sender(broker, name, queue.kind, "stream", user=user, is_stream=True)
+            link = self._brokers.sender(broker, queue, "stream", user=group.maker, is_stream=True)
         except AmqpError:
             return None
         on_sending = counter.on_sending if counter is not None else None
@@ -158,7 +156,7 @@ class BrokerLinks:
         """
         role = "fallback-own" if is_own else "fallback"
         try:
-            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role, user=None)
+            link = self._brokers.sender(broker, queue, role, user=None)
         except AmqpError:
             return None
         taker = Taker(link, group, is_broker=True, on_sending=counter.on_sending)

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from recording.records import Recorder
 from router.forwarding.address import AddressGroup
 from router.forwarding.guard import Guard
+from wire.address_cache import AddressCache
 from wire.core import DeliveryOwner
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link
@@ -11,7 +12,13 @@ class AnonymousProducer(DeliveryOwner):
     link: IncomingLink
     capacity: int
     def __init__(
-        self, link: IncomingLink, capacity: int, find: Callable[[str], AddressGroup], guard: Guard, recorder: Recorder
+        self,
+        link: IncomingLink,
+        capacity: int,
+        find: Callable[[str], AddressGroup],
+        patterns: AddressCache,
+        guard: Guard,
+        recorder: Recorder,
     ) -> None: ...
     @property
     def has_more(self) -> bool: ...

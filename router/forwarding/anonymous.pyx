@@ -6,6 +6,9 @@ for each address, so a waiting message holds up no message for another address; 
 messages count in the node's budget of copies (`copies`); messages beyond the budget are RELEASED. Messages for an
 address whose takers stand still (`stalls`) are RELEASED too, since they would use up the credit for other addresses. A
 message that is not complete at 64 KiB streams from the link, and later messages wait behind it.
+
+Addresses of a declared pattern may share a group, and so an inlet and a list: then ``patterns`` remembers the pattern
+of each address, for all producers of the user.
 """
 
 from collections import deque
@@ -19,12 +22,14 @@ from router.forwarding.guard cimport Guard
 from router.forwarding.head cimport ReturnMark, insert_returned, release, returned_at
 from router.forwarding.stalls cimport SharedCreditInlet, Stalls
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
+from wire.address_cache cimport AddressCache
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
 from recording.records cimport ABORTED, Recorder
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
+from addressing.pattern import is_pattern
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
 
@@ -214,7 +219,9 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef Recorder recorder
     cdef dict inlets  # by group
     cdef Stalls stalls
-    cdef dict known  # bytes of `to` as in the message -> inlet
+    cdef dict known  # bytes of `to` as in the message -> inlet, for addresses that have a group of their own
+    cdef AddressCache patterns  # bytes of `to` -> `Address` of the pattern whose group the address shares
+    cdef dict by_pattern  # `Address` of a pattern -> inlet
     cdef size_t many_inlets
     cdef int outstanding  # number of deliveries of all inlets that were read, or begun, and are not settled
     cdef Guard guard
@@ -222,7 +229,8 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef bytes prefix
     cdef AnonymousInlet streaming
 
-    def __init__(self, IncomingCore link, int capacity, find, Guard guard, Recorder recorder not None):
+    def __init__(self, IncomingCore link, int capacity, find, AddressCache patterns not None, Guard guard,
+                 Recorder recorder not None):
         self.link = link
         self.recorder = recorder
         self.guard = guard
@@ -230,6 +238,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.inlets = {}
         self.stalls = Stalls(capacity, self.inlets)
         self.known = {}
+        self.patterns, self.by_pattern = patterns, {}
         self.many_inlets = MANY_INLETS
         self.find = find
         self.prefix = b""
@@ -350,6 +359,11 @@ cdef class AnonymousProducer(DeliveryOwner):
             raise AmqpError("amqp:invalid-field", "expected an address in the link's target or the message's `to`")
         to = PyBytes_FromStringAndSize(<const char *>raw + head.to.start, head.to.size_bytes)
         inlet = self.known.get(to)
+        if inlet is not None:
+            return inlet
+        pattern = self.patterns.get_now(to)
+        if pattern is not None:
+            inlet = self.by_pattern.get(pattern)
         return self._look_up(to) if inlet is None else inlet
 
     cdef AnonymousInlet _look_up(self, bytes to):
@@ -359,7 +373,10 @@ cdef class AnonymousProducer(DeliveryOwner):
             self._forget_idle()
             inlet = self.inlets[group] = AnonymousInlet(self, group)
             group.add_inlet(inlet)
-        if len(to) <= LONG_SPELLING_BYTES:
+        if is_pattern(group.address.name):
+            self.by_pattern[group.address] = inlet
+            self.patterns.put_now(to, group.address)
+        elif len(to) <= LONG_SPELLING_BYTES:
             if len(self.known) >= MANY_SPELLINGS:
                 self.known.clear()
             self.known[to] = inlet
@@ -371,6 +388,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         if len(self.inlets) < self.many_inlets:
             return 0
         self.known.clear()
+        self.by_pattern.clear()
         for group, inlet in list(self.inlets.items()):
             if inlet.is_idle():
                 del self.inlets[group]
@@ -435,6 +453,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         inlets = dict(self.inlets)
         self.inlets.clear()
         self.known.clear()
+        self.by_pattern.clear()
         for group, inlet in inlets.items():
             inlet.abandon()
             group.lose_inlet(inlet, error)

@@ -14,6 +14,7 @@ from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Taker
 from router.forwarding.guard import Guard
 from router.forwarding.settings import ForwardingSettings
+from wire.address_cache import AddressCache
 from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.errors import AmqpError
 
@@ -33,6 +34,7 @@ class Post:
     treatment: str = "anycast"
     groups: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    patterns: AddressCache = field(default_factory=lambda: AddressCache(lambda: None))
 
     def find(self, address: str) -> Any:
         self.asked.append(address)
@@ -48,7 +50,7 @@ class Post:
     def sender(self, capacity: int = 10) -> Producer:
         producer, link = self.rig.incoming()
         guard = Guard(link, 0, self.rig.offences.append)
-        producer.inlet = AnonymousProducer(link, capacity, self.find, guard, self.rig.recorder)
+        producer.inlet = AnonymousProducer(link, capacity, self.find, self.patterns, guard, self.rig.recorder)
         producer.inlet.top_up()
         self.rig.run()
         return producer

@@ -19,6 +19,7 @@ from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
+from wire.address_cache import AddressCache
 from wire.delivery import RELEASED, rejected
 
 REPLACED = "moving|newest|newer_in|older_in|newer_out|older_out|fan|hot|streaming|inlet|taker"
@@ -74,7 +75,9 @@ def test_an_anonymous_sender_that_is_expelled_while_it_is_read(rig: Rig):
     group = rig.anycast()
     consumer = rig.consumer(group)
     producer, link = rig.incoming()
-    AnonymousProducer(link, 10, lambda to: group, Guard(link, 100_000, rig.offences.append), rig.recorder).top_up()
+    AnonymousProducer(
+        link, 10, lambda to: group, AddressCache(lambda: None), Guard(link, 100_000, rig.offences.append), rig.recorder
+    ).top_up()
     rig.run()
     del link
     forget(consumer)
@@ -90,7 +93,9 @@ def test_an_anonymous_sender_that_forgets_the_inlet_whose_message_it_has_just_re
     groups: dict[str, Any] = {}
     producer, link = rig.incoming()
     guard = Guard(link, 0, rig.offences.append)
-    AnonymousProducer(link, 2000, lambda to: groups.setdefault(to, rig.anycast()), guard, rig.recorder).top_up()
+    AnonymousProducer(
+        link, 2000, lambda to: groups.setdefault(to, rig.anycast()), AddressCache(lambda: None), guard, rig.recorder
+    ).top_up()
     rig.run()
     for number in range(999):
         producer.send(bytes(Message(address=f"{number}", body="x").encode()), settled=True)

@@ -1,0 +1,12 @@
+from wire.address_cache cimport AddressCache
+
+
+cdef class PublishedTopics:
+    cdef AddressCache cache
+    # Subscriptions, as a tuple -> the list of the same that topics share.
+    cdef dict lists
+    cdef double due_s
+    cdef double now
+
+    cdef list subscriptions_of(self, bytes topic)
+    cdef int on_subscriptions_changed(self) except -1

@@ -1,0 +1,58 @@
+"""The topics to which messages were published lately, each with the subscriptions that match the topic.
+
+Matching a topic against all filters is Python, once for each topic, not for each message. A subscription that is made
+or deleted changes the answers, so all are forgotten then.
+"""
+
+from libc.math cimport INFINITY
+
+from wire.address_cache cimport AddressCache
+
+from wire.address_cache import IDLE_S
+
+
+cdef class PublishedTopics:
+    """Maps the bytes of a topic, as they stand in a link's target or a message's `to`, to its subscriptions.
+
+    A list of subscriptions is shared by all topics that have the same, so it is never changed.
+    """
+
+    def __init__(self):
+        self.cache = AddressCache(self._on_filled)
+        self.lists = {}
+        self.due_s = INFINITY
+
+    cdef list subscriptions_of(self, bytes topic):
+        """Return the subscriptions that match ``topic``; None if they are not known."""
+        return self.cache.get_now(topic)
+
+    def note(self, topic, found, double now):
+        """Remember that the subscriptions ``found`` match ``topic``; return the list to use."""
+        self.now = now
+        found = self.lists.setdefault(tuple(found), found)
+        self.cache.put_now(topic, found)
+        return found
+
+    cdef int on_subscriptions_changed(self) except -1:
+        self.cache.clear()
+        self.lists.clear()
+        return 0
+
+    def _on_filled(self):
+        self.due_s = self.now + IDLE_S
+
+    def next_deadline(self):
+        return None if self.due_s == INFINITY else self.due_s
+
+    def on_time(self, double now):
+        """Forget the topics to which nothing was published for a while."""
+        if now < self.due_s:
+            return
+        if self.cache.age():
+            self.due_s = now + IDLE_S
+        else:
+            self.due_s = INFINITY
+            self.lists.clear()
+
+    def __len__(self):
+        return len(self.cache)
