@@ -34,7 +34,7 @@ _DYNAMIC = re.compile(r"_topo/0/([^/]+)/(temp|open)(-topic)?\..+", re.DOTALL)
 class Address(NamedTuple):
     """An address of the mesh: a name within a space. Equal names in two spaces are two addresses.
 
-    Always: ``space`` is `DEFAULT_SPACE` or has passed `addressing.names.check_space_name`, so it contains no slash
+    Always: ``space`` is `DEFAULT_SPACE` or has passed `addressing.names.check_space_name`, so it contains no slash.
     """
 
     space: str
@@ -43,9 +43,10 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Return the address with this text, which is in normal form.
+        """Return the address that ``text`` stands for; ``text`` is in normal form, as the property `text` writes it.
 
-        A malformed text is a name of the default space, which no topology file declares.
+        A text that begins with `SPACE_PREFIX`, but has no slash after a space, is a name of the default space, which no
+        topology file can declare.
         """
         if not text.startswith(SPACE_PREFIX):
             return cls(DEFAULT_SPACE, text)
@@ -56,7 +57,7 @@ class Address(NamedTuple):
     def text(self) -> str:
         """The address as one text, unequal to the texts of all other addresses; the bare name in the default space."""
         space, name = self
-        # Whatever a client of the default space writes, its text is never that of another space.
+        # Whatever name a client of the default space uses, the text of the address is never that of another space.
         if space or name.startswith(SPACE_PREFIX):
             return f"{SPACE_PREFIX}{space}/{name}"
         return name
@@ -68,7 +69,7 @@ class Address(NamedTuple):
 
 
 def normalize(address: str) -> str:
-    """Return ``address`` in normal form: without the scheme ``amqp:`` and the host that some clients put before it."""
+    """Return ``address`` in normal form: without the scheme (``amqp:``, ``amqps:``) and host that some clients add."""
     # Test the first letter before the regular expression, since this function runs for each message of a sender whose
     # link has no address; the letter decides nearly always.
     if address[:1] in "aA":
@@ -84,8 +85,9 @@ def is_internal(address: str) -> bool:
 
 
 def dynamic_address(router_id: str, token: str, *, is_topic: bool = False, is_open: bool = False) -> str:
-    """Return a new dynamic address; the name contains ``router_id``, the router to which all routers pass its messages.
+    """Return a new dynamic address, with the scheme ``amqp:``, at the router ``router_id``, which its name contains.
 
+    All routers pass messages for the address to that router.
     Any client that knows the address may send to it, so ``token`` should be hard to guess. With ``is_topic``, a message
     goes to every consumer at the address, else to one consumer. With ``is_open``, any client that knows the address may
     also receive from it.

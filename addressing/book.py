@@ -45,9 +45,9 @@ _CACHED_ADDRESSES = 4096
 class AddressPolicy:
     """Treatment of one address in the mesh, as the address or its pattern is declared for the address's space.
 
-    Always: ``brokers`` is empty unless brokers store the address, and one broker for a topic. ``fallback`` is the
-    address of a queue in the same space, or None. Only an anycast address has a ``fallback``, ``retransmit`` or
-    ``spill``.
+    Always: ``brokers`` is empty for a kind of address that no broker stores, and has one broker for a topic.
+    ``fallback`` is the address of a queue in the same space, or None. Only an anycast address has a ``fallback``,
+    ``retransmit`` or ``spill``.
     """
 
     address: Address
@@ -75,15 +75,19 @@ class AddressPolicy:
 
     @property
     def is_sharded(self) -> bool:
-        """Say whether several brokers share the queue: routers then pass its messages on through two groups.
+        """Say whether the address is a queue that several brokers share, for which each router has two groups.
 
-        Producers to brokers is phase 0, brokers to consumers phase 1; a queue on one broker uses link routes instead.
+        The group of phase 0 leads from producers to the brokers, the group of phase 1 from the brokers to consumers. A
+        queue on one broker has no group: each link of a client is tied to a link at the broker (a link route).
         """
         return len(self.brokers) > 1
 
     @property
     def is_link_routed(self) -> bool:
-        """Say whether each client's link for the address is tied to a link of its own at the address's only broker."""
+        """Say whether each client's link for the address is tied to a link at the address's only broker (a link route).
+
+        True for a queue or topic on one broker.
+        """
         return self.kind.is_stored and len(self.brokers) == 1
 
     @property
@@ -95,11 +99,11 @@ class AddressPolicy:
         return 1 if len(self.brokers) > 1 else 0
 
     def ends_at_brokers(self, phase: int) -> bool:
-        """Say whether the deliveries of the address's group in ``phase`` go to the brokers, and not to consumers."""
+        """Say whether deliveries in the address's group of ``phase`` go to brokers: in phase 0 of a queue or topic."""
         return phase == 0 and self.kind.is_stored
 
     def key(self, phase: int) -> Key:
-        """Return the routing key by which a router advertises takers (outgoing links) of the group in ``phase``."""
+        """Return the routing key by which a router advertises takers (outgoing links) of the address in ``phase``."""
         return Key(self.kind.takers_form, self.address.text, phase)
 
     @property
@@ -117,7 +121,10 @@ class AddressPolicy:
         return None if self.stands_for_pattern else self.at_broker(broker)
 
     def at_broker(self, broker: str) -> str:
-        """Return the name of this address at ``broker``, one of ``brokers``, for a router's attach there."""
+        """Return the name by which a router attaches to this address at ``broker``, which is one of ``brokers``.
+
+        The name is the broker's address prefix, then ``broker_address``, if there is one, else the address's own text.
+        """
         space, name = self.address
         return self.address_prefixes[self.brokers.index(broker)] + Address(space, self.broker_address or name).text
 
@@ -127,7 +134,7 @@ def subscription_expiry_s(entry: DeclaredAddress) -> float:
 
 
 def _names_in(addresses: Mapping[str, DeclaredAddress]) -> Iterator[str]:
-    """Yield the names of queues to which declared addresses refer, such as dead-letter queues."""
+    """Yield the names in ``broker_address``, ``dead_letter``, ``expiry`` and ``fallback`` of declared addresses."""
     for entry in addresses.values():
         for name in (entry.broker_address, entry.dead_letter, entry.expiry, entry.fallback):
             if name:
@@ -137,7 +144,7 @@ def _names_in(addresses: Mapping[str, DeclaredAddress]) -> Iterator[str]:
 class AddressBook:
     """The addresses of one space, by their names there. ``resolve`` is fast enough for one call per message.
 
-    ``addresses`` are the declarations for ``space``; by default those of the topology file, for the default space.
+    ``addresses`` are the declarations for ``space``; None stands for the declarations of the topology file.
     """
 
     def __init__(
@@ -154,7 +161,11 @@ class AddressBook:
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
     def resolve(self, address: str) -> AddressPolicy | None:
-        """Return the policy for ``address``, with or without scheme and host; None for an address not declared."""
+        """Return the policy of ``address``, which may have a scheme and a host; None if no client may use the address.
+
+        An address has a policy if the space declares the address or a matching pattern, or if the address is dynamic.
+        In the default space the addresses of probes (messages that test routers and embedded brokers) have one, too.
+        """
         name = normalize(address)
         if not name or len(name) > MAX_ADDRESS_CHARS:
             return None
@@ -202,7 +213,7 @@ class AddressBook:
         )
 
     def queue_policy(self, entry: DeclaredAddress) -> QueuePolicy:
-        """Return the policy of the queue that ``entry`` declares, or of each subscription of the topic."""
+        """Return the policy of the queue that ``entry`` declares, or of each subscription of the topic it declares."""
         attempts = entry.max_delivery_attempts or DEFAULT_DELIVERY_ATTEMPTS
         return QueuePolicy(
             dead_letter=self._name_at_broker(entry.dead_letter),
@@ -215,9 +226,9 @@ class AddressBook:
         )
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
-        """Return the limits of the pattern under which a client's use makes a queue of ``address``.
+        """Return the limits on queues of the pattern for ``address``, whose queue a client's first use makes.
 
-        None for a queue that the topology file names, and for an address that is not a queue.
+        None for a queue that a declaration names, and for an address that is not a queue or not declared.
         """
         found = None if address in self._named else self._declared.find(address)
         if found is None or not is_pattern(found[0]) or not found[1].type.has_queues:
@@ -235,9 +246,10 @@ class AddressBook:
         return Address(self.space, found[1].broker_address or address or "") if found else None
 
     def name_in_mesh(self, broker: str, name: str) -> str:
-        """Return the name in this space of the address that ``broker`` calls ``name``.
+        """Return the name in this space of the address that is ``name`` at ``broker``, the reverse of `at_broker`.
 
-        The name is without prefix, and ``broker_address`` is undone. The address of another space has its whole text.
+        The broker's address prefix is removed, and a declared address takes the place of its ``broker_address``. For an
+        address of another space, return the text of the address.
         """
         site = self._topology.brokers.get(broker)
         text = name.removeprefix(site.address_prefix) if site is not None else name
@@ -250,21 +262,24 @@ class AddressBook:
         return local
 
     def renamed_at(self, broker: str) -> list[DeclaredAddress]:
-        """Return the declarations of addresses that ``broker`` knows by another name."""
+        """Return the declarations of the addresses that have another name, their ``broker_address``, at ``broker``."""
         found = self._addresses.values()
         return [entry for entry in found if entry.broker_address and broker in self._topology.brokers_of(entry)]
 
     def names_users(self, broker: str) -> bool:
-        """Say whether routers put the user's name into names of links and subscriptions at ``broker``."""
+        """Say whether routers put the client's user into the names of links and subscriptions at ``broker``."""
         return self._topology.brokers[broker].names_users
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
-        """Return the policies of all addresses with a fallback queue; such addresses are never patterns."""
+        """Return the policies of this space's addresses that have a fallback queue; no such address is a pattern."""
         found = (self.resolve(address) for address, entry in self._addresses.items() if entry.fallback)
         return tuple(policy for policy in found if policy is not None)
 
     def subscription_policy(self, broker: str) -> AddressPolicy:
-        """Return the policy for an attach to a durable subscription at ``broker`` by its name, without an address."""
+        """Return the policy of a client's link to a durable subscription by name alone: a topic with an empty name.
+
+        The subscription is at ``broker``.
+        """
         return AddressPolicy(Address(self.space, ""), AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",))
 
     def _resolve_internal(self, address: str) -> AddressPolicy | None:
@@ -272,7 +287,8 @@ class AddressBook:
         if is_dynamic_topic(address):
             return AddressPolicy(there, AddressKind.MULTICAST, is_internal=True)
         if is_dynamic(address):
-            # All consumers are at the router named in the address: closest spares the arithmetic of balancing.
+            # All consumers of a dynamic address are at the router that the address names, so there is nothing to
+            # balance: CLOSEST spares the arithmetic of BALANCED.
             return AddressPolicy(there, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
         # Nodes and operators, who use all other internal addresses, are in the default space.
         if self.space != DEFAULT_SPACE:
@@ -286,7 +302,8 @@ class AddressBook:
     def _resolve_probe_queue(self, address: str) -> AddressPolicy | None:
         name, _, queue = address.removeprefix(BROKER_PREFIX).partition("/")
         broker = self._topology.brokers.get(name)
-        # An existing broker (not embedded) has no probe queue, since amqpmesh makes no queues there: unknown address.
+        # An existing broker (not embedded) has no probe queue, since amqpmesh makes no queues there, so an address of
+        # such a probe queue has no policy.
         if broker is None or not broker.is_embedded or not queue:
             return None
         there = Address(self.space, address)
@@ -294,7 +311,7 @@ class AddressBook:
 
 
 class SpaceBooks:
-    """The address book of each space: of the default space, with the addresses of the topology file, and of others.
+    """The address books of all spaces: the default space, with the addresses of the topology file, and other spaces.
 
     ``spaces``: name of a space -> its declarations. The topology file declares no space yet; tests do.
     """
@@ -312,7 +329,7 @@ class SpaceBooks:
         return self._books[space]
 
     def resolve(self, address: Address) -> AddressPolicy | None:
-        """Return the policy for ``address``; None for an address that its space does not declare, or no such space."""
+        """Return the policy of ``address`` in the book of its space; None without a policy, or for an unknown space."""
         book = self._books.get(address.space)
         return None if book is None else book.resolve(address.name)
 
@@ -321,11 +338,14 @@ class SpaceBooks:
         return tuple(policy for book in self for policy in book.with_fallback())
 
     def pattern_policy(self, address: Address) -> PatternPolicy | None:
-        """Return the limits of the pattern under which a client's use makes a queue of ``address``, as a book does."""
+        """Return what `AddressBook.pattern_policy` of the address's space returns; None for an unknown space."""
         book = self._books.get(address.space)
         return None if book is None else book.pattern_policy(address.name)
 
     def name_in_space(self, broker: str, name: str) -> str:
-        """Return the name, in the space of its address, of the address that ``broker`` calls ``name``."""
+        """Return the name within its own space of the address that is ``name`` at ``broker``.
+
+        An address of an unknown space keeps ``name``.
+        """
         book = self._books.get(Address.parse(name).space)
         return name if book is None else book.name_in_mesh(broker, name)

@@ -9,13 +9,13 @@ from typing import Literal
 Severity = Literal["error", "warning"]
 
 
-# Characters of the file's line that an error shows before and after the place at fault; the rest becomes CUT.
+# Most characters of the file's line that an error shows before and after the place at fault; CUT stands for the rest.
 SHOWN_BEFORE, SHOWN_AFTER = 80, 120
 CUT = "..."
 
 
 def visible(text: str) -> str:
-    """Make ``text`` safe for a terminal: a visible character replaces each control character. Tabs stay."""
+    """Return ``text``, safe for a terminal: a visible character replaces each unprintable character but the tab."""
     return "".join(c if c == "\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -93,7 +93,7 @@ class BadValue(ValueError):
 
 
 class TopologyErrors(Exception):
-    """Raised for a topology file with mistakes; holds all its mistakes and warnings, in the order of the file."""
+    """All mistakes and warnings of a topology file with mistakes, in the file's order, or why it cannot be read."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         self.errors = tuple(errors)

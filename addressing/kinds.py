@@ -47,12 +47,15 @@ class AddressTraits(StrEnum):
     # Messages at routers
     @property
     def is_copied_by_routers(self) -> bool:
-        """Say whether routers copy each message along a tree to all consumers that are there."""
+        """Say whether routers copy each message along a tree to all attached consumers: true of multicast only."""
         return self.is_copied and not self.is_stored
 
     @property
     def is_distributed(self) -> bool:
-        """Say whether routers choose a consumer for each message; then a distribution and a fallback have a meaning."""
+        """Say whether routers choose one consumer for each message: true of anycast only.
+
+        Only such addresses may have a distribution and a fallback queue.
+        """
         return not (self.is_copied or self.is_stored or self.is_refused)
 
     @property
@@ -73,7 +76,7 @@ class AddressTraits(StrEnum):
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """The capabilities, "queue" or "topic", for a router's attach at a broker that does not know the topology.
+        """The capabilities that tell a broker, which has no topology file, what a router attaches to: queue or topic.
 
         Empty for a kind that no broker stores.
         """
@@ -83,7 +86,7 @@ class AddressTraits(StrEnum):
 
     @property
     def when_full(self) -> WhenFull:
-        """The action of a full queue or subscription for which the topology names none: drop-oldest or block."""
+        """The default of ``when_full``: a full subscription drops its oldest message, a full queue blocks producers."""
         return WhenFull.DROP_OLDEST if self.has_subscriptions else WhenFull.BLOCK
 
 
@@ -91,7 +94,7 @@ QUEUE_CAPABILITY, TOPIC_CAPABILITY = "queue", "topic"
 
 
 class AddressKind(AddressTraits):
-    """Type of an address, in the words of the topology file."""
+    """The kinds of addresses; the value of each is the word for the address's type in the topology file."""
 
     ANYCAST = "anycast", Trait.PASSED
     MULTICAST = "multicast", Trait.COPIED
@@ -101,7 +104,7 @@ class AddressKind(AddressTraits):
 
 
 class Distribution(StrEnum):
-    """Rule by which anycast chooses among takers."""
+    """Rule by which a router chooses the taker (consumer or next router) of a message to an anycast address."""
 
     BALANCED = "balanced"
     CLOSEST = "closest"

@@ -48,7 +48,7 @@ def check_space_name(name: str) -> str:
 
 
 def similar_node_name(name: str) -> str:
-    """Return a valid node name as near to ``name`` as possible."""
+    """Return a valid name of a node to suggest for ``name``: dashes take the place of invalid characters."""
     return _similar(name, r"[^A-Za-z0-9_.-]+", 64)
 
 

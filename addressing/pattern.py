@@ -56,18 +56,18 @@ def check_pattern(pattern: str) -> str:
 
 
 def check_permission_pattern(pattern: str) -> str:
-    """Check a pattern of a user's permissions as `check_pattern` does, but allow ``${user}`` in the pattern."""
+    """Return ``pattern`` of a user's permissions; raise PatternError as `check_pattern` does, but allow ``${user}``."""
     check_pattern(pattern.replace(_USER, "user"))
     return pattern
 
 
 def for_user(pattern: str, user: str) -> str:
-    """Return ``pattern`` with the name of ``user`` for ``${user}``; user names have no wildcards, so it gains none."""
+    """Return ``pattern`` with the name ``user`` in place of ``${user}``; names of users have no wildcards."""
     return pattern.replace(_USER, user)
 
 
 def is_pattern(address: str) -> bool:
-    """Say whether a declared address has wildcards."""
+    """Say whether ``address`` is a pattern: one of its tokens is the wildcard ``*`` or ``#``."""
     return any(token.lstrip("./") in ("*", "#") for token in _split(address))
 
 
@@ -88,8 +88,9 @@ def _split(address: str) -> list[str]:
 class PatternMap(Generic[T]):
     """A mapping from address patterns to values; ``find`` returns the value of the pattern that matches best.
 
-    Without wildcards a look-up is one dict access. With wildcards a look-up walks a tree of tokens, each tree node at
-    most once, so no address, however made, costs more than (tokens of the address) x (tokens of all patterns).
+    The look-up of an address that is itself a key is one dict access, and so is any look-up if no key has wildcards.
+    Another look-up walks a tree of the patterns' tokens, each tree node at most once, so no address, however made,
+    costs more than (tokens of the address) x (tokens of all patterns).
     """
 
     def __init__(self, entries: Mapping[str, T]) -> None:
@@ -104,7 +105,10 @@ class PatternMap(Generic[T]):
                 self._exact[pattern] = value
 
     def find(self, address: str) -> T | None:
-        """Return the value whose pattern matches ``address``, in normal form, best; None without a match."""
+        """Return the value of the pattern that matches ``address``, in normal form, best; None without a match.
+
+        An address of more than MAX_ADDRESS_CHARS matches no wildcard.
+        """
         exact = self._exact.get(address)
         if exact is not None or not self._has_patterns or len(address) > MAX_ADDRESS_CHARS:
             return exact
@@ -143,7 +147,10 @@ class _Branch(Generic[T]):
         kind.setdefault(tokens[0], _Branch()).plant(tokens[1:], value)
 
     def search(self, tokens: Sequence[str], starts: Sequence[int]) -> T | None:
-        """Return the value of the best match below this branch, by the order in the module's docstring; else None."""
+        """Return the value of the best pattern that leads through this node and matches the tokens from ``starts`` on.
+
+        The module's docstring says which match is best. None without a match.
+        """
         open_starts = [start for start in starts if start < len(tokens)]
         for step, ends in self._single_steps(tokens, open_starts):
             found = step.search(tokens, ends)
@@ -174,8 +181,8 @@ class _Branch(Generic[T]):
     ) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
         ends: dict[str, list[int]] = {}
         for start in open_starts:
-            # The address's first token has no delimiter. After a leading '#' that matched no token, the pattern's next
-            # token has one: either delimiter matches.
+            # The first token of an address has no delimiter in front. After a leading '#' that matched no token, the
+            # pattern's next token has a delimiter, which may then be '.' or '/'.
             labels = (tokens[0], "." + tokens[0], "/" + tokens[0]) if start == 0 else (tokens[start],)
             for label in labels:
                 if label in self._literals:
@@ -185,5 +192,8 @@ class _Branch(Generic[T]):
 
 
 def _fits(tokens: Sequence[str], start: int, wildcard: str) -> bool:
-    """Say whether the token at ``start`` has the same delimiter as ``wildcard``, or is the address's first token."""
+    """Say whether ``wildcard`` may match the token at ``start``: the delimiters in front of both are equal.
+
+    Any wildcard may match the address's first token, which has no delimiter.
+    """
     return start == 0 or tokens[start][0] == wildcard[0]

@@ -1,8 +1,9 @@
 """Permissions of users: sending to an address, receiving from an address, and the number of connections.
 
-In a mesh without users, nobody has to authenticate, and every client may use every declared address. Once there is a
-user, any use that no pattern of the user allows is denied; a client without authentication is the user ``anonymous``.
-Nodes and operators, known by a certificate of the mesh, may do everything; no other client may use internal addresses.
+In a mesh without users, every client may use every address that is not internal. Once there is a user, any use that no
+pattern of the user allows is denied; a client without authentication is the user ``anonymous``. Nodes and operators,
+known by a certificate of the mesh, may do everything. No other client may use internal addresses, but for dynamic
+addresses, which every client may send to.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Permissions:
         self._most = {name: user.max_connections or 0 for name, user in topology.users.items()}
 
     def may_send(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
-        """Say whether ``user`` may send to ``address``; ``is_mesh`` for a node or operator, which may always.
+        """Say whether ``user`` may send to ``address``; True with ``is_mesh``, which is set for a node or operator.
 
         Every user may send to a dynamic address, since its name is as good as a secret.
         """
@@ -37,16 +38,20 @@ class Permissions:
         return self._allows(self._send, user, normalize(address))
 
     def may_receive(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
-        """Say whether ``user`` may attach a receiver to ``address``.
+        """Say whether ``user`` may attach a receiver to ``address``; True with ``is_mesh``, set for a node or operator.
 
-        Never to a dynamic address made for a receiver: the router attaches that client's own link without asking here,
-        and a second client with the name could read the replies. From a dynamic address made for a sender, other
-        clients are meant to receive, so knowing its name, as good as a secret, is enough.
+        No client may attach to a dynamic address that was made for a receiver: the router attaches the receiver that
+        asked for the address without a call of this method, and a second receiver could read the replies. Every client
+        may attach to a dynamic address that was made for a sender, since its name is as good as a secret.
         """
         return is_mesh or is_open(address) or self._allows(self._receive, user, normalize(address))
 
     def may_receive_any(self, user: str | None, *, is_mesh: bool = False) -> bool:
-        """Say whether ``user`` may attach a receiver to at least one address."""
+        """Say whether ``user`` may attach a receiver without an address, as to a subscription known by its name.
+
+        True for each user that the topology declares, whatever addresses the user may receive from; True for everyone
+        in a mesh without users, and with ``is_mesh``, set for nodes and operators.
+        """
         return is_mesh or self._is_open or bool(self._receive.get(ANONYMOUS if user is None else user))
 
     def max_connections(self, user: str | None) -> int:

@@ -1,4 +1,7 @@
-"""Words of the link log that `addressing.topology` and `wire` need, too: record levels, personal columns, causes."""
+"""Words of link logs that `addressing.topology` and `wire` need, too: record levels, personal columns, causes of ends.
+
+A link log is the files with the records of one node's traffic.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _CACHED_NAMES = 1024
 class KeyForm(Enum):
     """Kind of subject that a routing key names.
 
-    The value is the head of the key, or its first letter before a phase.
+    The value is the head of the key, without the phase that follows the letters M and X.
     """
 
     TAKERS = "M"
@@ -45,7 +45,7 @@ class KeyForm(Enum):
 
 
 class Key(NamedTuple):
-    """A routing key, taken apart. Two keys have the same text only if the keys are equal."""
+    """A routing key in its parts: form, name and phase. Two keys have the same text only if the keys are equal."""
 
     form: KeyForm
     name: str
@@ -55,7 +55,10 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Key | None:
-        """Take a key apart that another router sent; return None for a malformed key, or a form of a later version."""
+        """Return the key with this text, which another router sent; None for a malformed key, or an unknown form.
+
+        A router of a later version may send keys of other forms.
+        """
         found = _FORMS_BY_HEAD.get(text[:2])
         return cls(found[0], text[2:], found[1]) if found is not None and len(text) > 2 else None
 
@@ -66,12 +69,12 @@ class Key(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as routers exchange it."""
+        """The string that stands for the key in the messages between routers."""
         form, name, phase = self
         if not form.has_phase:
             return form.head + name
-        # No router advertises a phase of several digits; its brackets keep the text of this key unequal to all other
-        # keys.
+        # No router advertises a phase of several digits; the brackets around such a phase keep the text of its key
+        # unequal to the texts of all other keys.
         return f"{form.head}{phase}{name}" if 0 <= phase <= _MAX_PHASE else f"{form.head}({phase}){name}"
 
 
@@ -97,7 +100,7 @@ def fallback_keys(address: Address) -> tuple[str, str]:
     return Key(KeyForm.FALLBACK_HOLDS, address.text).text, Key(KeyForm.FALLBACK_LOW, address.text).text
 
 
-# Cached, because a router asks for the key of a broker with each link to the broker.
+# The key of a broker is cached, because a router asks for the key with each link to the broker.
 @lru_cache(_CACHED_NAMES)
 def broker_key(broker: str) -> str:
     return Key(KeyForm.BROKER, broker).text
@@ -109,5 +112,5 @@ def edge_key(edge: str) -> str:
 
 
 def names_broker(text: str) -> bool:
-    """Say whether the text of a routing key advertises a broker."""
+    """Say whether ``text``, which is a routing key, advertises that a broker is connected to a router."""
     return text.startswith(_BROKER)

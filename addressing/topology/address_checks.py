@@ -1,4 +1,4 @@
-"""Checks of addresses: brokers must exist, options must fit the type, fallbacks must be queues."""
+"""Checks of a topology file's addresses: brokers must exist, options must fit the type, fallbacks must be queues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from addressing.topology.shared_names import check_shared_names
 
 
 def check_addresses(topology: Topology, declared: DeclaredNames) -> Iterator[Problem]:
-    """Yield problems of addresses whose single values are valid: unknown brokers, unfit options, wrong fallbacks."""
+    """Yield all problems of the topology's addresses beyond invalid values, from the checks of queues, too.
+
+    Such problems are unknown or missing brokers, options that do not fit the type or each other, and wrong fallbacks.
+    """
     for pattern, address in topology.addresses.items():
         path: Path = ("addresses", pattern)
         subject = f"address {pattern!r}:"
@@ -63,7 +66,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: DeclaredAddr
 
 
 def _check_pattern(path: Path, subject: str, pattern: str, address: DeclaredAddress) -> Iterator[Problem]:
-    """Yield a problem for each option of a pattern that names one queue, as all its addresses would share the queue."""
+    """Yield a problem for ``broker_address`` or ``fallback`` of a pattern: all its addresses would share the queue."""
     example = pattern.replace("*", "x").replace("#", "x")
     fixes = {
         "broker_address": f"remove it, or declare one address with it: '{as_key(example)}: "
@@ -149,14 +152,14 @@ def _no_queue(path: Path, subject: str, name: str, what: str, topology: Topology
 
 
 def _plain_queues(topology: Topology) -> list[str]:
-    """Return queues that may be a fallback: declared by name, and not yet the fallback of another address."""
+    """Return the queues that an address may have as its fallback: declared by name, and no address's fallback yet."""
     taken = {address.fallback for address in topology.addresses.values()}
     queues = [pattern for pattern, address in topology.addresses.items() if address.type.has_queues]
     return [queue for queue in queues if queue not in taken and not is_pattern(queue)]
 
 
 def _new_queue(pattern: str, topology: Topology) -> str:
-    """Return a name, not declared yet, for a new queue as the fallback of the address ``pattern``."""
+    """Return a name that is not declared yet, to suggest for a new queue: the fallback of the address ``pattern``."""
     base = f"{pattern.replace('*', 'x').replace('#', 'x')}.waiting"
     names = (base if i == 1 else f"{base}{i}" for i in count(1))
     return next(name for name in names if name not in topology.addresses)

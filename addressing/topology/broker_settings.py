@@ -14,19 +14,20 @@ from pydantic import Field
 from addressing.topology.broker_url import BrokerUrl, parse_broker_url
 from addressing.topology.part import Host, NodeNames, Port, TopologyPart, checked
 
-# Port of the first embedded broker by default; FIRST_ROUTER_PORT in addressing.topology.model has the reasons.
+# Default port of an embedded broker that is the first broker of the file; each later position has a port one higher.
+# The reasons for the number stand at FIRST_ROUTER_PORT in addressing.topology.model.
 FIRST_BROKER_PORT = 27671
 
 
 class Subscriptions(StrEnum):
-    """Names by which an existing broker tells durable subscriptions, and links, of the mesh's clients apart."""
+    """Whether names of links and durable subscriptions at an existing broker contain the user (by_user) or not."""
 
     BY_NAME = "by_name"
     BY_USER = "by_user"
 
 
 class BrokerTls(TopologyPart):
-    """TLS towards an existing broker."""
+    """TLS settings of the routers' connections to an existing broker."""
 
     ca: Path | None = None
     """PEM file with the authorities to trust (default: the authorities of this machine)."""
@@ -68,10 +69,10 @@ class Broker(TopologyPart):
 
     @property
     def names_users(self) -> bool:
-        """Say whether link names at the broker contain the name of the user."""
+        """Say whether the names that routers give links at the broker contain the client's user."""
         return self.subscriptions is Subscriptions.BY_USER
 
     @property
     def location(self) -> BrokerUrl | None:
-        """Location of an existing broker; None for an embedded broker."""
+        """The parsed URL of an existing broker; None for an embedded broker, which has no URL."""
         return parse_broker_url(self.url) if self.url is not None else None

@@ -30,7 +30,10 @@ class BrokerUrl:
 
 
 def parse_broker_url(url: str) -> BrokerUrl:
-    """Parse ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue, whose message never shows the password."""
+    """Return the parts of a URL ``amqp[s]://[user[:password]@]host[:port]``; without a port, the default of the scheme.
+
+    Raise BadValue for any other text; the error's message never shows the password.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -63,7 +63,7 @@ def _check_connections(topology: Topology, declared: DeclaredNames) -> Iterator[
 
 
 def _check_edge(topology: Topology, name: str, router: Router) -> Iterator[Problem]:
-    """Yield a problem for an edge router without an uplink, and for each connection from ``router`` to an edge."""
+    """Yield a problem if ``router`` is an edge that connects to no router, and one for each connection to an edge."""
     here: Path = ("routers", name)
     if router.is_edge and not router.connect:
         message = f"edge router {name!r} has no uplink"
@@ -102,7 +102,8 @@ class _Bind:
     def conflicts_with(self, other: _Bind) -> bool:
         if self.machine == other.machine:
             return self.host == other.host or self._is_wildcard or other._is_wildcard
-        # On different machines, only an equal host other than 127.x or 0.0.0.0 means the same port.
+        # Two hosts that name different machines to other nodes conflict only in an equal address to listen on that is
+        # neither 127.x nor a wildcard (0.0.0.0 or ::): such an address belongs to one machine.
         return self.host == other.host and not self._is_wildcard and not self.host.startswith("127.")
 
     @property
@@ -229,7 +230,7 @@ def _check_users(topology: Topology) -> Iterator[Problem]:
 
 
 def check_reach(topology: Topology) -> Iterator[Problem]:
-    """Yield a warning if no connections lead from some interior routers of the valid ``topology`` to the others."""
+    """Yield one warning if some interior routers of the valid ``topology`` have no path of connections to others."""
     parts = _parts(topology)
     if len(parts) < 2:
         return
@@ -245,7 +246,7 @@ def check_reach(topology: Topology) -> Iterator[Problem]:
 
 
 def _parts(topology: Topology) -> list[list[str]]:
-    """Return groups of interior routers that reach each other, in the order of the file.
+    """Return the interior routers in groups that reach each other over connections, in the order of the file.
 
     Edge routers are left out, since they pass nothing on between interior routers.
     """

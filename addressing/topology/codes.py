@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of mistake. ``title`` heads the code's entry in the reference; an error without a fix shows ``fix``."""
+    """One kind of mistake in a file. ``title`` heads the code's entry in the reference of error codes.
+
+    ``fix`` is the usual remedy, which an error of the code shows if the check that found the mistake gave no remedy.
+    """
 
     code: str
     title: str

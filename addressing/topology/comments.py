@@ -8,16 +8,20 @@ from collections.abc import Iterator
 from addressing.topology.document import Document
 from addressing.topology.problem import Path, Problem, TextSpan
 
-# A key such as `#: anycast` or `#.eu: queue`, which YAML took for a comment: warn. No real comment begins like this.
+# Matches a line with a key such as `#: anycast` or `#.eu: queue`, which YAML took for a comment. No comment that was
+# meant as one begins like this.
 _ADDRESS = re.compile(r"\s+(?P<found>#(?:[./][^\s:]*)?):(?=\s|$)")
-# A value such as `send: #` or `- #.eu`, a pattern that YAML took for a comment.
+# Matches a line with a value such as `send: #` or `- #.eu`, a pattern that YAML took for a comment.
 _VALUE = re.compile(r"[^#]*\s(?P<found>#(?:[./]\S*)?)\s*$")
-# A type of an address with # before it, such as `orders: #queue`, which YAML took for a comment.
+# Matches a line in which # stands before an address's type, as in `orders: #queue`, and YAML took both for a comment.
 _WORD = re.compile(r"[^#]*\s(?P<found>#\w+)\s*$")
 
 
 def swallowed(document: Document, text: str) -> Iterator[Problem]:
-    """Yield a warning for each key or value of the file that looks like a pattern but that YAML took for a comment."""
+    """Yield a warning for each pattern that YAML took for a comment: a key or value below ``addresses``.
+
+    Values of a user's ``send`` and ``receive`` count, too.
+    """
     lines = text.splitlines()
     for path, spot in document.spots.items():
         if _may_be_pattern(path) and spot.is_empty:

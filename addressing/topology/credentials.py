@@ -72,7 +72,7 @@ def make_secret(password: str, *, iterations: int = DEFAULT_ITERATIONS, salt: by
 
 
 def parse_secret(text: str) -> Secret:
-    """Parse the text of a secret; raise SecretError with the part that is wrong."""
+    """Return the secret with this text; raise SecretError, which names the wrong part, for any other text."""
     found = _FORM.fullmatch(text)
     if not found:
         raise SecretError(
@@ -159,7 +159,10 @@ def _is_prohibited(c: str) -> bool:
 
 
 def _check_direction(text: str) -> None:
-    """Raise SecretError for a password that mixes writing directions. [RFC 3454 6]"""
+    """Raise SecretError for a password that mixes right-to-left and left-to-right letters. [RFC 3454 6]
+
+    A password with right-to-left letters must also begin and end with such a letter.
+    """
     if not any(stringprep.in_table_d1(c) for c in text):
         return
     is_framed = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])

@@ -14,7 +14,9 @@ UNKNOWN_NAME_CODES = {"router": "AM103", "broker": "AM104"}
 
 @dataclass(frozen=True, slots=True)
 class DeclaredNames:
-    """The names that the topology file declares; None for a section that cannot be read: no name is reported unknown.
+    """The names of routers, brokers and addresses that a topology file declares, by section.
+
+    None stands for a section that cannot be read: then no reference to a name of the section is reported as unknown.
 
     ``doubts`` are the paths of values that are broken and have stand-ins in the topology, as `repair` makes them.
     """
@@ -33,18 +35,18 @@ class DeclaredNames:
         return cls(routers, brokers, addresses, doubts)
 
     def is_certain(self, *paths: Path) -> bool:
-        """Whether no value at any of ``paths``, or in any mapping around it, is in doubt."""
+        """Whether none of the values at ``paths``, and none of the mappings and lists around them, is in doubt."""
         return not any(path[:length] in self.doubts for path in paths for length in range(len(path) + 1))
 
     def holds(self, problem: Problem) -> bool:
-        """Whether to report ``problem``: it does not rest on any value in doubt."""
+        """Whether to report ``problem``: true if the problem does not rest on any value in doubt."""
         # The problem of a key, such as an unknown name, does not rest on the value below the key.
         place = problem.path[:-1] if problem.at_key else problem.path
         return self.is_certain(place, *problem.relies_on)
 
 
 def unknown(kind: str, path: Path, name: str, known: Collection[str] | None, subject: str) -> Iterator[Problem]:
-    """Yield a problem if ``name`` is not among the ``known`` routers or brokers."""
+    """Yield a problem if ``name`` is not in ``known``, the declared routers or brokers; none if ``known`` is None."""
     if known is None or name in known:
         return
     yield Problem(

@@ -21,7 +21,7 @@ def describe(part: str, key: str) -> str:
 
 
 def meanings_of(part: type) -> dict[str, str]:
-    """Return the docstrings of the fields of a class, or of the members of an enum, by name."""
+    """Return the docstrings under the fields of a class, or under the members of an enum, by name, from its source."""
     (tree,) = ast.parse(inspect.getsource(part)).body
     assert isinstance(tree, ast.ClassDef)
     return dict(_sentences(tree))

@@ -44,18 +44,22 @@ class Document:
     """Paths that have no data because a problem was reported there: later checks must not report them as missing."""
 
     def span(self, path: Path, *, at_key: bool) -> TextSpan | None:
-        """Return the place of ``path`` in the file, or of the nearest enclosing value that the file has."""
+        """Return the place of the value at ``path``, or of its key, in the file.
+
+        If the file has no such value, return the place of the nearest value around it; None for a file without values.
+        """
         for length in range(len(path), -1, -1):
             spot = self.spots.get(path[:length])
             if spot:
-                # Show a missing value at the key of its mapping, or at the short form that stands for its mapping.
+                # A value that the file does not have is shown at the key of the mapping that it would be in, or at the
+                # short form that stands for this mapping.
                 wants_key = at_key or (length < len(path) and not spot.is_scalar)
                 return spot.key if wants_key and spot.key else spot.value
         return None
 
 
 def parse_document(text: str) -> Document:
-    """Read YAML; ``problems`` of the result lists the faults of the text."""
+    """Return ``text``, which is YAML, as a document, whose ``problems`` are the faults of the text."""
     document = Document()
     try:
         root = YAML(typ="safe", pure=True).compose(text)
@@ -115,7 +119,10 @@ class _Reader:
         return found
 
     def _both(self, path: Path, first: Any, node: Node, key: Node) -> Any:
-        """Merge both values of a duplicate key: an entry in only one of the two mappings must not count as missing."""
+        """Return the value to use for a key that is given twice: ``first``, the first value.
+
+        If both values are mappings, the result also has the entries of the second: none may be reported as missing.
+        """
         if not isinstance(first, dict) or not isinstance(node, MappingNode):
             return first
         spots, problems = dict(self._document.spots), len(self._document.problems)
@@ -184,7 +191,7 @@ def _plain(kind: str, text: str) -> Any:
             case _:
                 return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        # Text such as 007, which some readers of YAML take for a number: keep the text.
+        # Text such as 007, which some readers of YAML take for a number, stays text.
         return text
 
 
@@ -197,7 +204,8 @@ def _spot(key: Node | None, node: Node) -> Spot:
     is_empty = isinstance(node, ScalarNode) and not node.value and node.style is None
     if key is None:
         return Spot(None, _span(node), is_scalar, is_empty)
-    # YAML places an absent value at whatever comes next, often lines below: use the place of the key.
+    # The YAML reader places an absent value at whatever comes next, often lines below, so an absent value gets the
+    # place of its key.
     return Spot(_span(key), _span(key if is_empty else node), is_scalar, is_empty)
 
 
@@ -226,9 +234,10 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
 
 
 def _comment_problem(text: str, span: TextSpan | None) -> Problem | None:
-    """Return the problem of a '#' in brackets in the line of ``span``: YAML broke, since '#' hid the closing bracket.
+    """Return the problem of a '#' in brackets, in the line of ``span``, that was meant as a pattern.
 
-    None if the line has no such '#', which was meant as a pattern but begins a comment.
+    The '#' begins a comment, which hides the line's closing bracket, so that the YAML is malformed. None if the line
+    has no such '#'.
     """
     lines = text.splitlines()
     found = swallowed_in_brackets(lines[span.line]) if span and span.line < len(lines) else None

@@ -1,8 +1,8 @@
 """A topology as plain text: a drawing of its routers, then tables of routers, brokers, addresses and users.
 
-A line and a ring of up to 8 routers are drawn in a row, anything else as a tree of fewest hops from the router with
-most connections; connections that the tree leaves out are named beside the router. ``r3[b1]`` is a router with a
-broker attached, ``(e1)`` an edge router.
+A line and a ring of up to 8 routers are drawn in a row, anything else as a tree of fewest hops from the interior router
+with most connections; connections that the tree leaves out are named beside the router. ``r3[b1]`` is a router with a
+broker that names its routers in the file, ``(e1)`` an edge router.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _draw_routers(topology: Topology) -> Iterator[str]:
 
 
 def _label(router: str, topology: Topology) -> str:
-    # Only a broker that names its routers is drawn at them: other brokers, at all routers, are in the table of brokers.
+    # Only a broker that names its routers is drawn beside these routers. Any other broker, which is at all interior
+    # routers, stands in the table of brokers only.
     brokers = [name for name in topology.brokers_at(router) if topology.brokers[name].routers]
     name = f"({router})" if topology.routers[router].is_edge else router
     return f"{name}[{', '.join(brokers)}]" if brokers else name
@@ -106,7 +107,7 @@ def _row(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) -> 
 
 
 def _ring(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) -> Iterator[str]:
-    """Draw a ring of routers as a row, and below the row the connection from its last router to its first."""
+    """Yield the lines of a ring of routers: a row, and below it the connection from the last router to the first."""
     row = _row(names, neighbors, labels)
     width = len(row) - len(labels[names[-1]])
     yield row
@@ -115,9 +116,10 @@ def _ring(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) ->
 
 
 def _tree(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str], uplinks: dict[str, str]) -> Iterator[str]:
-    """Draw any connected routers: the tree of fewest hops from the router with most connections.
+    """Yield the lines of a drawing of connected routers as a tree of fewest hops.
 
-    Connections outside the tree are named beside their routers. An edge router hangs from its preferred uplink.
+    The root is the interior router with most connections. Connections outside the tree are named beside their routers.
+    An edge router hangs from the router that it prefers to connect to.
     """
     root = max(names, key=lambda name: (name not in uplinks, len(neighbors[name]), -names.index(name)))
     parents = _parents(root, neighbors) | {edge: uplink for edge, uplink in uplinks.items() if edge in names}
@@ -126,7 +128,8 @@ def _tree(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str], up
         children[parent].append(name)
     extras = {name: _extras(name, neighbors, parents) for name in names}
     yield labels[root] + extras[root]
-    # Depth first, without recursion, whose limit a line of a thousand routers, a tree as well, would exceed.
+    # Walk the tree depth first without recursion: a line of a thousand routers, which is a tree, too, would exceed
+    # Python's limit of recursion.
     waiting = [(name, "") for name in reversed(children[root])]
     while waiting:
         name, margin = waiting.pop()

@@ -28,8 +28,8 @@ def set_user(
 ) -> bool:
     """Add the user ``name`` to the topology file, or change the user; return whether the user is new.
 
-    None leaves a value as it is. The file is replaced as a whole or not at all, and only by a valid file: raise
-    TopologyErrors if the file is invalid now, or would be afterwards.
+    A ``secret``, ``send`` or ``receive`` of None leaves the user's value as it is. The file is replaced as a whole or
+    not at all, and only by a valid file: raise TopologyErrors if the file is invalid now, or would be afterwards.
     """
     file = Path(path).resolve()
     is_new = name not in load_topology(path).users
@@ -54,7 +54,7 @@ def _with_user(text: str, name: str, changes: dict[str, str | Sequence[str]]) ->
 
 
 def _mapping_at(parent: CommentedMap, key: str) -> CommentedMap:
-    """Return the mapping under ``key``; make an empty mapping if nothing is there yet."""
+    """Return the mapping under ``key`` of ``parent``, where a missing mapping is first made, empty."""
     if parent.get(key) is None:
         parent[key] = CommentedMap()
     found: CommentedMap = parent[key]
@@ -85,7 +85,7 @@ def _mapping_indent(text: str) -> int:
 
 
 def _dash_offset(text: str) -> int:
-    """Return by how many columns dashes of lists in ``text`` stand to the right of the list's key; 2 without lists."""
+    """Return by how many columns the first list's dash stands to the right of the list's key; 2 without a list."""
     found = re.search(r"^( *)[^\s#-][^\n]*:[^\S\n]*(?:#[^\n]*)?\n(?:[^\S\n]*(?:#[^\n]*)?\n)*( *)- ", text, re.MULTILINE)
     return max(0, len(found[2]) - len(found[1])) if found else 2
 

@@ -9,14 +9,14 @@ from addressing.topology.model import Topology
 
 SCHEMA_ID = "amqpmesh.schema.json"
 
-# Short forms of mappings that a topology file may have: pydantic's schema of the model has the long forms only.
+# Schemas of the short forms that a mapping may have in a topology file: pydantic's schema has the long forms only.
 _SHORTHANDS: dict[str, dict[str, Any]] = {
     "DeclaredAddress": {"$ref": "#/$defs/AddressKind"},
     "Connection": {"type": "string", "description": "Router to connect to, at cost 1."},
     "Listener": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Port on 127.0.0.1."},
     "ListenerTls": {"type": "boolean", "description": "true: with a certificate of the mesh. false: no TLS."},
 }
-# Mappings that may be empty, so that `name:` with nothing after it is valid.
+# Classes of the mappings that may be empty, so that `name:` with nothing after it is valid.
 _MAY_BE_EMPTY = ("Router", "User")
 _ONE_FOR_LIST = (("User", "send"), ("User", "receive"), ("Broker", "routers"), ("DeclaredAddress", "brokers"))
 
@@ -49,7 +49,7 @@ def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drop_noise(schema: Any) -> None:
-    """Remove noise that an editor would show: formats that are not formats of JSON Schema, and empty defaults."""
+    """Remove from ``schema`` the noise that an editor would show: pydantic's format `path`, and empty defaults."""
     if isinstance(schema, list):
         for item in schema:
             _drop_noise(item)

@@ -17,7 +17,7 @@ PersonalColumn = Literal["user", "remote_address", "container", "address", "name
 
 
 class Redaction(TopologyPart):
-    """Hashing of personal data in link logs. A bare word is short for {key: WORD}."""
+    """Settings for the hashing of personal data in link logs. A bare word is short for {key: WORD}."""
 
     key: Path
     """File whose bytes are the key of the hashes. A reader with the key can tell which hash stands for which value."""
@@ -30,7 +30,7 @@ class Redaction(TopologyPart):
 
 
 class LinkLogs(TopologyPart):
-    """Records of the nodes' traffic. A bare word is short for {level: WORD}."""
+    """Settings of link logs, the files with records of the nodes' traffic. A bare word is short for {level: WORD}."""
 
     level: Level = Level.SUMMARY
     """Level for addresses that name no level: off, summary (sums of each second), or full (every delivery)."""

@@ -60,7 +60,10 @@ def has_topology(directory: str | os.PathLike[str]) -> bool:
 
 
 def find_topology(directory: str | os.PathLike[str]) -> pathlib.Path:
-    """Return ``amqpmesh.yml`` in ``directory``, else the only ``*.amqpmesh.yml``; raise TopologyErrors without one."""
+    """Return the path of ``amqpmesh.yml`` in ``directory``, else of the only ``*.amqpmesh.yml`` there.
+
+    Raise TopologyErrors if ``directory`` has neither, or several files ``*.amqpmesh.yml``.
+    """
     folder = pathlib.Path(directory)
     if (folder / TOPOLOGY_NAME).is_file():
         return folder / TOPOLOGY_NAME
@@ -95,7 +98,8 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
     if not any(problem.code == "AM004" for problem in problems):
         topology, found = _judge(document)
         problems += found
-        # Warn about unconnected parts only in a file without mistakes: the warning could follow from a mistake.
+        # Warnings about the topology as a whole are for a file without mistakes only: such a warning could follow from
+        # a mistake.
         if topology and not problems:
             problems += check_reach(topology)
             problems += check_split_topics(topology)
@@ -110,9 +114,10 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
 
 
 def _judge(document: Document) -> tuple[Topology | None, list[Problem]]:
-    """Return the topology, or None if the model refuses a value, and all problems of the file.
+    """Return the topology of a parsed file, and all problems in the file's data.
 
-    Stand-ins replace refused values, so that the checks of the whole file run even then.
+    The topology is None if the model refuses a value. Stand-ins then replace refused values, so that the checks of the
+    whole file run even then.
     """
     data = document.data
     if data is None:
@@ -138,7 +143,7 @@ def _judge_repaired(data: dict[str, Any], refused: Collection[Path]) -> list[Pro
 
 
 def locate(problem: Problem, document: Document, lines: list[str], file: str) -> ConfigError:
-    """Return the error to show for ``problem``, with line, column and an excerpt of the file."""
+    """Return the error to show for ``problem``, with line, column and an excerpt of the file if its place is known."""
     span = problem.span or document.span(problem.path, at_key=problem.at_key)
     error = ConfigError(file, 0, 0, problem.code, problem.message, problem.hint)
     error.fix = problem.fix or CODES[problem.code].fix
@@ -151,7 +156,7 @@ def locate(problem: Problem, document: Document, lines: list[str], file: str) ->
 
 
 def _quote(error: ConfigError, lines: list[str], span: TextSpan, *, is_in_addresses: bool = False) -> None:
-    """Put the line at fault into ``error``, with secrets masked there and in the error's message, hint and fix."""
+    """Put the line at fault into ``error``, with secrets masked, and mask these in the error's other texts, too."""
     line, parts = lines[span.line], secret_parts(lines, by_key=not is_in_addresses)[span.line]
     error.source_line, error.caret_width = mask(line, parts), span.width
     error.caret_col = masked_column(span.col, parts) + 1
@@ -183,7 +188,7 @@ def _encoding_error(file: pathlib.Path, content: bytes, error: UnicodeDecodeErro
 def _similar_file(file: pathlib.Path) -> str:
     from addressing.topology.problem import nearest
 
-    # Names are compared without their endings, which all topology files share.
+    # The names of files are compared without their endings, which all topology files share.
     by_stem = {_stem(path): path for path in _siblings(file.parent)}
     similar = nearest(_stem(file), by_stem, likeness=0.7)
     return f"did you mean {str(by_stem[similar])!r}?" if similar else ""

@@ -48,7 +48,7 @@ MAX_COST = 1_000_000
 
 
 class Authentication(StrEnum):
-    """Whether a listener authenticates its clients."""
+    """Whether the clients of a listener must authenticate, may authenticate, or are all anonymous."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -67,7 +67,10 @@ class ListenerTls(TopologyPart):
 
 
 def _tls_or_none(value: Any) -> Any:
-    """Take ``tls: true`` for all defaults and ``tls: false`` for no TLS."""
+    """Return what ``value`` stands for after the key ``tls``: true for a mapping of defaults, false for None (no TLS).
+
+    Any other value is returned unchanged.
+    """
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
@@ -133,7 +136,7 @@ class RouterMode(StrEnum):
 
 
 class Router(TopologyPart):
-    """A router of the mesh."""
+    """A router of the mesh: the ports where it listens, and the routers that it connects to."""
 
     mode: RouterMode = RouterMode.INTERIOR
     """'edge' knows no paths: the router uses one of the routers in its 'connect', the cheapest, else the next."""
@@ -205,7 +208,7 @@ class DeclaredAddress(TopologyPart):
 
 
 class User(TopologyPart):
-    """A user, with the addresses to send to and receive from. Without a password: known by certificate only."""
+    """A user, with the addresses to send to and receive from. A user without a password logs in by certificate only."""
 
     password: Annotated[str, checked(check_secret)] | None = Field(default=None, repr=False)
     """SCRAM-SHA-256 secret, made by `amqpmesh user add`."""
@@ -260,7 +263,7 @@ class Topology(TopologyPart):
 
     @property
     def file(self) -> Path | None:
-        """The file of the topology; None if the topology was made in memory."""
+        """The file that the topology was read from; None if the topology was made in memory, as from a text."""
         return self._file
 
     @property
@@ -274,7 +277,7 @@ class Topology(TopologyPart):
         return self.directory / ".amqpmesh" / self.mesh
 
     def locate(self, path: Path) -> Path:
-        """Return a path of the topology relative to ``directory``, with ~ expanded; an absolute path stays."""
+        """Return ``path``, a path in the topology, below ``directory`` if it is relative, and with ~ expanded."""
         return self.directory / path.expanduser()
 
     @property
@@ -297,7 +300,7 @@ class Topology(TopologyPart):
         return tuple(name for name, router in self.routers.items() if router.is_edge)
 
     def costs_at(self, router: str) -> dict[str, int]:
-        """Return costs of the connections of ``router``, by the other end; for an edge in the order of preference."""
+        """Return the costs of the connections of ``router``, by the router at the other end; for an edge, sorted."""
         costs = {
             edge.to if edge.dialer == router else edge.dialer: edge.cost
             for edge in self.edges()
@@ -306,11 +309,11 @@ class Topology(TopologyPart):
         return dict(sorted(costs.items(), key=lambda item: item[1])) if self.routers[router].is_edge else costs
 
     def routers_of(self, broker: str) -> tuple[str, ...]:
-        """The routers that connect to ``broker``."""
+        """The routers that connect to ``broker``: those that the broker names, else all interior routers."""
         return self.brokers[broker].routers or self.interior_routers
 
     def brokers_at(self, router: str) -> tuple[str, ...]:
-        """The brokers that ``router`` connects to."""
+        """The brokers that ``router`` connects to, in the order of the file."""
         return tuple(broker for broker in self.brokers if router in self.routers_of(broker))
 
     @property
@@ -324,7 +327,7 @@ class Topology(TopologyPart):
     def subscription_broker(self) -> str | None:
         """The broker of a durable subscription that a client attaches to by its name alone, without an address.
 
-        The default broker, else the only broker with topics, else None.
+        The default broker or the only broker, else the only broker with topics, else None.
         """
         topics = [each for each in self.addresses.values() if each.type.has_subscriptions]
         having = {broker for each in topics for broker in self.brokers_of(each)}
@@ -332,12 +335,12 @@ class Topology(TopologyPart):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether nodes write link logs: the level of the mesh, or of any address, is not off."""
+        """Whether nodes write link logs: the record level of the mesh, or of any address, is not off."""
         levels = {each.link_log for each in self.addresses.values()}
         return not levels | {self.link_logs.level} <= {None, Level.OFF}
 
     def brokers_of(self, address: DeclaredAddress) -> tuple[str, ...]:
-        """Return the brokers of a declared address: several for a sharded queue, none unless it is a queue or topic."""
+        """Return the brokers of a declared address: several for a sharded queue, none if it is not a queue or topic."""
         if not address.type.is_stored:
             return ()
         if address.brokers:
@@ -347,7 +350,11 @@ class Topology(TopologyPart):
 
 
 def with_defaults(source: dict[str, Any]) -> dict[str, Any]:
-    """Fill in defaults that depend on other parts of the file: times, ports by position, authentication by users."""
+    """Return a copy of a file's data, ``source``, with defaults that depend on other parts of the file.
+
+    These are ``hello_max_age_s``, the ports of routers and embedded brokers by position, and, in a file with users,
+    ``authentication: required`` of listeners.
+    """
     filled = dict(source)
     interval_s = source.get("hello_interval_s")
     if isinstance(interval_s, int | float) and interval_s > 0 and source.get("hello_max_age_s") is None:
@@ -364,7 +371,7 @@ def with_defaults(source: dict[str, Any]) -> dict[str, Any]:
 def _with_port(node: Any, port: int) -> Any:
     if node is None:
         return {"port": port}
-    # The port of an existing broker is in its URL.
+    # An existing broker gets no default port, since its URL has the port.
     is_ours = isinstance(node, dict) and "url" not in node
     return {"port": port, **{key: item for key, item in node.items() if item is not None}} if is_ours else node
 

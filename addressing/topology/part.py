@@ -19,7 +19,7 @@ MAX_LIMIT = 10**15
 
 
 def checked(check: Callable[[str], Any]) -> AfterValidator:
-    """Turn a check that raises BadValue into a pydantic validator that reports the error's code.
+    """Return a pydantic validator made from ``check``, which raises BadValue; the validator reports the error's code.
 
     Values in ``forgiven`` of the validation context were reported before, and pass, so that the rest of the file can be
     checked.
@@ -78,5 +78,8 @@ class TopologyPart(BaseModel):
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:
-        """Return the mapping that ``value`` is short for. A bare ``name:`` is short for an empty mapping."""
+        """Return the mapping that ``value`` is short for, or else ``value``.
+
+        Nothing after a key (``name:``) is short for an empty mapping. Subclasses add short forms of their own.
+        """
         return {} if value is None else value

@@ -112,7 +112,7 @@ def _check_way(
         return
     has = _brokers_of(other, topology)
     missing = [broker for broker in wanted if broker not in has]
-    # A queue without any broker is reported as such elsewhere.
+    # A queue without any broker is not reported here: `address_checks` reports it.
     if has and missing:
         what = f"is on {_names(has)}, but not on {_names(missing)}, where the address is"
         fix = (
@@ -123,7 +123,7 @@ def _check_way(
 
 
 def _declared(name: str, brokers: Sequence[str], topology: Topology) -> str:
-    """Return the line of the topology file that declares a queue ``name`` on ``brokers``, for the fix of an error."""
+    """Return a line of a topology file that declares a queue ``name`` on ``brokers``, to suggest in an error's fix."""
     if list(brokers) in ([], [topology.fallback_broker]):
         return f"{as_key(name)}: queue"
     where = f"broker: {brokers[0]}" if len(brokers) == 1 else f"brokers: [{', '.join(brokers)}]"

@@ -17,8 +17,8 @@ MASK = "***"
 Part = tuple[int, int]
 """Begin and end of a secret in its line."""
 
-# The names of keys whose values are secret, misspelt names included. Only whole keys match: `password.reset` and
-# `bypass` are addresses.
+# Matches the names of keys whose values are secret, misspelt names included. Only whole keys match: `password.reset`
+# and `bypass` are addresses.
 _NAME = r"""(?<![\w./-])["']?(?:\w+[_-])?(?:pas+(?:w\w*|phrase)?|pwd)["']?"""
 _BLOCK = re.compile(rf"(?P<indent>[\s#-]*){_NAME}\s*[:=]\s*(?P<value>.*?)\s*$", re.IGNORECASE)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?)"""
@@ -28,7 +28,7 @@ _SALTED = re.compile(r"""(?P<value>SCRAM-SHA-\d+\$[^\s"',}\]]+)""", re.IGNORECAS
 
 
 def redact(text: str) -> str:
-    """Return ``text`` with a mask in place of each secret."""
+    """Return ``text``, lines of a topology file, with a mask in place of each secret: password or salted password."""
     lines = text.split("\n")
     return "\n".join(mask(line, parts) for line, parts in zip(lines, secret_parts(lines), strict=True))
 
@@ -41,7 +41,8 @@ def redact_urls(text: str) -> str:
 def secret_parts(lines: Sequence[str], *, by_key: bool = True) -> list[list[Part]]:
     """Return for each line the places of secrets, in order, without overlap.
 
-    ``by_key`` is false where the author chose the keys, such as names of addresses.
+    With ``by_key`` the value of a key such as ``password`` is a secret. Without, only passwords in URLs and salted
+    passwords are found: for lines where the author chose the keys, such as names of addresses.
     """
     if not by_key:
         return [_joined(_inline(line, _URL, _SALTED)) for line in lines]
@@ -49,7 +50,7 @@ def secret_parts(lines: Sequence[str], *, by_key: bool = True) -> list[list[Part
     indent: int | None = None
     for line in lines:
         content = len(line) - len(line.lstrip())
-        # A line with a larger indent than the key of a secret belongs to the key's value: mask the whole line.
+        # A line with a larger indent than the key of a secret belongs to the key's value, so all of the line is masked.
         if indent is not None and line.strip() and content <= indent:
             indent = None
         if indent is not None:
@@ -83,7 +84,7 @@ def masked_column(column: int, parts: Sequence[Part]) -> int:
 
 
 def without_quotations(message: str, secrets: Sequence[str]) -> str:
-    """Return ``message`` with a mask for each of ``secrets``, and each word of a secret, in quotes or behind `got`."""
+    """Return ``message`` with a mask for each secret, or word of a secret, that is in quotes or behind `got`."""
     words = {word for secret in secrets for word in (secret, *secret.split()) if word}
     words |= {word.strip("\"'*&!|> ") for word in words} - {""}
     for word in sorted(words, key=len, reverse=True):

@@ -32,9 +32,11 @@ _TEXTS = (
 )
 _COLUMNS = ("link_logs", "redact", "columns")
 _NAMES = (("brokers", "*", "routers"), ("addresses", "*", "brokers"))
-# How like a known key a misspelt key must be to be read as that key: more than for a suggestion in an error.
+# How like a known key an unknown key must be (0: not at all, 1: equal) to be read as that key, misspelt. A suggestion
+# in an error needs less.
 _LIKENESS = 0.7
-# Most rounds of reading and mending. A round finds mistakes below the misspelt keys that the round before renamed.
+# Most rounds of reading and mending the file's data. Each round finds mistakes below the misspelt keys that the round
+# before renamed.
 _MOST_ROUNDS = 8
 
 
@@ -111,7 +113,8 @@ class _Draft:
         if self._is_wrong_guess(problem):
             del _value_at(problem.path[:-1], self._data)[problem.path[-1]]
             return
-        # Do not report a value missing from a broken part of the topology file: the file may have the value there.
+        # A value that is missing from a part of the file in doubt is not reported: the part that could not be read may
+        # have the value.
         is_doubtful = detail["type"] == "missing" and any(_is_at(problem.path, doubt) for doubt in self._doubts)
         if not is_doubtful:
             self._problems.append(self.as_in_file(problem))
@@ -131,14 +134,15 @@ class _Draft:
                 yield path, key
 
     def _is_wrong_guess(self, problem: Problem) -> bool:
-        """Say whether a misspelt key was renamed wrongly: its value has the wrong type for the new key."""
+        """Say whether ``problem`` is that a value has the wrong type for its key, which was renamed as misspelt."""
         return problem.code == "AM105" and any(problem.path == new for new, _ in self._renamed)
 
     def _mend(self, detail: ErrorDetails, path: Path) -> None:
         if not detail["type"].startswith("AM"):
             self._stand_in(path)
             return
-        # A malformed name stays, and passes the next round, so that references to the name are not reported as unknown.
+        # A malformed name stays in the data, and passes as valid in later rounds, so that references to the name are
+        # not reported as unknown.
         self._forgiven.add(detail["input"])
         if detail["loc"][-1] != "[key]":
             self._doubts.add(path)
@@ -162,13 +166,14 @@ class _Draft:
         for i, step in enumerate(path[:-1]):
             inner = around.get(step) if isinstance(around, dict) else around[step]
             if not isinstance(inner, dict | list):
-                # Replace a short form, or nothing, by the mapping it stands for, and a single text by a list of one.
+                # A mapping has to take the place of a short form, or of nothing, for the stand-in to go into, and a
+                # list of one the place of a single text.
                 inner = around[step] = [inner] if isinstance(path[i + 1], int) else {}
             around = inner
         around[path[-1]] = _stand_in(path)
 
     def _rename(self, path: Path, key: str | None) -> None:
-        """Put ``key`` in place of the key at ``path``; None removes the key at ``path``."""
+        """Rename the key at ``path`` to ``key``, its value included; None removes the key and its value."""
         around = _value_at(path[:-1], self._data)
         value = around.pop(path[-1])
         if key is None:
@@ -196,7 +201,8 @@ def _stand_in(path: Path) -> Any:
         return [_STAND_IN]
     if key == "type":
         return "anycast"
-    # Any stand-in serves below a key that the model ignores or does not know; other keys get their default.
+    # The stand-in of any other key of the model is the key's default. Below a key that the model ignores or does not
+    # know, any value serves as the stand-in.
     field = PARTS[shape[:-1]].model_fields.get(str(key)) if shape[:-1] in PARTS else None
     return field.default if field else None
 

@@ -26,7 +26,7 @@ from addressing.topology.problem import Path, Problem, hint_for, listing, neares
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-# Model class of each mapping, by path; * is any name or number.
+# The model class of each mapping in a topology file, by the mapping's path; * stands for any name or number.
 PARTS: dict[Path, type[TopologyPart]] = {
     (): Topology,
     ("routers", "*"): Router,
@@ -67,7 +67,7 @@ _BOUNDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less"}
 
 
 def problems_of(error: ValidationError, data: Any) -> Iterator[Problem]:
-    """Yield a Problem for each error of pydantic. ``data`` is the validated data, for values to show in messages."""
+    """Yield a Problem for each error in ``error``. ``data`` is the validated data, for values to show in messages."""
     for detail in error.errors(include_url=False):
         yield _problem(detail, data)
 
@@ -75,7 +75,7 @@ def problems_of(error: ValidationError, data: Any) -> Iterator[Problem]:
 def _problem(detail: ErrorDetails, data: Any) -> Problem:
     path: Path = tuple(detail["loc"])
     kind = detail["type"]
-    # Pydantic marks an error of a key itself, such as a malformed name, by a last step '[key]'.
+    # Pydantic marks an error of a key itself, such as a malformed name, by a last step '[key]' in the error's path.
     if path and path[-1] == "[key]":
         message = f"{_subject(path[:-2])}{detail['msg']}"
         return Problem(path[:-1], kind, message, fix=_fix_of_name(path, detail), at_key=True)
@@ -146,7 +146,7 @@ def _no_such_word(path: Path, value: str, expected: str) -> Problem:
 
 
 def _range(path: Path) -> str:
-    """Return the range of numbers that the key at ``path`` allows, in words; "" for a key that is not a number."""
+    """Return the range of numbers that the key at ``path`` allows, in words; "" for a key without such limits."""
     field = part_at(path[:-1]).model_fields.get(str(path[-1])) if shape_of(path[:-1]) in PARTS else None
     limits = field.metadata if field else ()
     found = {name: getattr(limit, name) for name in _BOUNDS for limit in limits if hasattr(limit, name)}
@@ -189,7 +189,7 @@ def shape_of(path: Path) -> Path:
 
 
 def _subject(path: Path) -> str:
-    """Return the subject of an error message, ``router 'r1': port: ``; positions in lists are left out."""
+    """Return the begin of an error message about ``path``: ``router 'r1': port: ``, without positions in lists."""
     if len(path) < 2:
         return f"{path[0]}: " if path else ""
     section, name, *rest = path

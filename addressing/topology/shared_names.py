@@ -13,7 +13,10 @@ _SAID_OF_IT = ("type", *QUEUE_OPTIONS, "subscription_expiry_s")
 
 
 def check_shared_names(topology: Topology) -> Iterator[Problem]:
-    """Yield a problem for each address whose ``broker_address`` is also another address there, with other options."""
+    """Yield a problem for each address whose ``broker_address`` is also another address's name at the same broker.
+
+    Only embedded brokers count, and only addresses whose types or options differ.
+    """
     entries = PatternMap({pattern: pattern for pattern in topology.addresses})
     first_of: dict[tuple[str, str], str] = {}
     for pattern, address in topology.addresses.items():
@@ -27,7 +30,10 @@ def check_shared_names(topology: Topology) -> Iterator[Problem]:
 
 
 def _called(name: str, broker: str, topology: Topology, entries: PatternMap[str]) -> str | None:
-    """Return the address or pattern that is ``name`` at ``broker`` by its own name, without a ``broker_address``."""
+    """Return the declared address or pattern that ``name`` at the embedded ``broker`` falls under.
+
+    None if there is none, or if that address has a ``broker_address``, and so another name at the broker.
+    """
     found = entries.find(name)
     if found is None or topology.addresses[found].broker_address:
         return None

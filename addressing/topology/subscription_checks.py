@@ -15,7 +15,7 @@ from addressing.topology.problem import Problem
 def check_subscriptions(topology: Topology) -> Iterator[Problem]:
     """Yield a warning for each existing broker with topics whose subscription names do not contain the user.
 
-    No warning in a mesh without users. ``topology`` is valid.
+    A mesh without users gets no warning. ``topology`` is valid.
     """
     topics = [address for address in topology.addresses.values() if address.type.has_subscriptions]
     with_topics = {broker for address in topics for broker in topology.brokers_of(address)}
