@@ -27,7 +27,7 @@ REPLACES_KEY: Final = "amqpmesh.replaces"
 
 
 class RecordKind(StrEnum):
-    """Subject of a link log record: what the record describes."""
+    """Kind of a link log record: the subject that the record describes, such as a connection or a delivery."""
 
     NODE = "node"
     """The node: start, clock, lost records, end. A killed node leaves no record of its end."""
@@ -52,7 +52,7 @@ class RecordKind(StrEnum):
 
 
 class RecordEvent(StrEnum):
-    """Event that happened to the subject of the record."""
+    """Event that happened to the subject of a link log record: it opened, closed, changed, ..."""
 
     LIVE = "live"
     """The subject existed when the file was begun, or began earlier, when the ring had no room for a record."""
@@ -76,7 +76,7 @@ class RecordEvent(StrEnum):
 
 
 class RecordOutcome(StrEnum):
-    """Outcome of a delivery. [3.4]"""
+    """Outcome of a delivery in a link log record: an outcome of AMQP [3.4], or how the delivery ended without one."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -105,7 +105,7 @@ class DeliveryPart(StrEnum):
 class Column:
     """A column of the link log files. ``type`` is `string` or `int64`.
 
-    Records of the ``kinds`` fill in the column, records of all kinds if ``kinds`` is empty.
+    The column has values in records of the ``kinds``, and in records of all kinds if ``kinds`` is empty.
     """
 
     name: str
@@ -208,7 +208,7 @@ def bucket_of(took_us: int) -> int:
 
 
 def bounds_of(bucket: int) -> tuple[int, int]:
-    """Return the least and the largest latency of a bucket, in us."""
+    """Return the least and the largest latency, in us, that `bucket_of` puts into ``bucket``."""
     if bucket < _SUBDIVISIONS:
         return bucket, bucket
     octave, step = bucket // _SUBDIVISIONS - 1, bucket % _SUBDIVISIONS

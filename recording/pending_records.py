@@ -1,9 +1,9 @@
 """Pending records: state records that found no room in the ring, merged into one row for each thing.
 
-A thing is a connection, link, neighbor, path or queue. A reader of the link log knows each thing that an earlier record
-announced. For a known thing, the latest state is enough, or the news that the thing is gone; for an unannounced thing,
-the present state; for a thing that came and went unannounced, no row at all. Sans-IO. Rows have the columns of
-`recording.columns`.
+A thing is a connection, link, neighbor, path or queue, or a link's credit, drains or drops. A reader of the link log
+knows each thing that an earlier record announced. For a known thing, the latest state is enough, or the news that the
+thing is gone; for an unannounced thing, the present state; for a thing that came and went unannounced, no row at all.
+Sans-IO. Rows have the columns of `recording.columns`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ class PendingRecords:
         return len(self._late)
 
     def add(self, row: Row) -> None:
-        """Keep a row that found no room in the ring, or must stay behind pending rows; merge rows of the same thing."""
+        """Keep ``row``, merged with a pending row of the same thing, until the ring has room for it.
+
+        A row about the node itself is not kept.
+        """
         thing = _thing_of(row)
         if thing is None:
             return
@@ -71,7 +74,7 @@ class PendingRecords:
     def _close(self, thing: _Thing, row: Row) -> None:
         before = self._late.pop(thing, None)
         if before is None or before.is_heard_of:
-            # The row of the end moves behind the pending rows about the link's credit.
+            # The row that says that a link ended has to come behind the pending rows about the link's credit.
             self._late[thing] = _Late(row, is_heard_of=True)
         elif thing[0] == RecordKind.LINK:
             for what in (RecordKind.CREDIT, RecordEvent.DRAIN, RecordKind.DROP):
@@ -79,9 +82,10 @@ class PendingRecords:
 
 
 def _thing_of(row: Row) -> _Thing | None:
-    """Return the key of the thing that the row describes; None for a kind of record that is never kept as pending.
+    """Return the key of the thing that ``row`` describes; None for a record that is not kept, such as the node's own.
 
-    Drains that a receiver asked for have another key than the credit of the same link.
+    The key is kind and number, or kind and name. Drains that a receiver asked for have another key than the credit of
+    the same link.
     """
     kind = RecordKind(row["kind"])
     what = RecordEvent.DRAIN if row.get("event") == RecordEvent.DRAIN else kind
@@ -90,10 +94,12 @@ def _thing_of(row: Row) -> _Thing | None:
 
 def _both(before: Row, after: Row) -> Row:
     if before.get("event") == RecordEvent.CLOSED or after.get("event") == RecordEvent.OPENED:
-        # The connection, link or queue ended and exists again: forget its earlier state, and announce it as live.
+        # The thing (a neighbor, for example) ended and exists again: the merged row drops its earlier state, and
+        # announces the thing as live.
         return after | {"event": RecordEvent.LIVE}
     if "depth_count" in after:
-        # The row of an empty queue has no age of an oldest message: drop the age of the earlier row, too.
+        # A row of an empty queue has no age of an oldest message, so the age in the earlier row of the queue must not
+        # get into the merged row.
         before = {name: value for name, value in before.items() if name != "oldest_us"}
     added = {name: before[name] + after[name] for name in _ADDED_UP if name in before and name in after}
     event = {"event": before["event"]} if "event" in before else {}

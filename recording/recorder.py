@@ -24,7 +24,7 @@ _PERIOD_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LinkLogOff(LogEvent):
-    """The node could not make its ring, and records nothing until the node starts again."""
+    """The node could not make its ring, the file for its records, and writes no link log until its next start."""
 
     level: ClassVar[Level] = "warning"
     folder: str
@@ -35,8 +35,9 @@ class LinkLogOff(LogEvent):
 def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> Iterator[Recorder]:
     """Yield a recorder for node ``name``, which writes to a new ring file in the folder ``rings``.
 
-    The recorder records nothing if the topology asks for no records, or if there is no room for a ring. The last record
-    says that the node ended, and how; a killed node leaves no such record.
+    The recorder records nothing if the topology asks for no records, or if the ring file cannot be made, as on a full
+    disk. The last record, written when the `with` block ends, says how the node ended; a killed node leaves no such
+    record.
     """
     ring = _ring_file(topology, name, role, rings, log)
     recorder = Recorder(ring.memory if ring is not None else None, topology.link_logs.level.value)
@@ -77,7 +78,8 @@ def _sum_of(file: Path | None) -> str:
 async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> AsyncIterator[None]:
     """While the body of `async with` runs, set the recorder's clock and call ``on_second`` each second.
 
-    Without a ring, both are left out. At the end, once the driver is closed, call ``on_second`` a last time.
+    Without a ring, both are left out. When the body ends, in which the caller closes the driver, call ``on_second`` a
+    last time, with or without a ring.
     """
     clock = asyncio.create_task(_keep_time(recorder, driver, on_second))
     try:

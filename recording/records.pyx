@@ -63,7 +63,8 @@ cdef class Recorder:
         self.header = <unsigned char *>self.buffer.buf
         self.slots = <Slot *>(self.header + HEADER_BYTES)
         self.capacity = (self.buffer.len - HEADER_BYTES) // sizeof(Slot)
-        # The header begins with the number of records that were lost with removed rings of earlier runs.
+        # The count of drops in the header of a new ring starts with the records that were lost with removed rings of
+        # the node's earlier runs.
         self.dropped = load_now(self.header + DROPPED_AT)
 
     def __dealloc__(self):
@@ -84,13 +85,16 @@ cdef class Recorder:
     ) noexcept:  # fmt: skip
         cdef unsigned int took_us = <unsigned int>min(self.now_us - start_us, LARGEST)
         cdef unsigned int size_bytes = <unsigned int>min(size, LARGEST)
-        # A latency beyond 32 bits is cut: the record gives the right end of the delivery, and a later start.
+        # A latency beyond 32 bits is cut: the record gives the right end of the delivery, and a start that is too late.
         self._write(level, Slot(
             self.now_us - took_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
         ))  # fmt: skip
 
     cdef int write_untaken(self, unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1:
-        """Record a delivery that no taker (outgoing link) had. Its time of waiting is unknown, and recorded as 0."""
+        """Record a delivery that went to no taker (outgoing link), unless ``level`` is OFF.
+
+        The time that the delivery waited is unknown, and recorded as 0.
+        """
         if level:
             self.write(level, self.now_us, size, incoming, 0, outcome, WHOLE_WAY)
         return 0
@@ -99,7 +103,7 @@ cdef class Recorder:
         self, unsigned char level, unsigned char kind, unsigned long long start_us, unsigned int took_us, size_t size,
         unsigned int queue,
     ) noexcept:  # fmt: skip
-        """Record that a message entered or left a queue. ``kind`` is a code of `recording.ring_format.KINDS`."""
+        """Record that a message entered or left ``queue``, as ``kind``, a code of `ring_format.KINDS`, says."""
         self._write(level, Slot(start_us, took_us, <unsigned int>min(size, LARGEST), queue, 0, 1, kind, 0, 0, 0))
 
     cdef void _write(self, unsigned char level, Slot slot) noexcept:
@@ -119,7 +123,10 @@ cdef class Recorder:
         )
 
     cdef void _put_traffic(self) noexcept:
-        """Write the sums of the current second's deliveries to the ring, and start new sums."""
+        """Write the sums of the current second's deliveries and messages to the ring, and start new sums at 0.
+
+        A sum without room in the ring is lost, and counted as dropped.
+        """
         cdef unsigned int number
         cdef Alike alike
         cdef unsigned long long end_us = (self.now_us // SECOND_US + 1) * SECOND_US
@@ -136,7 +143,10 @@ cdef class Recorder:
 
     # The ring
     cdef bint _has_room(self) noexcept:
-        """Say whether the ring has a free slot besides those for the node's end; if not, count a dropped record."""
+        """Say whether the ring has a free slot besides the slots kept for the record of the node's end.
+
+        If not, count a dropped record.
+        """
         if self._fits(1):
             return True
         self._drop()
@@ -155,19 +165,23 @@ cdef class Recorder:
         self.written += 1
 
     cdef void _publish(self) noexcept:
-        """Make the slots visible to the writer process, by the count in the header, which is stored after the slots."""
+        """Make all slots written so far visible to the writer process, by the count of slots in the ring's header.
+
+        The count is stored after the slots, so the writer never reads a slot that is not complete.
+        """
         store_now(self.header + WRITTEN_AT, self.written)
 
     # Records with text
     def tell(self, dict row):
         """Write ``row`` to the ring as a record with text; return False, and count a drop, if the ring has no room now.
 
-        Without a ring, or for a row longer than the ring, return True, as another try would gain nothing.
+        Without a ring, return True. A row longer than the whole ring counts as a drop, and the result is True, since
+        another try would gain nothing.
         """
         return self._tell(row, False)
 
     def tell_late(self, dict row):
-        """Write the pending ``row`` as `tell` does, but count no drop without room, since callers try again."""
+        """Write the pending ``row`` as `tell` does, but count no drop if the ring has no room: callers try again."""
         return self._tell(row, True)
 
     cdef bint _tell(self, dict row, bint is_late) except? True:
@@ -177,7 +191,8 @@ cdef class Recorder:
         cdef size_t count = _slots_of(text)
         cdef bint is_too_long = count + LAST_SLOTS > self.capacity
         if not self._fits(count):
-            # A row longer than the whole ring never fits: drop it, and return True so that no caller tries again.
+            # A row longer than the whole ring never fits: it counts as a drop, and True as the result keeps callers
+            # from trying again.
             if not is_late or is_too_long:
                 self._drop()
             return is_too_long
@@ -185,7 +200,10 @@ cdef class Recorder:
         return True
 
     def tell_last(self, dict row):
-        """Write ``row``, the node's end, as the last record, in the slots that are reserved for this record."""
+        """Write ``row``, which says that the node ended, as the last record, in the slots reserved for this record.
+
+        If even these slots do not suffice, count a drop, and return False.
+        """
         cdef bytes text = _text_of(row)
         if not self.capacity:
             return True
@@ -195,21 +213,27 @@ cdef class Recorder:
         _put_text(self, text)
         return True
 
-    # Methods about the ends of links, the inlets and takers of a router.
+    # News about the node's ends of links (inlets and takers of a router) and queues, kept until state records are made.
     cdef int note(self, object end, bint is_there, object error) except -1:
-        """Note for `take_changes` that an end of a link, or a queue, came (``is_there``) or went, with ``error``."""
+        """Keep for `take_changes` that ``end``, an end of a link or a queue, is new (``is_there``) or gone.
+
+        ``error`` is the error with which a link ended, or None.
+        """
         if self.capacity:
             self.changes.append((end, is_there, error))
         return 0
 
     cdef int note_restless(self, object end) except -1:
-        """Note for `take_restless` that ``end``, of a link, or a queue has news; callers note each end once."""
+        """Keep for `take_restless` that ``end``, an end of a link or a queue, has news such as a credit of 0.
+
+        Callers note an end once until `take_restless` returns the end.
+        """
         if self.capacity:
             self.restless.append(end)
         return 0
 
     cdef int note_moved(self, object end) except -1:
-        """Note that the link of ``end`` moved a delivery.
+        """Keep for `take_moved` that a delivery moved over the link of ``end``.
 
         Callers note an end once until `take_moved` returns the end.
         """
@@ -218,9 +242,10 @@ cdef class Recorder:
         return 0
 
     def take_moved(self, Py_ssize_t most):
-        """Remove and return ends whose links moved deliveries: ``most``, or a tenth of all noted ends if that is more.
+        """Remove and return the first ends of links that `note_moved` kept: ``most``, or a tenth if that is more.
 
-        In each second nearly all ends move. Without the tenth, links that come and go would make the list grow forever.
+        In each second nearly all links move deliveries. Without the tenth, links that come and go would make the list
+        grow forever.
         """
         most = max(most, len(self.moved) // 10)
         found = self.moved[:most]
@@ -228,7 +253,10 @@ cdef class Recorder:
         return found
 
     def take_restless(self):
-        """Remove and return ends and queues with other news: credit out or back, drains, missed copies, queue depth."""
+        """Remove and return the ends of links, and queues, that `note_restless` kept.
+
+        Their news are credit that ran out or came back, drains, copies that a consumer missed, or the depth of a queue.
+        """
         found, self.restless = self.restless, []
         return found
 
@@ -237,35 +265,38 @@ cdef class Recorder:
         return bool(self.changes)
 
     def take_changes(self):
-        """Return (end or queue, is there, error) for each end or queue that came or went since the last call."""
+        """Remove and return (end or queue, is there, error) for each end of a link, or queue, that is new or gone."""
         found, self.changes = self.changes, []
         return found
 
     # Levels and numbers
     def level_of(self, name):
-        """Return the code of the record level ``name`` of a link or queue; for None, the code of the node's own level.
+        """Return the code of the record level ``name``; for None, the code of the recorder's own level.
 
-        Without a ring, return OFF.
+        Without a ring, return OFF, so that nothing is recorded.
         """
         if name is None:
             return self.level
         return RECORD_LEVELS[name] if self.capacity else OFF
 
     cdef unsigned int next_number(self) noexcept:
-        """Return a number for an end of a link or for a queue: the next number, so that no two have the same."""
+        """Return a number for a new end of a link, or a new queue, of the node; each call returns another number."""
         self.last_number += 1
         return self.last_number
 
     # Time
     def set_now(self, double now_s):
-        """Set the time of the input at hand, in seconds. A new second writes the sums of the second before."""
+        """Set the recorder's time, in seconds, to the time of the input at hand.
+
+        If a new second begins, first write the sums of the second before to the ring.
+        """
         cdef unsigned long long now_us = <unsigned long long>(now_s * 1e6)
         if self.capacity and self.traffic.used and now_us // SECOND_US != self.now_us // SECOND_US:
             self._put_traffic()
         self.now_us = now_us
 
     def set_wall_offset(self, double offset_s):
-        """Set the wall clock minus the monotonic clock, once at the node's start.
+        """Set by how many seconds the wall clock is ahead of the monotonic clock, once at the node's start.
 
         The offset stays, so that no later change of the wall clock can expire or revive messages.
         """
@@ -277,13 +308,13 @@ cdef class Recorder:
             store_now(self.header + CLOCK_AT, <unsigned long long>ahead_us)
 
     def end_second(self):
-        """Write the sums of the second's deliveries to the ring now."""
+        """Write the sums of the current second's deliveries and messages to the ring now, and start new sums at 0."""
         if self.capacity and self.traffic.used:
             self._put_traffic()
 
 
 cdef bint _has_free(Recorder here, size_t count) noexcept:
-    """Say whether the ring has ``count`` free slots, counting the slots that are reserved for the node's end."""
+    """Say whether the ring has ``count`` free slots, among them the slots reserved for the record of the node's end."""
     if here.written + count - here.taken <= here.capacity:
         return True
     here.taken = load_now(here.header + TAKEN_AT)
@@ -311,5 +342,5 @@ cdef int _put_text(Recorder here, bytes text) except -1:
 
 
 cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:
-    """Return the code of the outcome that this node gave the sender; ABORTED if the sender aborted the delivery."""
+    """Return the code of the outcome that this node gave the sender of ``incoming``; ABORTED if the sender aborted."""
     return ABORTED if pn.delivery_aborted(incoming) else pn.delivery_local_state(incoming)

@@ -24,7 +24,10 @@ class RingFile:
     """Makes and maps the ring of one run of a node: a file, mapped as ``memory``, locked while the node lives."""
 
     def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
-        """Raise OSError if the disk has no room for ``size_bytes``, or the folder cannot be written to."""
+        """Make the ring file of ``node`` in ``folder``, and remove old rings of the node.
+
+        Raise OSError if the disk has no room for ``size_bytes``, or if the folder cannot be written to.
+        """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lost = _forget_old(folder, node)
         path = folder / f"{node}.{run_us}.ring"
@@ -35,7 +38,8 @@ class RingFile:
             os.posix_fallocate(self._handle, 0, size_bytes)
             self.memory = mmap.mmap(self._handle, size_bytes)
             self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost)
-            # Rename only now: the writer looks for `.ring`, so the writer never sees a ring without a header.
+            # The file is renamed after its header is complete: the writer looks for `.ring`, and so never sees a ring
+            # without a header.
             unfinished.rename(path)
         except OSError:
             os.close(self._handle)
@@ -53,8 +57,9 @@ class RingFile:
 
 
 def _forget_old(folder: Path, node: str) -> int:
-    """Remove old rings of ``node``, but for the last KEPT; return how many records are lost with the removed rings.
+    """Remove rings of earlier runs of ``node``, but for the last KEPT; return how many records are lost with them.
 
+    A ring whose node still runs, and so holds the lock, stays. Files of rings that were never complete go, too.
     On a host without a writer, each run would otherwise leave a ring and fill the disk.
     """
     lost = 0
@@ -68,10 +73,10 @@ def _forget_old(folder: Path, node: str) -> int:
 
 
 def _untaken(path: Path) -> int:
-    """Return the number of records that are lost if the ring at ``path`` is removed.
+    """Return about how many records are lost if the ring at ``path`` is removed: slots that the writer has not taken.
 
-    The sum of the slots that the writer has not taken, and of the drops, unless the writer took a slot and so knows of
-    the drops. 0 for a file that cannot be read or is not a ring.
+    If the writer took no slot at all, and so does not know of the drops, the drops count, too. A record with text takes
+    several slots, so the number may be too large. 0 for a file that cannot be read or is not a ring.
     """
     try:
         with path.open("rb") as file:

@@ -18,7 +18,7 @@ from recording.columns import STILL_S
 class LinkEnd(Protocol):
     """A node's end of a link, incoming or outgoing, as `Standstill` reads it.
 
-    ``kept_count``: complete deliveries without an outcome; None for an incoming link, which keeps none of its own.
+    ``kept_count``: number of deliveries sent completely and without an outcome; None for an incoming link.
     ``moved_count`` rises with each delivery, except on a link where each delivery changes ``credit``.
     """
 
@@ -32,14 +32,14 @@ class LinkEnd(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """State of a link that a record gives: its credit and its unsettled deliveries, None for an incoming link."""
+    """Numbers that a record gives of a link: credit, and unsettled deliveries, which are None for an incoming link."""
 
     credit: int
     unsettled: int | None
 
     @property
     def is_held_up(self) -> bool:
-        """Whether the receiver of an outgoing link withholds credit or outcomes.
+        """Whether the receiver of an outgoing link withholds credit (0 is left) or outcomes (some are missing).
 
         Always false for an incoming link, whose lack of credit has records of its own.
         """
@@ -57,7 +57,7 @@ class _Link:
 class Standstill:
     """Decides when the credit and unsettled deliveries of a link are recorded, and calls ``tell(link number, counts)``.
 
-    Always: a link outside of ``_moving`` has stood still for STILL_S, and its state was recorded then.
+    Always: a link outside of ``_moving`` has stood still for STILL_S, and its last record gives its numbers.
     """
 
     def __init__(self, tell: Callable[[int, LinkCounts], None]) -> None:
@@ -66,18 +66,21 @@ class Standstill:
         self._moving: dict[int, _Link] = {}
 
     def __len__(self) -> int:
-        """Return the number of known links."""
+        """Return the number of links that `on_move` noted and `forget` has not dropped."""
         return len(self._links)
 
     def on_move(self, number: int, end: LinkEnd) -> None:
-        """Note that link ``number`` is new, or may have moved deliveries, so that `look` checks the link."""
+        """Note that link ``number`` is new, or may have moved deliveries, so that the next `look` checks the link."""
         link = self._links.get(number)
         if link is None:
             link = self._links[number] = _Link(end)
         self._moving[number] = link
 
     def on_told(self, number: int, credit: int) -> None:
-        """Note that another record has given the credit of an incoming link: the same credit is not recorded again."""
+        """Note that a record of time without credit gave the ``credit`` of incoming link ``number``.
+
+        While the link has this credit, `look` does not record it again.
+        """
         link = self._links.get(number)
         if link is not None:
             link.told = LinkCounts(credit, None)
@@ -87,7 +90,10 @@ class Standstill:
         self._moving.pop(number, None)
 
     def look(self, now: float, most: int) -> None:
-        """Check the links noted by `on_move`, at most ``most`` of them, in turn; call once a second."""
+        """Check at most ``most`` of the links that are new or move, in turn, and record their numbers where due.
+
+        The module's docstring says when a record is due. Called once a second.
+        """
         for number in list(islice(self._moving, most)):
             link = self._moving.pop(number)
             if not self._is_still(number, link, now):

@@ -1,6 +1,6 @@
-"""State records that nodes of all kinds write: connections, links, time without credit.
+"""State records that nodes of all kinds write: of connections, of links, and of senders' time without credit.
 
-A state record without room in the ring is *pending*: it is written later, and updated until then.
+A state record without room in the ring is *pending*: the record is written later, and updated until then.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StarvedEnd(Protocol):
 
 
 class StateRecorder:
-    """Writes a node's state records. A record without room in the ring is written later, so that readers catch up."""
+    """Writes a node's state records to its ring. A record without room there is kept, and written later."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -49,11 +49,14 @@ class StateRecorder:
         self.is_on = recorder.capacity > 0
 
     def tell(self, kind: RecordKind, event: RecordEvent | None, **columns: Any) -> None:
-        """Write a state record to the ring, or keep the record as pending. ``columns`` that are None are left out."""
+        """Write a state record with these columns to the ring, or keep the record as pending if the ring has no room.
+
+        ``columns`` that are None are left out.
+        """
         said = {"kind": kind, "event": event, **columns}
         row = {name: value for name, value in said.items() if value is not None}
         if self._untold:
-            # Earlier records still wait for room in the ring: this record goes behind them.
+            # Pending records still wait for room in the ring, so this later record has to go behind them.
             self._untold.add(row)
             self._tell_late(_BESIDE)
         elif not self._recorder.tell(row):
@@ -61,7 +64,7 @@ class StateRecorder:
 
     # Connections
     def tell_opened(self, connection: int, role: str, endpoint: Endpoint) -> None:
-        """Record a connection after the peer's OPEN, which names the peer."""
+        """Record that a connection opened, with the container-id from the peer's OPEN, its user and its address."""
         remote, peer = endpoint.remote, endpoint.peer
         self.tell(
             RecordKind.CONNECTION,
@@ -74,7 +77,10 @@ class StateRecorder:
         )
 
     def tell_lost(self, connection: int, links: Iterable[int], reason: str) -> None:
-        """Record that a connection is gone, and with the connection all ``links`` still attached."""
+        """Record that a connection is gone, and that its ``links``, those still attached, are gone, too.
+
+        Free text of the peer in ``reason`` is left out.
+        """
         cause = without_words(reason)
         for link in links:
             self.tell_detached(link, connection, cause)
@@ -87,7 +93,7 @@ class StateRecorder:
         self.tell(RecordKind.LINK, RecordEvent.CLOSED, link=link, connection=connection, cause=cause)
 
     def is_moving(self, link: int, end: LinkEnd) -> None:
-        """Note that a link is new, or may have moved deliveries: at the end of the second `tell_standing` checks it."""
+        """Note that ``link`` is new, or may have moved deliveries, so that the next `tell_standing` checks the link."""
         self.standstill.on_move(link, end)
 
     def _tell_what_it_has(self, link: int, has: LinkCounts) -> None:
@@ -95,13 +101,13 @@ class StateRecorder:
 
     # Time without credit
     def is_starving(self, link: int, end: StarvedEnd) -> None:
-        """Note that the sender of a link has or had no credit: `tell_starving` records the time without credit."""
+        """Note that the sender of ``link`` has or had no credit, so that `tell_starving` records for how long."""
         self._starving[link] = end
 
     def tell_starving(self, cause_of: Callable[[int, Any], str | None]) -> None:
-        """Record the time that senders had no credit, for AT_ONCE links at most, in turn.
+        """Record how long senders had no credit, if 1 ms or longer, for at most AT_ONCE of the links noted, in turn.
 
-        ``cause_of(link number, end)`` returns the cause of the lack; None for a link that is gone, which is left out.
+        ``cause_of(link number, end)`` returns the cause of the lack; for a link that is gone None, for no record.
         """
         for link in list(islice(self._starving, AT_ONCE)):
             end = self._starving.pop(link)
@@ -122,12 +128,15 @@ class StateRecorder:
 
     # Time
     def end_second(self) -> None:
-        """Write the sums of the second's deliveries, and up to AT_ONCE pending records, to the ring."""
+        """Write the sums of the second's deliveries, then up to AT_ONCE pending records, while the ring has room."""
         self._recorder.end_second()
         self._tell_late(AT_ONCE)
 
     def tell_standing(self, now: float) -> None:
-        """Record credit and unsettled deliveries of links that began or stand still; call after the second's rows."""
+        """Record credit and unsettled deliveries of links that are new, stand still or moved again, AT_ONCE at most.
+
+        Called once a second, after the second's other records.
+        """
         self.standstill.look(now, AT_ONCE)
 
     def _tell_late(self, most: int) -> None:

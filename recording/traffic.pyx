@@ -1,4 +1,4 @@
-"""Sums over the deliveries of one second, by kind, incoming link, outgoing link, outcome, part and latency bucket.
+"""Sums over the deliveries and messages of one second, by kind, links, outcome, part and latency bucket.
 
 Buckets are the same as in `recording.columns.bucket_of`. Not thread-safe.
 """
@@ -37,9 +37,10 @@ cdef class TrafficSums:
         self, unsigned int incoming, unsigned int outgoing, unsigned int took_us, unsigned int size_bytes,
         unsigned char outcome, unsigned char part, unsigned char kind,
     ) noexcept:  # fmt: skip
-        """Count a delivery in its sum; return False, uncounted, if the table is full or the sum of bytes overflows.
+        """Count a delivery in the sum of equal deliveries; return True.
 
-        The caller then writes the sums to the ring, calls `clear` and adds the delivery again.
+        If a new sum finds the table full, or the bytes of the sum would overflow, count nothing and return False. The
+        caller then writes the sums to the ring, calls `clear` and adds the delivery again.
         """
         cdef unsigned short bucket = bucket_of(took_us)
         cdef unsigned int place = _place_of(incoming, outgoing, bucket, outcome, part, kind)
