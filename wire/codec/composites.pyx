@@ -76,7 +76,7 @@ cdef struct CompositeRule:
     FieldRule fields[MOST_FIELDS]
 
 
-# Rules of the composite types, in the order of table.COMPOSITES.
+# Rules for the fields of each composite type, in the order of table.COMPOSITES.
 cdef CompositeRule rules[MOST_COMPOSITES]
 # Index in ``rules`` by the code of a composite type, all of which are less than 256; NONE for an unknown code.
 cdef unsigned char rule_of_code[256]
@@ -140,7 +140,7 @@ def _fill():
 _fill()
 
 
-# Functions that read the value of a field, once a scan has accepted the performative.
+# Functions that read the value of the field at ``at``, once a scan has accepted the performative.
 cdef unsigned long long number_at(const unsigned char *at) noexcept:
     """Return the unsigned integer, of any width, that is encoded at ``at``."""
     cdef unsigned char code = at[0]
@@ -156,7 +156,7 @@ cdef bint is_true_at(const unsigned char *at) noexcept:
 
 
 cdef const unsigned char *bytes_at(const unsigned char *at, size_t *size) noexcept:
-    """Return the place and ``size`` of the bytes of a binary, string or symbol."""
+    """Return the place of the bytes of the binary, string or symbol at ``at``; put their number into ``size``."""
     if at[0] < 0xB0:
         size[0] = at[1]
         return at + 2
@@ -187,8 +187,9 @@ cdef const unsigned char *scan_performative(
 cdef bint read_first_fields(
     Scan *scan, const unsigned char *at, unsigned long long *code, Fields *fields, int most
 ) noexcept:
-    """Read the first ``most`` fields of a described list that this node wrote itself, without the table's rules.
+    """Find the first ``most`` fields of the described list at ``at``, which this node wrote itself.
 
+    The rules of the table are not checked. ``code`` gets the descriptor, ``fields`` the places of the fields. Return
     False if the bytes end too early, or a value of these fields is not well formed.
     """
     cdef bint is_symbol
@@ -227,7 +228,11 @@ cdef const unsigned char *_scan_head(
 cdef const unsigned char *_scan_fields(
     Scan *scan, const unsigned char *at, int index, Fields *fields, Fault *fault, unsigned int depth
 ) noexcept:
-    """Scan the list at ``at`` as the fields of composite type ``index``; the values must fill the list exactly."""
+    """Scan the list at ``at`` as the fields of the composite type with rule ``index``; ``fields`` gets their places.
+
+    Return the end of the list, or NULL with a finding: each field has to keep its rule, and the values have to fill the
+    list exactly.
+    """
     cdef CompositeRule *rule = &rules[index]
     cdef const unsigned char *outer_end = scan.end
     cdef const unsigned char *goal
@@ -266,7 +271,10 @@ cdef const unsigned char *_scan_fields(
 cdef const unsigned char *_scan_list(
     Scan *scan, const unsigned char *at, const unsigned char **first, unsigned long long *count, size_t *size
 ) noexcept:
-    """Return the end of the list at ``at`` by the list's size, and in ``first`` the place of its first value."""
+    """Return the end of the list at ``at``, as its size says, or NULL with a finding.
+
+    ``first`` gets the place of the list's first value, ``count`` the number of its values, ``size`` its size.
+    """
     cdef size_t width, there
     if at >= scan.end:
         return blame(scan, CUT, 1, 0)
@@ -344,7 +352,10 @@ cdef inline bint _is_name(unsigned char code) noexcept:
 
 
 cdef bint _holds_symbols(Scan *scan, const unsigned char *at) noexcept:
-    """Say whether the values of a scanned array or list are symbols or strings."""
+    """Say whether the values of the array or list at ``at``, which was scanned before, are symbols or strings.
+
+    If not, the finding in ``scan`` names the wrong constructor.
+    """
     cdef size_t width = 1 if at[0] < 0xD0 or at[0] == AS_ARRAY8 else 4
     cdef const unsigned char *item = at + 1 + 2 * width
     cdef unsigned long long count = big_endian(at + 1 + width, width), _index
@@ -364,7 +375,10 @@ cdef bint _holds_symbols(Scan *scan, const unsigned char *at) noexcept:
 
 
 cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) noexcept:
-    """Say whether the keys of a scanned map are symbols or strings, or also ulongs if ``may_be_numbers``."""
+    """Say whether the keys of the map at ``at``, which was scanned before, are symbols or strings.
+
+    With ``may_be_numbers`` keys may also be ulongs. If a key is anything else, ``scan`` gets the finding.
+    """
     cdef size_t width = 1 if at[0] == AS_MAP8 else 4
     cdef const unsigned char *item = at + 1 + 2 * width
     cdef unsigned long long count = big_endian(at + 1 + width, width), index
@@ -382,7 +396,7 @@ cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) n
 
 
 cdef object fault_in(const Scan *scan, const Fault *fault):
-    """Return the CodecFault for a failed scan, with the names of performative and field, and the finding as text."""
+    """Return an exception for a failed scan, with the names of performative and field, and the finding as a text."""
     cdef int level
     names = []
     for level in range(fault.depth + 1):
@@ -395,7 +409,10 @@ cdef object fault_in(const Scan *scan, const Fault *fault):
 
 
 def check(const unsigned char[:] body not None):
-    """Check the performative in a frame's body; return (its code, the offset of its end). Raises CodecFault."""
+    """Return (descriptor code, offset of the end) of the performative in a frame's body.
+
+    Raises CodecFault for a performative that is malformed or breaks the table's rules.
+    """
     cdef Scan scan
     cdef Fields fields
     cdef Fault fault

@@ -1,4 +1,4 @@
-"""The exception for malformed AMQP bytes."""
+"""The exception for malformed AMQP bytes, and for values that AMQP cannot encode."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ INVALID_FIELD = "amqp:invalid-field"
 
 
 class CodecFault(Exception):
-    """A fault in AMQP bytes. ``place``: performative and field, "attach.source"; empty if the performative is unknown.
+    """A fault in AMQP bytes, or a value that cannot be encoded.
 
-    ``condition``: the error condition for the peer. [2.8.15]
+    ``place``: performative and field, such as "attach.source"; empty if the performative is not known. ``condition``:
+    the error condition with which to tell the peer. [2.8.15]
     """
 
     def __init__(self, place: str, reason: str, *, is_invalid_field: bool = False) -> None:

@@ -38,7 +38,7 @@ class CompositeValue:
     fields: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        """Return the value of a field; None for a null field."""
+        """Return the value of the field ``name``; None for a null field."""
         return self.fields.get(name)
 
 
@@ -53,7 +53,7 @@ class AmqpFrame:
 
 
 def encode_frame(frame: AmqpFrame) -> bytes:
-    """Encode a frame. Raises CodecFault for a field that is unknown, missing or of the wrong type."""
+    """Return the bytes of ``frame``. Raises CodecFault for a field that is unknown, missing or of the wrong type."""
     body = b"" if frame.performative is None else encode_record(frame.performative)
     if body:
         check(body)
@@ -87,7 +87,10 @@ def _plain(kind: FieldType, value: Any) -> Any:
 
 
 def decode_frame(encoded: bytes) -> AmqpFrame:
-    """Decode one whole frame. Raises CodecFault."""
+    """Return the frame that ``encoded``, the bytes of one whole frame, stands for.
+
+    Raises CodecFault for bytes that are not a frame with a valid performative.
+    """
     if len(encoded) < HEADER_BYTES:
         raise CodecFault("", f"expected a frame of at least {HEADER_BYTES} bytes, got {len(encoded)}")
     size, offset, kind, channel = struct.unpack_from(">IBBH", encoded)
@@ -102,7 +105,7 @@ def decode_frame(encoded: bytes) -> AmqpFrame:
 
 
 def _record(described: Described) -> CompositeValue:
-    composite = BY_CODE[described.descriptor]  # type: ignore[index]  # checked: a number
+    composite = BY_CODE[described.descriptor]  # type: ignore[index]  # `check` accepts only numbers as descriptors
     pairs = zip(composite.fields, described.value, strict=False)
     return CompositeValue(
         composite, {rule.name: _nested(rule.type, value) for rule, value in pairs if value is not None}

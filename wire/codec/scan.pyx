@@ -103,7 +103,10 @@ cdef const unsigned char *scan_value(Scan *scan, const unsigned char *at, unsign
 
 
 cdef const unsigned char *scan_descriptor(Scan *scan, const unsigned char *at, unsigned long long *code, bint *is_symbol) noexcept:
-    """Scan the descriptor at ``at``, behind the constructor 0x00. ``code`` is 0 for a symbol."""
+    """Scan the descriptor at ``at``, behind the constructor 0x00; return its end, or NULL with a finding.
+
+    ``code`` gets the descriptor's number, 0 for a symbol, for which ``is_symbol`` is set.
+    """
     cdef unsigned char constructor
     cdef const unsigned char *body
     code[0], is_symbol[0] = 0, False
@@ -231,7 +234,10 @@ cdef size_t _valid_utf8(const unsigned char *text, size_t size) noexcept:
 cdef const unsigned char *_scan_compound(
     Scan *scan, unsigned char code, const unsigned char *at, size_t size, size_t width, unsigned int depth
 ) noexcept:
-    """Scan a list or map of ``size`` bytes from the count on. The values must fill the bytes exactly."""
+    """Scan the list or map whose count is at ``at``, with ``size`` bytes from there on; the values must fill these.
+
+    Return the end of the value, or NULL with a finding.
+    """
     cdef const unsigned char *outer_end = scan.end
     cdef unsigned long long count, index
     cdef bint is_map = code == AS_MAP8 or code == AS_MAP32
@@ -240,7 +246,7 @@ cdef const unsigned char *_scan_compound(
     count = big_endian(at, width)
     scan.end = at + size
     at += width
-    # More values than bytes are a fault, since each value takes a byte at least.
+    # A count of values above the number of bytes is a fault, since each value takes a byte at least.
     if count > <size_t>(scan.end - at):
         return blame(scan, WRONG_COUNT, count, scan.end - at)
     if is_map and count & 1:
@@ -264,7 +270,10 @@ cdef inline bint _is_compound(unsigned char code) noexcept:
 cdef const unsigned char *_scan_array(
     Scan *scan, const unsigned char *at, size_t size, size_t width, unsigned int depth
 ) noexcept:
-    """Scan an array of ``size`` bytes from the count on: one constructor, then the bodies of all elements, no more."""
+    """Scan the array whose count is at ``at``, with ``size`` bytes from there on; return its end, or NULL.
+
+    Behind the count come one constructor and the bodies of all elements, which must fill the bytes exactly.
+    """
     cdef const unsigned char *outer_end = scan.end
     cdef unsigned long long count, _index, descriptor
     cdef bint is_symbol
@@ -324,18 +333,21 @@ _SENTENCES = {
 
 
 cdef object sentence_of(const Scan *scan):
-    """Return the finding of a scan as a text, with its numbers."""
+    """Return the finding of a failed scan as a text with the finding's numbers, such as "the bytes end 3 too early"."""
     return _SENTENCES[scan.finding].format(scan.culprit, scan.limit)
 
 
 cdef bint is_invalid_field(Finding finding) noexcept:
-    """Say whether a finding means amqp:invalid-field: the value is well formed, but not allowed in its field."""
+    """Say whether the error condition for a finding is amqp:invalid-field: a field's value is missing or too large.
+
+    The condition for all other findings is amqp:decode-error.
+    """
     return finding == MISSING_FIELD or finding == TOO_LARGE or finding == TOO_LONG
 
 
-# Functions for tests and for decoders.
+# Functions that tests and decoders call from Python.
 def find_fault(const unsigned char[:] encoded not None):
-    """Return the fault of ``encoded``, meant to be one value, as a sentence; None for a well-formed value."""
+    """Return what is wrong with ``encoded``, which has to be one AMQP value, as a sentence; None if nothing is."""
     cdef Scan scan
     cdef const unsigned char *first = &encoded[0] if encoded.shape[0] else NULL
     cdef const unsigned char *at

@@ -11,7 +11,7 @@ from enum import IntEnum, auto
 
 
 class FieldType(IntEnum):
-    """AMQP type of a field of a composite type."""
+    """Types of fields of AMQP's composite types: primitive types, kinds of maps, and groups of composite types."""
 
     ANY = 0
     BOOLEAN = auto()

@@ -101,7 +101,10 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """An AMQP map that a dict would cut, as keys are equal in Python: a string and a symbol, numbers of two types."""
+    """An AMQP map as pairs of key and value, since a dict would lose some: two of its keys are equal in Python.
+
+    Examples are a string and a symbol of the same characters, and numbers of two types.
+    """
 
     items: tuple[tuple[Any, Any], ...]
 
@@ -139,7 +142,7 @@ _TEXTS: dict[int, Callable[[bytes], Any]] = {
 
 # Decoding
 def decode(encoded: bytes) -> Any:
-    """Return the one value in ``encoded``. Raises CodecFault."""
+    """Return the one value that ``encoded`` is the encoding of. Raises CodecFault for any other bytes."""
     fault = find_fault(encoded)
     if fault is not None:
         raise CodecFault("", fault)
@@ -201,7 +204,7 @@ def _take_sized(code: int, encoded: bytes, at: int) -> tuple[Any, int]:
 
 
 def _map_of(values: list[Any]) -> dict[Any, Any] | Pairs:
-    """Return the map of ``values``, keys and values in turns: as a dict, or as Pairs if a dict would lose keys."""
+    """Return the map of ``values``, in which keys and values alternate: a dict, or Pairs if a dict would lose keys."""
     as_dict = dict(zip(values[::2], values[1::2], strict=True))
     if 2 * len(as_dict) == len(values):
         return as_dict
@@ -222,7 +225,7 @@ def _take_array(encoded: bytes, at: int, count: int) -> Array:
 
 
 # Encoding
-# Tuples for isinstance, since a union such as `list | dict` would be made anew for each value.
+# These are tuples of classes for `isinstance`, since a union such as `list | dict` would be made anew for each value.
 _COMPOUND, _TEXT = (list, dict, Pairs, Array), (str, bytes)
 
 
@@ -249,7 +252,7 @@ def _encode_compound(value: list[Any] | dict[Any, Any] | Pairs | Array) -> bytes
 
 
 def _content(value: list[Any] | dict[Any, Any] | Pairs | Array) -> tuple[int, bytes]:
-    """Return count and content of a compound value; each inner value is encoded once, however deep."""
+    """Return the number of inner values of a compound value, and their encoding; each is encoded once, however deep."""
     if isinstance(value, Array):
         return len(value.elements), _encode_elements(value)
     values = value if isinstance(value, list) else _keys_and_values(value)
@@ -257,7 +260,10 @@ def _content(value: list[Any] | dict[Any, Any] | Pairs | Array) -> tuple[int, by
 
 
 def _constructor_of(value: Any) -> int:
-    """Return the constructor with the fewest bytes for ``value``."""
+    """Return the code of the constructor that encodes ``value``, which is not compound, in the fewest bytes.
+
+    Raises CodecFault for a value without an AMQP type.
+    """
     if value is None:
         return NULL
     if isinstance(value, _TEXT):

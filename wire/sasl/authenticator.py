@@ -46,7 +46,10 @@ class Authenticator:
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """A password to verify. ``is_right`` takes milliseconds without the GIL, so callers run it in a thread."""
+    """A password to check against a secret.
+
+    ``is_right`` takes milliseconds, without Python's global lock, so callers run it in a thread.
+    """
 
     user: str
     is_known: bool

@@ -51,7 +51,7 @@ class SaslClientSettings:
 
     @property
     def usable_mechanisms(self) -> tuple[str, ...]:
-        """Mechanisms that the credentials allow, strongest first."""
+        """Names of the mechanisms that the credentials and the setting ``mechanisms`` allow, strongest first."""
         usable = ["EXTERNAL"] if self.has_certificate else []
         if self.user is not None and self.password is not None:
             usable += [scram.NAME, "PLAIN"]
@@ -74,7 +74,7 @@ class SaslClient:
 
     @property
     def leftover(self) -> bytes:
-        """Bytes received after the handshake."""
+        """Bytes that the server sent behind its last SASL frame, for the AMQP layer; b"" before the verdict."""
         return bytes(self._input) if self.verdict is not None else b""
 
     def output(self) -> bytes:
@@ -96,7 +96,7 @@ class SaslClient:
                 self.verdict = SaslRefused(str(fault))
 
     def describe_state(self) -> str:
-        """Return the name of the input that the client waits for, to log when the server is silent or goes away."""
+        """Return the name of the server's input that the client waits for; logged if the server is silent or leaves."""
         if not self._is_header_read:
             return "protocol header"
         return "sasl-mechanisms" if self._mechanism is None else "sasl-outcome"

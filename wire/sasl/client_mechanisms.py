@@ -15,11 +15,14 @@ class ClientMechanism(ABC):
     def initial_response(self) -> bytes: ...
 
     def on_challenge(self, challenge: bytes) -> bytes:
-        """Return the response to a challenge: by default the initial response again, as for an empty challenge."""
+        """Return the response to a server's challenge: by default the initial response, as for an empty challenge."""
         return self.initial_response()
 
     def on_success(self, additional_data: bytes | None) -> None:  # noqa: B027 (most mechanisms need no proof)
-        """Check the server's proof in a successful outcome; raise ScramFault for a proof that is missing or wrong."""
+        """Check the server's proof in an outcome that accepts the client; raise ScramFault if it is missing or wrong.
+
+        By default, do nothing: of these mechanisms, only SCRAM has a proof.
+        """
 
 
 class AnonymousClient(ClientMechanism):
@@ -49,7 +52,7 @@ class PlainClient(ClientMechanism):
 
 
 class ScramClient(ClientMechanism):
-    """The mechanism SCRAM-SHA-256. Takes the server's proof from the outcome's additional data, or from a challenge."""
+    """The mechanism SCRAM-SHA-256. The server's proof may come in the outcome's additional data, or in a challenge."""
 
     name = scram.NAME
 

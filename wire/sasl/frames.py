@@ -50,7 +50,10 @@ class SaslResponse:
 
 @dataclass(frozen=True, slots=True)
 class SaslOutcome:
-    """``code``: 0 ok, 1 auth, 2 sys, 3 sys-perm, 4 sys-temp. [5.3.3.6]"""
+    """The frame sasl-outcome, by which the server ends the handshake.
+
+    ``code``: 0 accepted, 1 wrong credentials, 2 system error, 3 permanent, 4 temporary system error. [5.3.3.6]
+    """
 
     code: int
     additional_data: bytes | None = field(default=None, repr=False)
@@ -60,7 +63,7 @@ Frame = SaslMechanisms | SaslInit | SaslChallenge | SaslResponse | SaslOutcome
 
 
 def frame_name(frame: Frame) -> str:
-    """Return the name of a SASL frame for error texts, such as `challenge`."""
+    """Return the name of the type of a SASL frame for error texts, such as `challenge`."""
     return type(frame).__name__.removeprefix("Sasl").lower()
 
 
@@ -90,7 +93,10 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def take_frame(buffer: bytearray) -> Frame | None:
-    """Remove one frame from the front of ``buffer`` and return it decoded; None while incomplete. Raises FrameFault."""
+    """Remove one SASL frame from the front of ``buffer`` and return it decoded; None while it is incomplete.
+
+    Raises FrameFault for bytes that are not a SASL frame.
+    """
     if len(buffer) < _MIN_FRAME_BYTES:
         return None
     size, doff, kind = struct.unpack_from(">IBB", buffer)

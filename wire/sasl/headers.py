@@ -8,5 +8,5 @@ HEADER_BYTES = 8
 
 
 def is_prefix_of_header(data: bytes) -> bool:
-    """Say whether ``data`` may be the beginning of an AMQP header of 8 bytes: callers then wait for the rest of it."""
+    """Say whether ``data`` is shorter than a protocol header, and may be the beginning of one: callers then wait."""
     return len(data) < HEADER_BYTES and (data[:4] == b"AMQP"[: len(data[:4])])

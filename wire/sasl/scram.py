@@ -12,7 +12,10 @@ _MAX_CLIENT_ITERATIONS = 1_000_000
 
 
 class ScramFault(Exception):
-    """The other side of a SCRAM exchange sent a wrong message, or does not know the password: the login fails."""
+    """A SCRAM exchange failed, and so does the login: the other side sent a wrong message, or lacks the password.
+
+    Also raised on the client's side for a user or password that SCRAM cannot use.
+    """
 
 
 class ServerExchange:

@@ -106,7 +106,7 @@ class SaslServer:
 
     @property
     def leftover(self) -> bytes:
-        """Bytes received after the handshake."""
+        """Bytes of the client that belong to the AMQP layer, behind its last SASL frame; b"" before the verdict."""
         return bytes(self._input) if self.verdict is not None else b""
 
     def output(self) -> bytes:
@@ -131,7 +131,7 @@ class SaslServer:
         self._proceed()
 
     def describe_state(self) -> str:
-        """Return the name of the input that the server waits for, to log when the client is silent or goes away."""
+        """Return the name of the client's input that the server waits for; logged if the client is silent or leaves."""
         match self._state:
             case _State.HEADER:
                 return f"protocol header, after {name_of(bytes(self._input))}"
@@ -167,7 +167,7 @@ class SaslServer:
             self._output += headers.SASL + encode_frame(SaslMechanisms(self.mechanisms))
             self._state = _State.INIT
         elif header == headers.AMQP and self.can_skip_sasl:
-            # Leave AMQP's protocol header in the input: the AMQP layer gets the header as its first bytes.
+            # AMQP's protocol header stays in the input, since the AMQP layer gets the header as its first bytes.
             self._end(SaslAccepted(self._certificate_user, None))
         else:
             self._output += headers.AMQP if self.can_skip_sasl else headers.SASL
@@ -239,7 +239,7 @@ class SaslServer:
         self._end(refused)
 
     def _refuse(self, reason: str) -> None:
-        """End the handshake without a sasl-outcome, which a peer that breaks SASL's rules may not understand."""
+        """Refuse the peer for ``reason`` without a sasl-outcome, which a peer that breaks SASL's rules may not know."""
         self._end(SaslRefused(reason))
 
     def _end(self, verdict: Verdict) -> None:

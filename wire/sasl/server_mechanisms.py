@@ -22,7 +22,7 @@ class NextChallenge:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWithProof:
-    """The client is accepted; the outcome carries the server's own proof (of SCRAM) as ``additional_data``."""
+    """The step that accepts the client: the outcome carries SCRAM's proof of the server as ``additional_data``."""
 
     accepted: SaslAccepted
     additional_data: bytes = field(repr=False)
@@ -33,7 +33,7 @@ Step = NextChallenge | PasswordCheck | AcceptedWithProof | SaslAccepted | SaslRe
 
 class ServerMechanism(Protocol):
     def on_response(self, response: bytes | None) -> Step:
-        """Return the next step after a response of the client; None stands for a sasl-init without initial response."""
+        """Return the next step after the client's ``response``; None is a sasl-init without an initial response."""
         ...
 
 

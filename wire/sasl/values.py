@@ -15,7 +15,7 @@ _MAX_ITEMS = 256
 
 
 class ValueFault(Exception):
-    """The bytes are not a value that a SASL frame may have."""
+    """An exception for bytes that are not a value that a SASL frame may have."""
 
 
 class SaslReader:
@@ -120,7 +120,7 @@ class SaslReader:
 
 
 def encode_list(descriptor: int, values: list[Value]) -> bytes:
-    """Encode a described list with ``descriptor`` and ``values``, without the nulls at its end. [1.4]"""
+    """Return the encoding of a list of ``values``, described by ``descriptor``, without the nulls at its end. [1.4]"""
     while values and values[-1] is None:
         values = values[:-1]
     items = b"".join(_encode(value) for value in values)

@@ -10,7 +10,7 @@ KEY_SUFFIX = "-key.pem"
 
 @dataclass(frozen=True, slots=True)
 class NodeCertificate:
-    """A node's certificate and key for other nodes, and the authority that the node trusts. PEM files."""
+    """Paths of a node's PEM files: certificate and key to show other nodes, and the authority that the node trusts."""
 
     certificate: Path
     key: Path

@@ -50,7 +50,7 @@ class ConnectionTerms:
 
 
 class ConnectionMaker(Protocol):
-    """Interface of the listener or connector that made a connection."""
+    """Interface of the listener or connector that made a connection: the methods that the connection calls."""
 
     def on_established(self, connection: SocketConnection) -> None: ...
 
@@ -98,7 +98,7 @@ class SocketConnection(asyncio.BufferedProtocol):
 
     # From asyncio
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are not instances of asyncio's.
+        # The type is not checked at run time, since uvloop's transports are not instances of asyncio's classes.
         self._transport = cast(asyncio.Transport, transport)
         self.remote_address = _remote_address(self._transport)
         self._socket = tune(self._transport)
@@ -149,7 +149,7 @@ class SocketConnection(asyncio.BufferedProtocol):
         self.guard(protocol.on_gone, self.reason)
         self._maker.on_gone(self, self.reason)
 
-    # From the protocol (wire.transport.protocol.ByteTransport), listener and connector
+    # Methods that the protocol (see wire.transport.protocol.ByteTransport), the listener and the connector call
     @property
     def is_encrypted(self) -> bool:
         return self._terms.make_tls is not None
@@ -206,17 +206,21 @@ class SocketConnection(asyncio.BufferedProtocol):
         if self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size():
-            return  # bytes of the handshake go first; asyncio calls resume_writing when these bytes are written
+            # Bytes of the handshake still wait in asyncio's buffer, and have to go first; asyncio calls resume_writing
+            # once these bytes are written.
+            return
         try:
             while rest := source.send_to(self._socket):
                 self._transport.write(rest)
                 if self.is_output_paused or self._transport.is_closing():
                     return
-                # The socket has room again, and took the rest at once. No call of resume_writing follows: go on here.
+                # The socket had room again, and took the rest at once. No call of resume_writing follows, so the next
+                # round of this loop writes more.
         except OSError as error:
             while source.output():
                 pass
-            # Abort for the socket's error, unless the peer has closed before: its reason is the better one for the log.
+            # The connection is aborted with the socket's error as the reason, unless the peer closed before: then the
+            # reason in the peer's close is the better one for the log.
             if not source.is_finished:
                 self.abort(describe_os_error(error))
 
@@ -241,8 +245,8 @@ class SocketConnection(asyncio.BufferedProtocol):
         if self._has_ended or self._transport.is_closing():
             return
         self._has_ended = True
-        # Tell the protocol of the end in the next turn of the event loop: the caller may look at the protocol's state
-        # once more before the protocol frees that state.
+        # The protocol hears of the end in the next turn of the event loop only: the caller may look at the protocol's
+        # state once more before the protocol frees that state.
         self._loop.call_soon(self.guard, self.protocol.on_ended, self.reason)
         self._cancel_timers()
         self.set_deadline(LINGER_S, self._transport.abort)
@@ -260,7 +264,8 @@ class SocketConnection(asyncio.BufferedProtocol):
         self.set_deadline(delay_s, lambda: self._end_failed(last))
 
     def close(self, reason: str = "closed by us") -> None:
-        # A connection that we dialed has no answer yet that the peer would lose.
+        # In the handshake of a connection that we dialed, nothing of ours is on its way that the peer would lose: the
+        # connection is aborted, without an orderly end.
         if self._phase is ConnectionPhase.NEW or (self._phase in _HANDSHAKE and self._terms.is_dialed):
             self.abort(reason)
         elif self.is_active or self._phase in _HANDSHAKE:
@@ -270,7 +275,7 @@ class SocketConnection(asyncio.BufferedProtocol):
         if self._phase is ConnectionPhase.GONE:
             return
         self.reason = self.reason or reason
-        # A connection that asyncio has not given a socket yet aborts as soon as there is one.
+        # If asyncio has not given the connection a socket yet, `connection_made` aborts as soon as there is one.
         is_made = self._phase is not ConnectionPhase.NEW
         self._enter(ConnectionPhase.LINGER)
         if is_made:
@@ -282,7 +287,10 @@ class SocketConnection(asyncio.BufferedProtocol):
         self.abort(reason)
 
     def report_lost(self) -> None:
-        """Report a connection as lost whose dialing was given up just as it was made: uvloop may never report that."""
+        """End a connection that was made just as its dialing was given up, as if asyncio had reported it as lost.
+
+        uvloop may never report that.
+        """
         if self._phase is not ConnectionPhase.NEW:
             self.connection_lost(None)
 
@@ -355,7 +363,8 @@ class SocketConnection(asyncio.BufferedProtocol):
         try:
             tls.send(data)
         except TlsFault as fault:
-            # Broken TLS sends nothing more: note the failure, and leave the end to the peer, or to a time limit.
+            # Broken TLS sends nothing more, so the failure is only noted: the end comes from the peer, or from a time
+            # limit.
             self._tls_fault = self._tls_fault or str(fault)
 
     def _write_tls_output(self) -> None:
@@ -363,7 +372,7 @@ class SocketConnection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def _end_failed(self, last: bytes) -> None:
-        """Send the last answer of a failed login, or the alert of failed TLS, and end."""
+        """Send ``last``, the last answer of a failed login, or the alert of failed TLS, and end the connection."""
         if last:
             self.write(last)
         self._write_tls_output()
@@ -373,7 +382,7 @@ class SocketConnection(asyncio.BufferedProtocol):
         try:
             self._transport.write_eof()
         except OSError:
-            # The peer has reset the connection after the bytes that were just read: no half is left to close.
+            # The peer reset the connection after the bytes that were just read, so there is no half left to close.
             self._transport.abort()
 
     def _disarm_deadline(self) -> None:

@@ -50,7 +50,7 @@ class ConnectorSnapshot:
 class Connector:
     """Dials a peer, and dials again whenever the connection is lost, until stopped.
 
-    ``on_failed`` is called with the reason when an attempt ends before its protocol has accepted the peer.
+    ``on_failed`` is called with the reason when an attempt ends before its protocol (AMQP, say) has accepted the peer.
 
     Always: at most one connection at a time.
     """
@@ -78,13 +78,13 @@ class Connector:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"connector {spec.name}")
 
     def stop(self) -> None:
-        """Stop dialing; close in order a connection that is up."""
+        """Stop dialing, and close the connection, if there is one, in order."""
         self.stop_dialing()
         if self._connection is not None:
             self._connection.protocol.close()
 
     def stop_dialing(self) -> None:
-        """Stop dialing, but leave a connection that is up."""
+        """Stop dialing, but leave the connection, if there is one, as it is."""
         self._task.cancel()
 
     # For its connection (wire.transport.connection.ConnectionMaker)
@@ -98,7 +98,7 @@ class Connector:
             return
         if not connection.is_accepted:
             self._on_failed(reason)
-        if not self._lost.done():  # done if on_failed stopped the connector
+        if not self._lost.done():  # the call of `on_failed` may have stopped the connector
             self._lost.set_result(reason)
 
     def snapshot(self) -> ConnectorSnapshot:
@@ -116,11 +116,11 @@ class Connector:
             if reason != self._told_reason:
                 self._told_reason = reason
                 self._io.log(ConnectorDown(self.spec.name, self.spec.address, reason, round(self._pause_s, 1)))
-            # Jitter, so that the routers of a mesh do not dial a restarted router all at once.
+            # The pause is random, so that the routers of a mesh do not dial a restarted router all at once.
             await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))
 
     async def _attempt(self) -> str:
-        """Dial, and wait until the attempt fails or the connection is lost; return the reason of either."""
+        """Dial the peer once; return the reason once the attempt has failed, or the connection it made is lost."""
         self._lost = asyncio.get_running_loop().create_future()
         self._was_connected = False
         try:
@@ -128,7 +128,7 @@ class Connector:
         except (OSError, UnicodeError) as error:
             if self._lost.done():
                 return self._lost.result()  # The connection was made, and lost in the same moment.
-            # A name with a label over 63 characters is a UnicodeError; a TimeoutError is an OSError.
+            # Dialing a host name with a label over 63 characters raises a UnicodeError. A TimeoutError is an OSError.
             reason = f"cannot connect: {describe_os_error(error)}"
             self._on_failed(reason)
             return reason
@@ -142,7 +142,7 @@ class Connector:
             self._was_connected = True
         except BaseException:
             # The time for dialing is up, or the connector was stopped. uvloop drops a connection made in that very
-            # moment without a call of connection_lost, so treat the connection as lost here.
+            # moment without a call of connection_lost, so the connection is reported as lost here.
             if self._connection is not None:
                 self._connection.report_lost()
             raise

@@ -62,7 +62,10 @@ class SocketListener:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> int:
-        """Listen; return the port, which the system chooses for port 0. Raises BindError."""
+        """Begin to accept connections; return the port, which the system chooses for port 0.
+
+        Raises BindError if the port cannot be used.
+        """
         spec = self._spec
         loop = asyncio.get_running_loop()
         try:
@@ -77,13 +80,13 @@ class SocketListener:
         return self._port
 
     def close(self) -> None:
-        """Accept no more connections; open connections stay."""
+        """Stop listening: no more connections are accepted; connections that were accepted stay."""
         if self._server is not None:
             self._server.close()
 
     # For connections (wire.transport.connection.ConnectionMaker)
     def on_established(self, connection: SocketConnection) -> None:
-        """Do nothing: the protocol knows the name of its peer, and logs it."""
+        """Do nothing: the protocol of an open connection logs the peer, whose name it knows."""
 
     def on_gone(self, connection: SocketConnection, reason: str) -> None:
         if connection in self._refusals or not connection.is_established:
@@ -117,7 +120,7 @@ class SocketListener:
 
 
 class _Dropped(asyncio.Protocol):
-    """Aborts a connection at once, without an error of the protocol, which would take its turn behind many others."""
+    """Aborts a new connection at once, without telling the peer why: too many connections wait to be told already."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

@@ -17,7 +17,7 @@ class ListenerOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRefused(LogEvent):
-    """A connection was refused before it was open: another protocol, a wrong password, silence, too many."""
+    """A listener refused a connection before it was open: another protocol, a wrong password, silence, too many."""
 
     level: ClassVar[Level] = "warning"
     listener: str
@@ -27,7 +27,7 @@ class ConnectionRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorDown(LogEvent):
-    """A connector has no connection. Logged once for each reason, not for each attempt."""
+    """A connector lost its connection or could not connect, and dials again. Logged when the reason is a new one."""
 
     level: ClassVar[Level] = "warning"
     connector: str
@@ -38,7 +38,7 @@ class ConnectorDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionBug(LogEvent):
-    """A fault of ours while serving one connection: the connection was dropped, all others go on."""
+    """A bug in this node's code: an exception while serving one connection, which was dropped; all others go on."""
 
     level: ClassVar[Level] = "error"
     remote: str

@@ -7,7 +7,7 @@ import socket
 
 
 def describe_os_error(error: BaseException) -> str:
-    """Return a text about ``error`` without errno and class name, such as `connection refused`."""
+    """Return a text that names ``error`` without its number and class, such as `connection refused`."""
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, socket.gaierror):

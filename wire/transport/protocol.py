@@ -18,12 +18,13 @@ class OutputSource(Protocol):
     """Output of a protocol that the connection takes only as fast as the socket does."""
 
     def output(self) -> bytes:
-        """Remove and return the next bytes; b"" if there are none now."""
+        """Remove and return the next bytes of output; b"" if there are none now."""
         ...
 
     def send_to(self, socket: int, /) -> bytes:
-        """Write all output to a non-blocking socket, by its number; return removed bytes that the socket did not take.
+        """Write output to a non-blocking socket, given by its number, until the socket takes no more.
 
+        Return bytes that were removed from the output and that the socket did not take; b"" if no output is left.
         Raises OSError as `socket.send` does.
         """
         ...
@@ -35,7 +36,7 @@ class OutputSource(Protocol):
 
 
 class ByteTransport(Protocol):
-    """A connection as its protocol sees it."""
+    """Interface of a socket connection to its protocol: the state that the protocol reads, the methods it calls."""
 
     remote_address: str
     identity: PeerIdentity | None
@@ -52,34 +53,40 @@ class ByteTransport(Protocol):
 
     @property
     def is_in_handshake(self) -> bool:
-        """Whether TLS or the login above TLS goes on."""
+        """Whether the TLS handshake or the login above TLS is still going on."""
         ...
 
     @property
     def has_deadline(self) -> bool: ...
 
     def accept(self) -> None:
-        """Note that the peer has logged in."""
+        """Note that the peer has logged in: from now on `is_active` is true, and `write_from` writes."""
         ...
 
     def establish(self) -> None:
-        """Note that the handshake is over, and with it the time limit; accept the peer, too."""
+        """Note that the protocol's handshake is over, which ends its time limit; accept the peer if not done before."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Send a few bytes, or bytes whose number the peer cannot raise: the connection buffers without bound."""
+        """Send ``data``, which is buffered without bound if the socket takes no bytes.
+
+        Protocols use this only for few bytes, or for bytes whose number the peer cannot raise.
+        """
         ...
 
     def write_from(self, source: OutputSource) -> None:
-        """Write output for as long as the socket takes bytes; not before ``accept``."""
+        """Write output of ``source`` for as long as the socket takes bytes; do nothing before ``accept``."""
         ...
 
     def set_timer(self, delay_s: float) -> None:
-        """Call the protocol's ``on_timer`` once, unless the connection ends before."""
+        """Call the protocol's ``on_timer`` once in ``delay_s``, unless the connection ends before.
+
+        A timer set earlier is dropped.
+        """
         ...
 
     def set_deadline(self, delay_s: float, call: Callable[[], None]) -> None:
-        """Call ``call`` unless the connection ends before; the latest deadline replaces the one before."""
+        """Call ``call`` in ``delay_s``, unless the connection ends before; a deadline set earlier is dropped."""
         ...
 
     def pause_reading(self) -> None: ...
@@ -87,23 +94,29 @@ class ByteTransport(Protocol):
     def resume_reading(self) -> None: ...
 
     def guard(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Run ``call`` for the protocol, from outside of the connection: an exception ends this connection only."""
+        """Run ``call``; an exception in it goes to `on_fault`, and so ends this connection only."""
         ...
 
     def on_fault(self, fault: Exception) -> None:
-        """End this connection for an exception that the caller caught, as ``guard`` does."""
+        """End this connection because of ``fault``, an exception that the caller caught.
+
+        The protocol's `on_fault` may answer the exception; else the connection is aborted, with a line in the log.
+        """
         ...
 
     def end(self, reason: str) -> None:
-        """Close our half of the socket, discard further input, and be gone when the peer closes, or 2 s later."""
+        """Close our half of the socket, and discard further input, until the peer closes or 2 s have passed."""
         ...
 
     def fail(self, reason: str, last: bytes = b"", delay_s: float = 0.0) -> None:
-        """Read nothing more; after ``delay_s``, which makes guessing passwords slow, send ``last`` and end."""
+        """Discard further input; after ``delay_s``, which makes guessing passwords slow, send ``last`` and end."""
         ...
 
     def close(self, reason: str = "closed by us") -> None:
-        """End the connection in whatever phase it is."""
+        """End the connection in the way that fits its phase.
+
+        A new connection, or one that we dialed and that is in its handshake, is aborted.
+        """
         ...
 
     def abort(self, reason: str) -> None:
@@ -111,14 +124,15 @@ class ByteTransport(Protocol):
         ...
 
     def reset(self, reason: str) -> None:
-        """Abort, and drop the bytes that the kernel has not sent yet, too: the peer gets a TCP reset."""
+        """Close the socket now, as `abort` does, and drop the bytes that the kernel has not sent: TCP resets."""
         ...
 
 
 class ByteProtocol:
-    """Base class of a protocol, of which each connection has an object of its own. By default, methods do nothing.
+    """Base class of protocols above a socket connection; each connection has a protocol object of its own.
 
-    An exception in any method ends the connection with a line in the log, and no other connection.
+    By default, most methods do nothing. An exception in any method ends this connection, with a line in the log, and no
+    other connection.
     """
 
     __slots__ = ("transport",)
@@ -132,40 +146,43 @@ class ByteProtocol:
         return "handshake"
 
     def on_made(self) -> None:
-        """Note that there is a socket; TLS comes next."""
+        """Note that the connection has a socket; called once, before TLS."""
 
     def begin(self) -> None:
-        """Begin, above TLS if there is TLS; the identity of the peer is known."""
+        """Begin the protocol's login; called once TLS, if any, is done, and the peer's certificate is known."""
 
     def receive(self, data: bytes | memoryview) -> None:
         """Take bytes of the peer; a memoryview is only valid during the call."""
 
     def receive_eof(self) -> None:
-        """Note that an accepted peer sends no more; by default, end the connection."""
+        """Note that the peer, which was accepted, closed its half of the socket; by default, end the connection."""
         self.transport.end("the peer closed the socket")
 
     def pause_output(self) -> None:
-        """Note that the socket takes no more bytes."""
+        """Note that the socket takes no more bytes for now."""
 
     def resume_output(self) -> None:
         """Note that the socket takes bytes again."""
 
     def on_timer(self) -> None:
-        """Do the work for which the protocol has set the timer."""
+        """Do the work for which the protocol called `ByteTransport.set_timer`."""
 
     def on_fault(self, fault: Exception) -> bool:
-        """Answer an exception raised in this protocol; return False for a fault of this program, which aborts."""
+        """Handle an exception raised in this protocol, and return True; False if the connection has to be aborted.
+
+        By default, False: the exception counts as a bug of this program.
+        """
         return False
 
     def close(self) -> None:
-        """Close the connection in order, as a connector that is stopped asks."""
+        """Close the connection in order; called by a connector that is stopped."""
         self.transport.close()
 
     def on_ended(self, reason: str) -> None:
-        """Note that nothing more is sent or read, though the socket may stay open for a while."""
+        """Note that nothing more is sent or read on the connection, though its socket may stay open for a while."""
 
     def on_gone(self, reason: str) -> None:
-        """Note that the socket is closed. Called once, and last."""
+        """Note that the connection's socket is closed, for ``reason``. Called once, after all other methods."""
 
 
 class _GoneProtocol(ByteProtocol):

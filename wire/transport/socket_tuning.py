@@ -18,7 +18,7 @@ NEAR_S = 0.002
 
 _NO_LINGER = struct.pack("ii", 1, 0)
 _RTT = struct.Struct("=I")
-_RTT_OFFSET = 68  # tcpi_rtt, in microseconds, of struct tcp_info: part of Linux's stable interface
+_RTT_OFFSET = 68  # offset of tcpi_rtt, in microseconds, in struct tcp_info: part of Linux's stable interface
 
 
 def tune(transport: asyncio.Transport) -> int:
@@ -38,12 +38,15 @@ def tune(transport: asyncio.Transport) -> int:
 
 
 def forget_unsent(transport: asyncio.Transport) -> None:
-    """Make the close of a socket drop its unsent bytes, which the kernel would go on sending for minutes otherwise."""
+    """Have the close of the transport's socket drop unsent bytes, which the kernel would go on sending for minutes."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def _is_near(sock: socket.socket) -> bool:
-    """Say whether the TCP round trip is below 2 ms; a farther peer keeps the receive buffer that the kernel chooses."""
+    """Say whether the round trip to the peer of ``sock`` is known to take less than 2 ms, as TCP measured it.
+
+    The socket of a farther peer keeps the receive buffer that the kernel chooses.
+    """
     if not hasattr(socket, "TCP_INFO"):
         return False
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_OFFSET + _RTT.size)

@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeshIdentity:
-    """Mesh, role and name that a certificate gives; true only if the mesh's certificate authority signed it."""
+    """Mesh, role and name that a certificate gives; proved only if the mesh's authority signed the certificate."""
 
     mesh: str
     role: Role
@@ -114,7 +114,7 @@ def _mesh_identity(certificate: dict[str, Any]) -> MeshIdentity | None:
 def listener_context(
     certificate: Path, key: Path, ca: Path | None = None, *, is_required: bool = False
 ) -> ssl.SSLContext:
-    """Make the context of a listener for clients.
+    """Return the TLS context of a listener for clients, with the server's ``certificate`` and ``key``.
 
     With ``ca``, a client may show a certificate signed by that authority (and must, when ``is_required``). Then the
     context issues no session tickets, so that each connection verifies the certificate anew. A session of TLS 1.2 can
@@ -131,14 +131,14 @@ def listener_context(
 
 
 def mesh_listener_context(files: NodeCertificate) -> ssl.SSLContext:
-    """Make the TLS context of a listener for nodes and operators: peers need a certificate of the mesh's authority."""
+    """Return the TLS context of a listener for nodes and operators: peers need a certificate by the mesh's authority."""
     context = listener_context(files.certificate, files.key, files.ca, is_required=True)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
 
 
 def mesh_connector_context(files: NodeCertificate) -> ssl.SSLContext:
-    """Make the TLS context for dialing other nodes, which trusts the mesh's own authority only.
+    """Return the TLS context for dialing other nodes, which trusts the mesh's own authority only.
 
     Host names are not checked: the connector compares the node's name in the certificate.
     """
@@ -158,7 +158,11 @@ def client_context(
     verifies_host: bool = True,
     verifies_certificate: bool = True,
 ) -> ssl.SSLContext:
-    """Make the TLS context for dialing a server by an amqps URL; without ``ca``, trust the machine's authorities."""
+    """Return the TLS context for dialing a server by an amqps URL; without ``ca``, it trusts the machine's authorities.
+
+    Without ``verifies_certificate``, the context accepts any server, without ``verifies_host`` a certificate of any
+    host.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = verifies_host and verifies_certificate
     context.verify_mode = ssl.CERT_REQUIRED if verifies_certificate else ssl.CERT_NONE

@@ -45,7 +45,10 @@ class TlsSession:
         return peer_identity(self._tls)
 
     def receive(self, data: bytes) -> bytes:
-        """Take cipher text; return the plain text in it. Raises TlsFault."""
+        """Take cipher text of the peer; return the plain text that is complete, b"" before the handshake is done.
+
+        Raises TlsFault if the handshake fails, or the session is broken.
+        """
         if not self.is_ready:
             self._first_bytes = (self._first_bytes + data)[:64]
         self._incoming.write(data)
@@ -65,8 +68,8 @@ class TlsSession:
 
     def close(self) -> None:
         """Put TLS's close message for the peer into the output, without waiting for the peer's answer."""
-        # SSLObject.unwrap writes TLS's close message, and then raises, as the peer's answer is not here: ignore the
-        # error.
+        # SSLObject.unwrap writes TLS's close message, and then raises, as the peer's answer is not here yet; this error
+        # means nothing.
         with contextlib.suppress(ssl.SSLError):
             if self.is_ready:
                 self._tls.unwrap()
