@@ -25,7 +25,7 @@ _MIN_TICK_S = 0.001
 
 
 class AmqpConnectionOwner(Protocol):
-    """Interface of the driver to its connections."""
+    """Interface of the driver, as the owner of connections: the methods that a connection calls."""
 
     log: Emit
 
@@ -67,7 +67,10 @@ class AmqpConnection(ByteProtocol):
 
     # From the driver
     def flush(self) -> None:
-        """Write the endpoint's output, as far as the socket takes bytes."""
+        """Write the endpoint's output, as far as the socket takes bytes; end the connection of a finished endpoint.
+
+        Do nothing before the peer is accepted, when there is no endpoint.
+        """
         endpoint = self.endpoint
         if endpoint is None:
             return
@@ -76,7 +79,10 @@ class AmqpConnection(ByteProtocol):
             self._look_after(endpoint)
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Close the connection in order: send ``error`` with our close, and wait for the peer's close."""
+        """Close the connection in order: send our close with ``error``, and wait for the peer's close.
+
+        Do not wait if the peer has sent no OPEN. Without an endpoint, close the socket connection alone.
+        """
         endpoint = self.endpoint
         if endpoint is None or not self.transport.is_active:
             self.transport.close()
@@ -88,14 +94,14 @@ class AmqpConnection(ByteProtocol):
             self.transport.end(f"closed by us: {error}" if error is not None else "closed by us")
 
     def log_end(self, reason: str) -> None:
-        """Log the end of a listener's connection that was open; the listener logs the refusal of any other."""
+        """Log the end of a listener's connection whose peer had sent OPEN; the listener logs the refusal of others."""
         listener, remote = self.origin.listener, self.endpoint.remote if self.endpoint is not None else None
         if listener is not None and remote is not None and self.is_open and not self.origin.is_refused:
             kind = ConnectionClosed if self.is_clean else ConnectionLost
             self._owner.log(kind(listener, self.transport.remote_address, remote.container_id, reason))
 
     def _look_after(self, endpoint: Endpoint) -> None:
-        """Wait for the peer's close if the endpoint is closed on our side; end the connection if it is finished."""
+        """Limit the time for the peer's close if our side is closed; end the connection if the endpoint is finished."""
         transport = self.transport
         if not transport.is_active:
             return
@@ -106,7 +112,7 @@ class AmqpConnection(ByteProtocol):
             self.is_clean = transport.reason is None and ending.is_clean
             transport.end(ending.reason)
 
-    # From the connection (wire.transport.protocol.ByteProtocol)
+    # Methods that the socket connection calls (wire.transport.protocol.ByteProtocol)
     @property
     def awaited(self) -> str:
         return self._authentication.describe_state() if self.endpoint is None else "open frame"
@@ -136,7 +142,9 @@ class AmqpConnection(ByteProtocol):
         if endpoint is None or endpoint.is_finished:
             return
         if endpoint.owes_close:
-            return  # the peer closed in order, and its last deliveries are still being passed on
+            # The peer closed the AMQP connection in order, and its last deliveries are still being passed on, so our
+            # close, which ends the connection, comes later.
+            return
         transport = self.transport
         reason = endpoint.receive_eof()
         transport.reason = transport.reason or reason
@@ -171,7 +179,10 @@ class AmqpConnection(ByteProtocol):
             transport.abort(endpoint.ending.reason)
 
     def on_fault(self, fault: Exception) -> bool:
-        """Close the connection with ``fault`` if it is an AmqpError, a fault of the peer. [2.8.16]"""
+        """Close the connection with ``fault`` and return True if it is an AmqpError, a fault of the peer. [2.8.16]
+
+        Return False for any other exception.
+        """
         if isinstance(fault, AmqpError):
             self.close(fault)
             return True
@@ -202,7 +213,8 @@ class AmqpConnection(ByteProtocol):
                 self.receive(plain)
 
     def _check_password(self, check: PasswordCheck) -> None:
-        # Stop reading during the check, since no one would take the input, which would fill memory without bound.
+        # Reading stops during the check of the password, since no one would take the input, which would fill memory
+        # without bound.
         self.transport.pause_reading()
         self._owner.check_password(check, partial(self.transport.guard, self._on_checked))
 

@@ -18,7 +18,9 @@ OWN_PREFIX = "x-opt-amqpmesh-"
 
 
 def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> bytes:
-    """Return ``message`` with ``annotations`` added or replaced by name. Numbers become unsigned longs.
+    """Return ``message`` with ``annotations`` in its message-annotations: added, or in place of those of equal names.
+
+    Numbers become unsigned longs.
 
     A message with unreadable annotations is returned unchanged.
     """
@@ -29,9 +31,9 @@ def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> by
 
 
 def with_encoded(message: bytes, section: bytes) -> bytes:
-    """Return ``message`` with the annotations of ``section``, made by `merged`, added or replaced by name.
+    """Return ``message`` with the annotations of ``section``, made by `merged`, added, or in place of equal names.
 
-    If the annotations of either are unreadable, return ``message`` unchanged.
+    If the annotations of the message or of the section are unreadable, return ``message`` unchanged.
     """
     try:
         return _with(message, _decoded(section))
@@ -40,10 +42,10 @@ def with_encoded(message: bytes, section: bytes) -> bytes:
 
 
 def merged(section: bytes, annotations: Mapping[str, Any]) -> bytes:
-    """Return a message-annotations section with the annotations of ``section``, which may be empty, and further ones.
+    """Return a message-annotations section with the annotations of ``section``, which may be b"", and ``annotations``.
 
-    An unreadable ``section`` is returned unchanged. Annotations with the prefix OWN_PREFIX are left out. Values are
-    values of `wire.codec.values`.
+    Of two annotations with one name the one in ``annotations`` counts. Annotations there with the prefix OWN_PREFIX are
+    left out. An unreadable ``section`` is returned unchanged. Values are values of `wire.codec.values`.
     """
     added = {Symbol(name): value for name, value in annotations.items() if not name.startswith(OWN_PREFIX)}
     try:
@@ -62,7 +64,10 @@ def _with(message: bytes, added: dict[object, object]) -> bytes:
 
 
 def _decoded(section: bytes) -> dict[object, object]:
-    """Decode a message-annotations section; {} if empty. Raises CodecFault if it is not a map, or has a key twice."""
+    """Return the annotations of a message-annotations section; {} for b"".
+
+    Raises CodecFault for a malformed section, one that holds no map, or a map with a key twice.
+    """
     if not section:
         return {}
     annotations = decode(section).value

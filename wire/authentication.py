@@ -1,4 +1,4 @@
-"""Acceptance of a peer before its first AMQP byte: the identity in its certificate, then SASL. Sans-IO.
+"""Acceptance of a peer before its first AMQP byte: by the identity in its certificate, then by SASL. Sans-IO.
 
     bytes above TLS --receive--> [SASL until its verdict] --> AMQP bytes
     bytes above TLS <--output--- [SASL until its verdict]
@@ -30,7 +30,7 @@ class PeerTerms:
 
 
 class PeerAuthentication:
-    """The authentication of one peer, from the identity that TLS has verified on.
+    """The authentication of one peer: begins with the identity that TLS has verified, and goes on with SASL, if any.
 
     Always: one of ``accepted`` and ``failure`` is set at most, and stays as set.
     """
@@ -63,17 +63,17 @@ class PeerAuthentication:
         return self._judge()
 
     def on_password_checked(self, is_right: bool) -> bytes:
-        """Take the result of ``password_check``; return the bytes for the AMQP endpoint that came meanwhile."""
+        """Take the result of ``password_check``; return the bytes for the AMQP endpoint that came during the check."""
         if isinstance(self._sasl, SaslServer):
             self._sasl.on_password_checked(is_right)
         return self._judge()
 
     def output(self) -> bytes:
-        """Remove and return the bytes that wait for the socket."""
+        """Remove and return the bytes of the SASL handshake to send to the peer; b"" if there are none."""
         return self._sasl.output() if self._sasl is not None else b""
 
     def describe_state(self) -> str:
-        """Return the name of the input that is waited for, for a log line: "sasl-init", "open frame"."""
+        """Return the name of the peer's input that authentication waits for, for the log: "sasl-init", "open frame"."""
         return self._sasl.describe_state() if self._sasl is not None else "open frame"
 
     def _judge(self) -> bytes:

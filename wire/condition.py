@@ -1,4 +1,4 @@
-"""AMQP errors to and from proton's pn_condition_t."""
+"""Reads AMQP errors out of proton's pn_condition_t, and writes AMQP errors into one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def read(condition: Pointer, kind: type[AmqpError] = AmqpError) -> AmqpError | N
 
 
 def write(condition: Pointer, error: AmqpError | None, endpoint: EndpointCore | None = None) -> None:
-    """Write ``error``, or nothing for None, to proton's ``condition``.
+    """Replace the content of proton's ``condition`` by ``error``; None leaves the condition empty.
 
-    With ``endpoint``, for a close, end or detach, shorten the error to what fits in a frame of the peer.
+    With ``endpoint``, for a close, end or detach, shorten the error to what fits in a frame that the peer takes.
     """
     lib.pn_condition_clear(condition)
     if error is None:

@@ -12,9 +12,9 @@ from wire.errors import ConnectionFault
 
 @dataclass(frozen=True, slots=True)
 class ConnectionEnd:
-    """How an AMQP connection ended.
+    """How an AMQP connection ended: ``reason`` is a text for the log.
 
-    ``is_clean``: a side closed it, with an error or without, and no transport failed.
+    ``is_clean``: a side closed the connection with an error, or the transport below did not fail.
     """
 
     is_clean: bool
@@ -35,7 +35,10 @@ def read(connection: Pointer, transport: Pointer) -> ConnectionEnd:
 
 
 def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:
-    """Whether the engine, known to have stopped reading, gives no reason: the body of a frame is not AMQP data."""
+    """Whether an engine that has stopped reading did so at a frame whose body is not AMQP data.
+
+    The engine then gives no reason: there is neither a close of the peer nor a condition of the transport.
+    """
     is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
     has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
     return not is_closed_by_peer and not has_condition

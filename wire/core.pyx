@@ -24,8 +24,9 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef enum:
     MAX_KIND = 128
-    # Size assumed of a transfer frame, for an estimate of the frames that the engine has not written yet. If the peer
-    # takes smaller frames only, the engine keeps the rest until the peer's session window opens.
+    # Size assumed of a transfer frame, for an estimate of how many frames the engine has not written yet. If the peer
+    # takes smaller frames only, the estimate is too low, and the engine keeps some frames until the peer's session
+    # window opens.
     LEAST_FRAME_BYTES = 16000
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
@@ -39,7 +40,10 @@ cdef bint cold_kinds[MAX_KIND]
 
 
 def pass_on(kinds):
-    """Choose the kinds of events, by the engine's numbers, that `Endpoint._on_cold_event` gets; others are dropped."""
+    """Have `EndpointCore.drain` pass events of these ``kinds`` (the engine's numbers) to `Endpoint._on_cold_event`.
+
+    Events of other kinds are dropped, but for deliveries and flows.
+    """
     for kind in kinds:
         cold_kinds[kind] = True
 
@@ -64,13 +68,13 @@ cdef class DeliveryOwner(Waiter):
         raise NotImplementedError
 
     def on_gone(self):
-        """Called before the link is freed with its deliveries, after both sides have ended the link."""
+        """Take note that both sides have ended the owner's link, which is freed with its deliveries next."""
 
 
 cdef class DirtyEndpoints:
     """A node's endpoints that may have output, each once, for the driver to flush.
 
-    Always: ``is_dirty`` is true of exactly the endpoints in here.
+    Always: ``is_dirty`` of an endpoint is true if, and only if, the endpoint is in here.
     """
 
     def __cinit__(self):
@@ -80,7 +84,10 @@ cdef class DirtyEndpoints:
         return len(self.endpoints)
 
     def pop(self):
-        """Remove and return an endpoint that needs a flush; None if there is none, as after many inputs."""
+        """Remove and return an endpoint that needs a flush; None if there is none.
+
+        Endpoints without output are removed on the way.
+        """
         cdef EndpointCore endpoint
         while self.endpoints:
             endpoint = self.endpoints.pop()
@@ -112,7 +119,7 @@ cdef class EndpointCore:
         self.late = []
 
     def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty, FrameGate gate):
-        """Take the addresses of the engine's objects for this connection; called once, before any other method."""
+        """Use the engine's objects at these addresses for the connection; called once, before any other method."""
         self.gate = gate
         self.connection = <pn_connection_t *>connection
         self.transport = <pn_transport_t *>transport
@@ -132,7 +139,10 @@ cdef class EndpointCore:
 
     @property
     def is_calm(self):
-        """Whether our side of the connection is open and its transport works: only bytes are left to handle."""
+        """Whether our side of the connection is open and its transport works.
+
+        A flush then has nothing to do but to write bytes; otherwise the connection has to be ended.
+        """
         return self.is_calm_now()
 
     cdef bint is_calm_now(self) noexcept:
@@ -141,14 +151,18 @@ cdef class EndpointCore:
         return bool(pn.connection_state(self.connection) & PN_LOCAL_ACTIVE)
 
     cdef bint wants_flush(self) except -1:
-        """Say whether the driver has to flush: there is output, a waiter for room, or the connection is ending."""
+        """Say whether the driver has to flush the endpoint: for output, for a waiter for room, or to end it."""
         if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk or self.gate.restless:
             return True
         return pn.transport_pending(self.transport) > 0
 
     # Bytes
     def receive(self, chunk):
-        """Feed bytes from the peer. Malformed bytes lead to a close with an error in the output, and a Closed event."""
+        """Take bytes of the peer, as events for `drain`.
+
+        Malformed bytes lead to a close with an error in the output, and to a Closed event; bytes behind them are not
+        read.
+        """
         cdef Py_buffer view
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
@@ -173,13 +187,14 @@ cdef class EndpointCore:
             self.heard_bytes, self.heard_at = self.bytes_in, now
 
     def output(self):
-        """Return the next bytes for the socket, 64 KiB at most; b"" when there are none now."""
+        """Remove and return the next bytes for the socket, 64 KiB at most; b"" if there are none now."""
         return PyBytes_FromStringAndSize(gathered, self._gather())
 
     def send_to(self, int socket):
-        """Write the output straight to a non-blocking socket, given by its number; return bytes that it did not take.
+        """Write the output straight to a non-blocking socket, given by its number, until the socket takes no more.
 
-        Raises OSError as `socket.send` does.
+        Return bytes that were removed from the output and that the socket did not take, for the caller to write later;
+        b"" if there is no output left. Raises OSError as `socket.send` does.
         """
         cdef ssize_t size, sent
         while (size := self._gather()):
@@ -195,7 +210,10 @@ cdef class EndpointCore:
         return b""
 
     cdef ssize_t _gather(self) except -1:
-        """Fill ``gathered`` with the engine's output in one go, since the engine gives at most a frame at a time."""
+        """Move output of the engine into ``gathered``, up to its size, then flows that the engine does not write.
+
+        Return the number of bytes. The engine gives at most a frame at a time; one write of many frames costs less.
+        """
         cdef ssize_t size = 0, pending = 0
         if not self._prepare_output():
             return 0
@@ -216,9 +234,9 @@ cdef class EndpointCore:
         return size
 
     cdef ssize_t _say_flows(self, ssize_t size) except -1:
-        """Append flows that the peer is owed, and that the engine does not send, to the ``size`` bytes of its output.
+        """Append flows that the peer is owed, and that the engine does not write, to ``size`` bytes in ``gathered``.
 
-        Return the new size; flows without room wait for the next output.
+        Return the new number of bytes there; flows without room wait for the next output.
         """
         cdef list owed
         owed, self.gate.restless = self.gate.restless, []
@@ -233,7 +251,10 @@ cdef class EndpointCore:
         return size
 
     def _flow_for(self, each):
-        """Return the flow frame owed to the peer for ``each``, a session or link; None if gone, or no flow is due."""
+        """Return the flow frame that the peer is owed for ``each``, a session or link.
+
+        None if the session or link is gone, or if no flow is due any more.
+        """
         cdef PeerSession session
         cdef PeerLink peer
         cdef LinkCore link
@@ -252,8 +273,8 @@ cdef class EndpointCore:
             credit, count = max(0, pn.link_remote_credit(link.raw)), peer.delivery_count
         else:
             credit = pn.link_credit(link.raw) + pn.link_queued(link.raw)
-            # The peer asked for a drain, and credit remains: no flow here, as the engine sends a flow when the owner
-            # gives the credit back.
+            # If the peer asked for a drain, and credit remains, no flow is due here: the engine writes a flow when the
+            # link's owner gives the credit back.
             if not is_asked and not (is_drained and credit <= 0 and not (<OutgoingCore>link).owes_credit):
                 return None
             count = (peer.credit_end - <unsigned int>credit) & 0xFFFFFFFF
@@ -281,8 +302,8 @@ cdef class EndpointCore:
         return True
 
     cdef int _answer_drains(self) except -1:
-        # Answer a drain only when all deliveries of the link are written and none is begun. The engine forgets an
-        # answer given earlier; and the engine counts a delivery at its end, so an earlier answer would also give back
+        # A drain is answered only when all deliveries of the link are written and none is begun. The engine forgets an
+        # answer given earlier. And the engine counts a delivery at its end, so an earlier answer would also give back
         # the credit of a begun delivery, which then takes one more at its end.
         cdef OutgoingCore link
         cdef list links
@@ -304,7 +325,7 @@ cdef class EndpointCore:
         return 0
 
     def mark_dirty(self):
-        """Put the endpoint among the node's dirty endpoints: there may be output now."""
+        """Put the endpoint among the node's dirty endpoints, which the driver flushes, since it may have output now."""
         self.mark()
 
     # Room
@@ -313,7 +334,7 @@ cdef class EndpointCore:
 
     @property
     def has_room(self):
-        """Whether the engine may be handed another chunk: the socket takes bytes, and less than 64 KiB wait."""
+        """Whether more message bytes may be handed to the engine: the socket takes bytes, and less than 64 KiB wait."""
         return self.has_room_now()
 
     cdef int wait(self, object waiter) except -1:
@@ -328,7 +349,10 @@ cdef class EndpointCore:
         return bool(self.waiters) or len(self.bulk) > (waiter in self.bulk)
 
     def wait_for_room(self, waiter):
-        """Call ``waiter.on_writable()`` once when there may be room again: in `wake_waiters`, which the node calls."""
+        """Have the next `wake_waiters` that finds room for output call ``waiter.on_writable()``, once.
+
+        The node calls `wake_waiters` when there may be room again. A compiled `Waiter` gets `on_room` instead.
+        """
         self.wait(waiter)
 
     @property
@@ -336,9 +360,10 @@ cdef class EndpointCore:
         return bool(self.waiters) or bool(self.bulk)
 
     def wake_waiters(self):
-        """Call waiters for room in turn while there is room: first those with whole, then those with large deliveries.
+        """Call the waiters for room in turn while there is room for output, each once.
 
-        Among waiters of one kind, the higher rank goes first. A waiter that waits again goes behind the others.
+        Waiters with whole deliveries come before waiters with pieces of large deliveries. Among waiters of one kind, a
+        higher rank comes first. A waiter that waits again goes behind the others.
         """
         self._wake(self.waiters)
         self._wake(self.bulk)
@@ -370,7 +395,7 @@ cdef class EndpointCore:
     def drain(self, sink):
         """Hand each delivery, disposition and flow to its link's compiled owner, else to ``sink``; return other events.
 
-        Each of the two keeps the order of the engine's events.
+        The calls are in the order of the engine's events, and so are the events that are returned.
         """
         cdef list events = []
         cdef pn_event_t *event
@@ -397,12 +422,18 @@ cdef class EndpointCore:
         return events
 
     def on_peer_begun(self, SessionCore session):
-        """Match a session with the gate's data of the peer's begin: the engine reports begins in the peer's order."""
+        """Tie ``session`` to the frame gate's data of the peer's begin, the oldest begin without a session.
+
+        That is the right begin, since the engine reports begins in the order in which the peer sent them.
+        """
         cdef PeerSession peer = self.gate.begun.popleft()
         peer.session = session
 
     def on_peer_attached(self, LinkCore link):
-        """Match a link with the gate's data of the peer's attach: the engine reports attaches in the peer's order."""
+        """Tie ``link`` to the frame gate's data of the peer's attach, the oldest attach without a link.
+
+        That is the right attach, since the engine reports attaches in the order in which the peer sent them.
+        """
         link.peer = self.gate.attached.popleft()
         link.peer.link = link
 
@@ -410,13 +441,15 @@ cdef class EndpointCore:
         """Have the next `drain` return ``event``, behind the engine's events."""
         self.late.append(event)
 
-    # A local variable holds the owner during its call, since the call may give the link another owner, or end the link.
+    # In the next methods a local variable holds the link's owner while it is called, since the call may give the link
+    # another owner, or end the link.
     cdef int _on_flow(self, sink, LinkCore link) except -1:
         cdef DeliveryOwner hot = link.hot
         if not link.is_incoming and (<OutgoingCore>link).owes_credit and not pn.link_get_drain(link.raw):
             (<OutgoingCore>link).owes_credit = False  # the peer has ended its drain: give no credit back
         if link.is_incoming and not link.is_gone:
-            # The answer to a drain may cross a reduction of credit, as a transfer may.
+            # The peer may have answered a drain before it heard of a reduction of credit, just as it may have sent a
+            # transfer.
             (<IncomingCore>link).forgive_crossed_now()
         if hot is not None:
             hot.on_flow_event()
@@ -466,7 +499,7 @@ cdef class SessionCore:
         pn.incref(self.raw)
 
     def _lose(self):
-        """Drop the reference to the engine's session, which is freed next."""
+        """Let go of the engine's session, which the caller frees next."""
         if not self.is_gone:
             self.is_gone = True
             pn.decref(self.raw)
@@ -477,36 +510,36 @@ cdef class SessionCore:
         return <size_t>self.raw
 
     cdef bint is_crowded_now(self) noexcept:
-        """Say whether unread bytes take more than a quarter of the session's incoming window.
+        """Say whether unread bytes of all links take more than a quarter of the session's incoming window.
 
-        The owners of links then act well before the window shuts for all links of the session.
+        The owners of links can then act well before the window shuts for all links of the session.
         """
         return pn.session_incoming_bytes(self.raw) * 4 > self.window_bytes
 
     def on_begun(self):
-        """Note that the peer began the session, or answered our begin."""
+        """Note whether the window in the peer's begin, which has just come, is so large that it counts as no bound."""
         self.is_unbounded = pn.session_remote_incoming_window(self.raw) >= OVERRUN_FRAMES
 
     cdef size_t remote_window_now(self) noexcept:
         cdef unsigned int frames = pn.session_remote_incoming_window(self.raw)
-        # The engine's count is unsigned: if the peer shrank its window below the frames under way, the count wraps to a
-        # huge number, which stands for 0.
+        # The engine's count of frames that the peer's window still takes is unsigned: if the peer shrank its window
+        # below the frames under way, the count wraps to a huge number, which stands for 0.
         return 0 if frames >= OVERRUN_FRAMES and not self.is_unbounded else frames
 
     cdef size_t handed_now(self) noexcept:
-        """Return the largest number of transfer frames of the session that the engine may hold unwritten."""
+        """Return an upper estimate of how many of the session's transfer frames the engine has not written yet."""
         cdef size_t kept_bytes
         if self.handed_at != self.endpoint.outputs:
             self.handed_at = self.endpoint.outputs
             kept_bytes = pn.session_outgoing_bytes(self.raw)
-            # Count the bytes left from earlier outputs, too, in frames of the smallest size: else far more frames would
-            # be handed over than the window takes.
+            # Bytes left from earlier outputs count, too, as frames of the smallest size: else the engine would be
+            # handed far more frames than the window takes.
             self.handed_frames = 1 + kept_bytes // SMALLEST_FRAME_BYTES if kept_bytes else 0
         return self.handed_frames
 
     @property
     def remote_window_frames(self):
-        """Transfer frames that the peer's session still takes. [2.5.6]"""
+        """Number of transfer frames that the peer's session window still takes. [2.5.6]"""
         return self.remote_window_now()
 
 
@@ -526,7 +559,7 @@ cdef class LinkCore:
         pn.link_set_context(self.raw, <void *>self)
 
     def _lose(self):
-        """Drop the reference to the engine's link, which is freed next."""
+        """Let go of the engine's link, which the caller frees next; no more events lead to this object."""
         if not self.is_gone:
             self.is_gone = True
             if self.peer is not None:
@@ -558,14 +591,14 @@ cdef class LinkCore:
 
     @property
     def fault(self):
-        """The error with which to end this link, for a transfer of the peer that is not supported; or None."""
+        """The error with which to end this link, if the peer sent a transfer that is not supported; else None."""
         return None if self.peer is None else self.peer.fault
 
     @property
     def owner(self):
         """The object that handles the link's deliveries.
 
-        `drain` calls a DeliveryOwner directly, and calls its ``sink`` about the deliveries of all other owners.
+        `EndpointCore.drain` calls a DeliveryOwner directly; for links with other owners it calls its argument ``sink``.
         """
         return self._owner
 
@@ -607,7 +640,8 @@ cdef class IncomingCore(LinkCore):
         return 0
 
     cdef int raise_negative_credit(self) except -1:
-        # Raise a credit below 0, which arises when a reduction crosses transfers: else the flow would say 4294967293.
+        # A credit below 0, which arises when transfers cross a reduction of credit, is raised to 0: the flow frame
+        # would give a credit of -3 as 4294967293.
         cdef int missing
         if not self.is_gone:
             missing = pn.link_remote_credit(self.raw)
@@ -632,15 +666,18 @@ cdef class IncomingCore(LinkCore):
         pn.link_advance(self.raw)
         return self.endpoint.mark()
 
-    # For Python callers: properties and methods over the C functions above
+    # Properties and methods for Python callers, over the C functions above.
     @property
     def credit(self):
-        """Deliveries the sender may still start; negative when the sender started more than it had credit for."""
+        """Number of deliveries that the sender may still start; negative if it started more than it has credit for."""
         return 0 if self.is_gone else self.credit_now()
 
     @property
     def excess(self):
-        """Deliveries the sender started beyond all credit it ever had; above 0, the sender broke a rule. [2.6.7]"""
+        """Number of deliveries that the sender started beyond its credit, and beyond credit that we took back.
+
+        Above 0, the sender broke a rule. [2.6.7]
+        """
         return 0 if self.is_gone else self.excess_now()
 
     @property
@@ -655,7 +692,10 @@ cdef class IncomingCore(LinkCore):
         self.grant_now(deliveries)
 
     def set_credit(self, int deliveries):
-        """Set the sender's credit to exactly ``deliveries``; transfers sent before a reduction arrives still come."""
+        """Set the sender's credit to exactly ``deliveries``.
+
+        Deliveries that the sender starts before it hears of a reduction still come.
+        """
         self.set_credit_now(deliveries)
 
     def request_drain(self, int deliveries):
@@ -666,7 +706,7 @@ cdef class IncomingCore(LinkCore):
             self.endpoint.mark()
 
     def say_flow_again(self):
-        """Send the link's flow again, unchanged, with the session's window; an unanswered drain stays a drain."""
+        """Send a flow with the link's credit as it is, to tell the peer the session's window; a drain stays a drain."""
         if self.is_drain_pending:
             self.request_drain(0)
         else:
@@ -683,12 +723,15 @@ cdef class IncomingCore(LinkCore):
 
     @property
     def current(self):
-        """The oldest delivery that `advance` has not passed; None without one, or after a fault that ends the link."""
+        """The oldest delivery that `advance` has not passed; None without one, or after a transfer not supported."""
         cdef pn_delivery_t *delivery = NULL if self.is_gone or self.is_faulty() else self.current_now()
         return None if delivery is NULL else <size_t>delivery
 
     def recv(self, Py_ssize_t max_bytes):
-        """Take up to ``max_bytes`` that have arrived of the current delivery; b"" for none now, or at its end."""
+        """Remove and return up to ``max_bytes`` that have arrived of the current delivery.
+
+        b"" if no bytes are here now, or at the delivery's end.
+        """
         cdef bytes buffer = PyBytes_FromStringAndSize(NULL, max_bytes)
         cdef ssize_t count = self.recv_into(PyBytes_AS_STRING(buffer), max_bytes)
         return buffer if count == max_bytes else buffer[:count]
@@ -730,10 +773,13 @@ cdef class OutgoingCore(LinkCore):
         pn.delivery_abort(delivery)
         return self.endpoint.mark()
 
-    # For Python callers: properties and methods over the C functions above
+    # Properties and methods for Python callers, over the C functions above.
     @property
     def credit(self):
-        """Deliveries that we may still start; a started delivery takes its credit only when it is finished."""
+        """Number of deliveries that we may still start; a delivery takes its credit only when it is finished.
+
+        0 from `drained` on, until the peer grants credit anew.
+        """
         return 0 if self.is_gone else self.credit_now()
 
     @property
@@ -741,9 +787,9 @@ cdef class OutgoingCore(LinkCore):
         return not self.is_gone and bool(pn.link_get_drain(self.raw))
 
     def drained(self):
-        """Give all credit left back, once the deliveries sent so far are written, if the peer asks for a drain.
+        """Give the link's remaining credit back, if the peer asks for a drain. [2.6.7]
 
-        [2.6.7]
+        The answer goes out once all deliveries sent so far are written.
         """
         if self.is_draining and not self.owes_credit:
             self.owes_credit = True
@@ -752,11 +798,14 @@ cdef class OutgoingCore(LinkCore):
 
     @property
     def is_writable(self):
-        """Whether socket and session window have room for a chunk, so that no chunk piles up inside the engine."""
+        """Whether the socket and the peer's session window have room for more message bytes.
+
+        Bytes without room would pile up inside the engine.
+        """
         return not self.is_gone and self.is_writable_now()
 
     def start(self, bytes tag):
-        """Begin a delivery, which becomes the current delivery."""
+        """Begin a delivery with ``tag``, which becomes the link's current delivery; return its pointer as an int."""
         return <size_t>self.start_now(PyBytes_AS_STRING(tag), len(tag))
 
     def send(self, chunk):
@@ -769,7 +818,7 @@ cdef class OutgoingCore(LinkCore):
             PyBuffer_Release(&view)
 
     def finish(self):
-        """Complete the current delivery: the last transfer is sent, and the link's credit falls by one."""
+        """Complete the current delivery: its last transfer goes out, and the link's credit falls by one."""
         self.finish_now()
 
     def abort(self, size_t delivery):

@@ -1,6 +1,6 @@
-"""Python values to and from proton's pn_data_t: properties, capabilities, filters.
+"""Converts Python values to and from proton's pn_data_t: properties, capabilities, filters.
 
-Too slow to be called for each delivery; called for each attach and open.
+The functions are too slow for each delivery; callers use them for each attach and open.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from wire.engine import Pointer, ffi, lib
 
 
 def as_symbol(value: str) -> Any:
-    """Return a map value that is a symbol on the wire, not a string."""
+    """Return ``value`` for use in a map, where it becomes a symbol on the wire, not a string."""
     return Symbol(value)
 
 
 def as_uint(value: int) -> Any:
-    """Return a map value that is an unsigned int on the wire, not a long."""
+    """Return ``value`` for use in a map, where it becomes an unsigned int on the wire, not a long."""
     return UInt(value)
 
 
 def kept(write: Callable[[Pointer, Any], None], value: Any) -> Pointer:
-    """Return ``value`` as a pn_data_t made by ``write``, to be copied any number of times; freed with the pointer."""
+    """Return a new pn_data_t that ``write`` fills with ``value``, to be copied often; freed with the pointer to it."""
     made = ffi.gc(lib.pn_data(0), lib.pn_data_free)
     write(made, value)
     return made
@@ -31,7 +31,7 @@ def kept(write: Callable[[Pointer, Any], None], value: Any) -> Pointer:
 
 def read(data: Pointer) -> Any:
     """Return the first value in ``data``; None when empty. Never raises for a value that has passed the frame gate."""
-    # Return early for an empty field, as most fields are.
+    # Most fields are empty: for these, None is returned before anything is copied.
     lib.pn_data_rewind(data)
     if not lib.pn_data_next(data):
         return None
@@ -43,7 +43,7 @@ def read(data: Pointer) -> Any:
 
 
 def write(data: Pointer, value: Any) -> None:
-    """Replace the content of ``data`` by ``value``; None clears."""
+    """Replace the content of ``data`` by ``value``; None leaves ``data`` empty."""
     lib.pn_data_clear(data)
     if value is not None:
         encoded = encode(value)
@@ -52,7 +52,7 @@ def write(data: Pointer, value: Any) -> None:
 
 
 def read_map(data: Pointer) -> dict[str, Any]:
-    """Return a fields map [2.8.13] with its symbol keys as str; {} for anything that is not a map.
+    """Return the fields map [2.8.13] in ``data``, with its symbol keys as str; {} for anything that is not a map.
 
     For a key that is there twice, the last value counts.
     """
@@ -68,7 +68,8 @@ def write_map(data: Pointer, value: Mapping[str, Any] | None) -> None:
     write(data, {Symbol(key): item for key, item in value.items()} if value else None)
 
 
-# For a single property that is text, as on each link between routers: takes a sixth of the time of `write_map`.
+# This function is for a single property that is text, as on each link between routers, and takes a sixth of the time of
+# `write_map`.
 def write_text(data: Pointer, key: str, value: str) -> None:
     """Replace the content of ``data`` by a fields map [2.8.13] of one symbol key and one string."""
     held = key.encode(), value.encode()
@@ -107,9 +108,9 @@ def _text(value: Any) -> str:
 
 
 def read_symbols(data: Pointer) -> tuple[str, ...]:
-    """Return the symbols of a field with multiple="true" [1.4]: one symbol, or an array of symbols.
+    """Return the symbols in ``data``, a field with multiple="true" [1.4]: none, one symbol, or an array of symbols.
 
-    Some peers send a list instead, which is read in the same way.
+    Some peers send a list instead of an array, which is read in the same way.
     """
     value = read(data)
     if value is None:

@@ -46,7 +46,7 @@ def is_settled(size_t delivery):
 
 
 def is_buffered(size_t delivery):
-    """Say whether part of an outgoing delivery is not written yet."""
+    """Say whether the engine still has bytes of an outgoing delivery that are not in its output yet."""
     return bool(pn.delivery_buffered(<pn_delivery_t *>delivery))
 
 
@@ -55,9 +55,9 @@ def remote_state(size_t delivery):
 
 
 def settle(size_t delivery):
-    """Settle a delivery. Callers settle an incoming delivery only once it is complete or aborted.
+    """Settle a delivery on our side. Callers settle an incoming delivery only once it is complete or aborted.
 
-    Later frames of a settled delivery would take room of the session's window for good.
+    Frames that arrive for a settled delivery would take room of the session's window for good.
     """
     pn.delivery_settle(<pn_delivery_t *>delivery)
 
@@ -93,7 +93,10 @@ def remote_outcome(size_t delivery):
 
 
 def set_outcome(size_t delivery, outcome):
-    """Send the peer the outcome of a delivery, with an error or annotations cut to fit a frame; do not settle yet."""
+    """Send the peer our ``outcome`` of a delivery, without settling the delivery.
+
+    An error or annotations too large for a frame of the peer are cut or dropped.
+    """
     cdef size_t state = outcome.kind
     cdef pn_disposition_t *local = pn.delivery_local(<pn_delivery_t *>delivery)
     if state == REJECTED_STATE or state == MODIFIED_STATE:
@@ -110,7 +113,10 @@ def set_outcome(size_t delivery, outcome):
 
 
 cdef int set_failed(pn_delivery_t *delivery) noexcept:
-    """Set the outcome MODIFIED with delivery-failed, for a delivery in doubt: sent on, and its outcome lost."""
+    """Send the sender of a delivery in doubt the outcome MODIFIED with delivery-failed.
+
+    In doubt is a delivery that was sent on, and whose outcome is lost.
+    """
     cdef pn_disposition_t *local = pn.delivery_local(delivery)
     pn.disposition_set_failed(local, True)
     pn.disposition_set_undeliverable(local, False)
@@ -119,16 +125,20 @@ cdef int set_failed(pn_delivery_t *delivery) noexcept:
 
 
 cdef int _copy_condition(pn_condition_t *origin, pn_condition_t *goal) noexcept:
-    """Copy an error condition with its info; `pn_condition_copy` would leave out an info that was not read before."""
+    """Copy the error condition ``origin``, its info included, to ``goal``.
+
+    Proton's `pn_condition_copy` would leave out an info that was not read before.
+    """
     pn.condition_set_name(goal, pn.condition_get_name(origin))
     pn.condition_set_description(goal, pn.condition_get_description(origin))
     return pn.data_copy(pn.condition_info(goal), pn.condition_info(origin))
 
 
 cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) except -1:
-    """Set the peer's state of ``origin``, of any kind, as our state of ``goal``; return False if there is no state.
+    """Send the state that the peer of ``origin`` gave that delivery as our state of the delivery ``goal``.
 
-    An error is shortened, and annotations or data are dropped, if too large for a frame of the peer of ``goal``.
+    Return False if there is no state. An error too large for a frame of the peer of ``goal`` is shortened, annotations
+    or data too large are dropped.
     """
     cdef size_t state = pn.delivery_remote_state(origin)
     cdef pn_disposition_t *remote

@@ -47,7 +47,7 @@ class DriverSnapshot:
 
 
 class Driver:
-    """Runs one node: keeps its listeners, connectors and connections, feeds it input, and carries out its commands.
+    """Runs one node: keeps the node's listeners, connectors and connections, feeds input, and carries out commands.
 
     Always: an endpoint is in ``_by_endpoint`` from when the node made it until ``on_disconnected``.
     """
@@ -75,9 +75,12 @@ class Driver:
         # One thread for all checks of passwords, so that guesses over many connections take one core at most.
         self._passwords = ThreadPoolExecutor(1, "passwords")
 
-    # For the code that runs the node
+    # Methods for the code that runs the node
     async def listen(self, spec: ListenerSpec) -> int:
-        """Open a listener and return its port. Raises BindError."""
+        """Open the listener that ``spec`` describes, for connections to the node; return its port.
+
+        Raises BindError if the port cannot be used.
+        """
         admit = partial(AmqpConnection, self, self._node, origin_at_listener(spec))
         refuser = Refuser(self._container_id, f"this listener allows at most {spec.max_connections} connections")
         refuse = partial(AmqpConnection, self, refuser, origin_at_listener(spec, is_refused=True))
@@ -87,7 +90,10 @@ class Driver:
         return port
 
     def connect(self, spec: ConnectorSpec) -> None:
-        """Dial a peer, and dial again after each loss; a connector of the same name is stopped and replaced."""
+        """Dial the peer that ``spec`` describes, and dial again after each loss of the connection.
+
+        A connector of the same name is stopped and replaced.
+        """
         self.disconnect(spec.name)
         connect = partial(AmqpConnection, self, self._node, origin_at_connector(spec))
         self._connectors[spec.name] = Connector(self._io, spec, connect, partial(self.on_connect_failed, spec.name))
@@ -98,7 +104,10 @@ class Driver:
             connector.stop()
 
     def wake(self) -> None:
-        """Flush output, carry out the node's commands, arm the timer. Call this after input from outside the driver."""
+        """Do what follows an input: call ``after_input``, flush output, carry out the node's commands, arm the timer.
+
+        Code outside of the driver that gives the node an input calls this afterwards.
+        """
         if self.after_input is not None:
             self.guard_node(self.after_input)
         self._flush_dirty()
@@ -230,7 +239,7 @@ class Driver:
                 self._go_on_later(endpoint)
 
     def _go_on_later(self, endpoint: Endpoint) -> None:
-        """Let the endpoint's waiters write in a later turn of the loop, so that other connections get their turns."""
+        """Let the endpoint's waiters for room write in a later turn of the event loop, after other connections."""
         if not self._later:
             self._loop.call_soon(self._go_on)
         self._later[endpoint] = None
@@ -256,7 +265,7 @@ class Driver:
 
     def _arm_timer(self) -> None:
         deadline = self._node.next_deadline()
-        # Keep a timer that fires earlier than the deadline: an early call costs less than a new timer after each input.
+        # A timer that fires before the deadline stays: an early call costs less than a new timer after each input.
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:
@@ -267,7 +276,8 @@ class Driver:
     def _on_timer(self) -> None:
         self._timer = None
         if not self.guard_node(lambda: self._node.on_time(self.now())):
-            # After a bug in the node's timer, its deadline may still be due: wait a second, so as not to spin.
+            # After an exception in the node's `on_time`, the same deadline may still be due: the next call comes a
+            # second later, so that the loop does not spin.
             self._timer_at = 0.0
             self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
         self.wake()

@@ -7,9 +7,9 @@ from wire.errors import AmqpError
 
 
 def without_words(reason: str) -> str:
-    """Return ``reason``, the end of a connection, without a description: the peer's text may contain private names.
+    """Return ``reason``, why a connection ended, without the description: the peer's text may contain private names.
 
-    ``reason`` is "how", "how: condition" or "how: condition: description".
+    ``reason`` is "how", "how: condition" or "how: condition: description", and the third part is cut off.
     """
     return ": ".join(reason.split(": ")[:2])
 
@@ -17,7 +17,7 @@ def without_words(reason: str) -> str:
 def told(error: AmqpError | None) -> str | None:
     """Return the condition of a link's error, without its description; None without an error.
 
-    A condition that neither AMQP nor amqpmesh defines gets the prefix "by the peer: ".
+    A condition that does not look like one of AMQP or amqpmesh gets the prefix "by the peer: ".
     """
     if error is None:
         return None

@@ -80,7 +80,7 @@ class EndpointSettings:
     """Values of `to_say` in the engine's form: made for the first connection, and copied for each connection."""
 
     def to_say(self) -> tuple[tuple[Callable[[Pointer, Any], None], Any], ...]:
-        """Return a writer and a value for each part of OPEN that is more than a number or text."""
+        """Return (function that writes the value, value) for properties and capabilities of OPEN, in this order."""
         return (
             (data.write_map, self.properties),
             (data.write_symbols, self.offered_capabilities),
@@ -97,7 +97,7 @@ _SAID_IN_OPEN = (
 
 @dataclass(frozen=True, slots=True)
 class RemoteOpen:
-    """The peer's OPEN. [2.7.1]"""
+    """The fields of the peer's OPEN that nodes use. [2.7.1]"""
 
     container_id: str
     hostname: str | None
@@ -145,7 +145,7 @@ class Endpoint(EndpointCore):
 
     # Opening and closing
     def open(self, properties: Mapping[str, Any] | None = None) -> None:
-        """Send OPEN, once; do nothing after a later call, or after a close, which may precede the peer's OPEN.
+        """Send OPEN at the first call; do nothing at a later call, or after a close, which itself sends OPEN before.
 
         ``properties`` are added to the properties of the settings.
         """
@@ -165,11 +165,14 @@ class Endpoint(EndpointCore):
         self.mark_dirty()
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Close the connection; the peer's close makes the endpoint finished."""
+        """Send a close with ``error``, if any; the endpoint is finished once the peer has closed, too.
+
+        If no OPEN was sent yet, send OPEN before.
+        """
         if self.is_freed:
             return
         if not self.is_local_open:
-            self.open()  # a close needs an OPEN before it
+            self.open()  # the engine sends a close only after an OPEN
         condition.write(lib.pn_connection_condition(self._connection), error, self)
         lib.pn_connection_close(self._connection)
         self.mark_dirty()
@@ -196,18 +199,19 @@ class Endpoint(EndpointCore):
         """Whether no more bytes will be sent or read, so that the socket can be closed."""
         if self.is_freed or lib.pn_transport_closed(self._transport):
             return True
-        # No input behind a fault of the peer is read, not even a close: finished once our own close is written.
+        # No input behind a fault of the peer is read, not even a close, so the endpoint is finished once our own close
+        # is written.
         return self._fault is not None and lib.pn_transport_pending(self._transport) < 0
 
     @property
     def has_failed(self) -> bool:
-        """Whether the transport is broken, by bad input or by silence."""
+        """Whether the connection is broken: the peer sent bad input, broke a rule, or was silent for too long."""
         if self.is_freed:
             return False
         return self._fault is not None or bool(lib.pn_condition_is_set(lib.pn_transport_condition(self._transport)))
 
     def _fail(self, fault: AmqpError) -> None:
-        """Close with ``fault``, since the peer broke a rule of the connection, and read nothing more."""
+        """Close the connection with ``fault``, a rule that the peer broke, and report Closed; nothing more is read."""
         if self._fault is not None:
             return
         self._fault = fault
@@ -219,22 +223,22 @@ class Endpoint(EndpointCore):
 
     @property
     def ending(self) -> ConnectionEnd:
-        """Reason why the connection ended; not to be read once the endpoint is freed."""
+        """How and why the connection ended, for the log; callers must not read this once the endpoint is freed."""
         if self._fault is not None:
             return ConnectionEnd(False, str(self._fault))
         return connection_end.read(self._connection, self._transport)
 
     @property
     def is_input_undecodable(self) -> bool:
-        """Whether the engine stopped reading without a reason: the input is not AMQP."""
+        """Whether the engine stopped reading and gives no reason, as it does for a frame that is not AMQP data."""
         if self.is_freed or self._fault is not None or not self.has_stopped_reading:
             return False
         return connection_end.is_input_undecodable(self._connection, self._transport)
 
     def free(self) -> None:
-        """Free the engine, and every link and delivery of the connection. Idempotent.
+        """Free the engine's memory for the connection, with every session, link and delivery.
 
-        Later calls do nothing: bytes and ticks may still be on their way.
+        Later calls of any method do nothing, since bytes and ticks may still be on their way.
         """
         if self.is_freed:
             return
@@ -250,9 +254,9 @@ class Endpoint(EndpointCore):
 
     # Bytes and time
     def receive_eof(self) -> str | None:
-        """Note that the peer closed its half of the socket; return the reason if this breaks AMQP's rules, else None.
+        """Note that the peer closed its half of the socket. If it had closed the AMQP connection before, return None.
 
-        None if the peer closed the AMQP connection before; else the endpoint closes with the reason.
+        Otherwise this breaks AMQP's rules: close the connection with an error, and return the reason as a text.
         """
         if self.is_freed or self.is_finished:
             return None
@@ -268,7 +272,10 @@ class Endpoint(EndpointCore):
         return reason
 
     def tick(self, now: float) -> float | None:
-        """Send a heartbeat if due, or close after too long without input; return the time for the next call. [2.4.5]"""
+        """Send a heartbeat if one is due, or close after too long a silence of the peer. [2.4.5]
+
+        Return the time at which to call again, None for never.
+        """
         if self.is_freed:
             return None
         self.hear(now)
@@ -286,6 +293,7 @@ class Endpoint(EndpointCore):
     def _look_at_silence(self, now: float) -> float | None:
         """Close after too long a silence of the peer; else return the time at which the silence will be too long.
 
+        None after a close, or without a limit.
         The engine's own limit counts from its tick after the last byte, up to twice the time. Times count in whole
         milliseconds, as in the engine: else the engine would close first, with a text of its own.
         """
@@ -318,7 +326,7 @@ class Endpoint(EndpointCore):
 
     @property
     def session_limit(self) -> int:
-        """Most sessions at once on this connection: the peer's limit or ours, the smaller."""
+        """Largest number of sessions that this connection may have at once: the peer's limit or ours, the smaller."""
         return int(min(lib.pn_transport_remote_channel_max(self._transport) + 1, self.settings.max_sessions))
 
     @property
@@ -327,7 +335,7 @@ class Endpoint(EndpointCore):
 
     @property
     def spare_session_count(self) -> int:
-        """Sessions that may still be begun."""
+        """Number of sessions that this connection may still begin."""
         return self.session_limit - len(self._sessions)
 
     @property
@@ -346,7 +354,10 @@ class Endpoint(EndpointCore):
         return link
 
     def forget(self, link: Link) -> None:
-        """Free a link that both sides have ended, with its unsettled deliveries; tell a compiled owner before."""
+        """Free ``link``, which both sides have ended, with its unsettled deliveries; a compiled owner is told before.
+
+        Its session is ended or freed if no link needs it any more.
+        """
         if link.is_gone:
             return
         pointer = link.pointer
@@ -362,9 +373,10 @@ class Endpoint(EndpointCore):
         self._free_if_over(link.session)
 
     def _tell_window(self, session: Session) -> None:
-        """Tell the peer of room in the session's window, since a freed link took its unread bytes along.
+        """Tell the peer that the session's window has room again, since a freed link took its unread bytes along.
 
-        The window goes out with a flow of another incoming link; the engine alone would wait for its next flow.
+        The window goes out with a flow of another incoming link, if there is one: the engine alone would tell the peer
+        only with its next flow.
         """
         for link in self._links.values():
             if link.session is session and isinstance(link, IncomingLink):
@@ -390,7 +402,7 @@ class Endpoint(EndpointCore):
         return session
 
     def _on_link_fault(self, link: Link) -> None:
-        """Report a LinkDetached, once, for a fault of the peer on ``link``, so that the owner closes the link."""
+        """Have the next `drain` report one LinkDetached for the fault on ``link``, so that the owner closes it."""
         error = link.fault
         if error is None or link.has_left or link.is_fault_told:
             return
@@ -429,7 +441,7 @@ class Endpoint(EndpointCore):
 
     @property
     def owes_close(self) -> bool:
-        """Whether the peer has closed the connection, and we have not answered yet."""
+        """Whether the peer has closed the connection, and we have not answered with our close yet."""
         if self.is_freed:
             return False
         state = lib.pn_connection_state(self._connection)
@@ -466,7 +478,7 @@ class Endpoint(EndpointCore):
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
             if link.has_left:
-                self.forget(link)  # the end of the session answers our detach
+                self.forget(link)  # the peer's end of the session stands for the answer to our detach
                 continue
             events.append(LinkDetached(link, not link.may_outlive, error))
         lib.pn_session_close(session.pointer)
@@ -488,8 +500,8 @@ class Endpoint(EndpointCore):
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
         self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:
-            # A refused link takes memory until the peer answers with a detach: close the connection of a peer with as
-            # many refused links as it may have links.
+            # A refused link takes memory until the peer answers with a detach, so a peer with as many refused links as
+            # it may have links loses the connection.
             self.close(
                 AmqpError(
                     "amqp:resource-limit-exceeded", "the peer goes on attaching links without detaching refused links"

@@ -50,12 +50,12 @@ def address_of(pointer: Pointer) -> int:
 
 
 def pointer_to(kind: str, address: int) -> Pointer:
-    """Return the cffi pointer for an address from compiled code. ``kind`` is the C type, such as "pn_link_t"."""
+    """Return a cffi pointer for ``address``, which compiled code gave; ``kind`` is its C type, such as "pn_link_t"."""
     return ffi.cast(f"{kind} *", address)
 
 
 def _say_nothing(context: int, subsystem: int, level: int, message: Any) -> None:
-    """Drop a warning of proton, which would go to stderr, where our log is; proton's log mask lets warnings pass."""
+    """Do nothing with a warning of proton, which would otherwise go to stderr, where our own log is."""
 
 
 _no_sink = ffi.callback("void(intptr_t, int, int, const char *)", _say_nothing)
@@ -70,12 +70,15 @@ def new_transport() -> Pointer:
 
 
 def set_session_window(session: Pointer, frames: int) -> None:
-    """Set a session's incoming window to ``frames``, reopened when half is used; proton's default is unlimited."""
+    """Limit a session's incoming window to ``frames``; the engine opens it again each time when half of it is used.
+
+    Without this call, the engine sets no limit.
+    """
     _set_window(session, frames, frames // 2)
 
 
 def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> None:
-    """Free the engine of one connection.
+    """Free the engine's three objects for one connection.
 
     The order matters: the connection is taken from its collector before it is freed; else the events of its own end are
     put into freed memory (a crash, if there are unsettled deliveries).

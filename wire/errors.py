@@ -10,7 +10,7 @@ from typing import Any
 
 
 class AmqpError(Exception):
-    """An error to send to the peer, or from the peer: a broken rule, or a request that cannot be met. [2.8.14]
+    """An error for the peer, or one that the peer sent: a broken rule, or a request that cannot be met. [2.8.14]
 
     ``condition`` is the symbol on the wire, ``description`` a sentence with the numbers in it.
     """
@@ -35,7 +35,7 @@ class LinkError(AmqpError):
 
 
 class FrameTooSmall(LinkError):
-    """An attach, or its answer, is larger than the frames that its reader takes, so no retry helps. [2.8.15]"""
+    """An attach, or the answer to one, that is larger than the frames its reader takes; no retry helps. [2.8.15]"""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:frame-size-too-small", description)

@@ -1,4 +1,4 @@
-"""Events that `Endpoint.drain` returns to the node, and `Sink`, which gets deliveries, dispositions and flows."""
+"""Events that `Endpoint.drain` returns to the node, and `Sink`, which `drain` calls for deliveries and flows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The peer closed the connection, or its transport failed; ``error`` is the fault, if any. Comes once."""
+    """The peer closed the connection or broke a rule, or the transport failed; ``error`` is the fault, if any.
+
+    The event comes once for a connection.
+    """
 
     error: AmqpError | None
 
@@ -37,14 +40,14 @@ class SessionEnded:
 
 @dataclass(frozen=True, slots=True)
 class LinkAttached:
-    """The peer attached a link: the node calls ``accept_as_proposed`` or ``refuse``, or sets termini and opens."""
+    """The peer attached a link: the node answers by ``accept_as_proposed`` or ``refuse``, or sets termini and opens."""
 
     link: Link
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOverLimit:
-    """The peer attached one link more than allowed; the link was refused with ``error``."""
+    """The peer attached more links than the connection may have; this link was refused with ``error``."""
 
     link: Link
     error: AmqpError
@@ -52,7 +55,7 @@ class LinkOverLimit:
 
 @dataclass(frozen=True, slots=True)
 class LinkEstablished:
-    """The peer answered our attach (with a null terminus when it is about to refuse). [2.6.3]"""
+    """The peer answered our attach; with a null terminus, if the peer is about to refuse the link. [2.6.3]"""
 
     link: Link
 
@@ -74,13 +77,16 @@ Event = Opened | Closed | SessionBegun | SessionEnded | LinkAttached | LinkOverL
 
 
 class Sink(Protocol):
-    """Gets deliveries, dispositions and flows during ``Endpoint.drain``, of links without a compiled owner."""
+    """Interface of the object that `Endpoint.drain` calls for the deliveries, dispositions and flows of links.
+
+    Links with a compiled owner are left out: `drain` calls the owner.
+    """
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
-        """Bytes of an incoming delivery arrived, or its end, or its abort."""
+        """Handle an incoming delivery of which bytes arrived, or the end, or an abort."""
 
     def on_disposition(self, link: Link, delivery: Pointer) -> None:
-        """The peer gave a delivery a state, or settled the delivery."""
+        """Handle a delivery that the peer gave a state, or settled."""
 
     def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
-        """The peer changed the link's credit or its drain, or the session's window."""
+        """Handle a flow of the peer on ``link``, which may change its credit or drain, or the session's window."""

@@ -1,4 +1,4 @@
-"""Check that a frame which the engine will write fits the frames that the peer takes.
+"""Checks that a frame which the engine will write is no larger than the frames that the peer takes.
 
 Spec: AMQP 1.0 [2.7.1] max-frame-size, [2.4.1] 512 bytes before the peer's OPEN. The engine splits transfers only, and
 writes everything else in one frame, however large; a peer answers a frame that is too large with the end of the
@@ -23,19 +23,19 @@ from wire.proton cimport (
 cdef enum:
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
-    # Bytes at most of the parts of an attach, a terminus and a text whose sizes are not measured: headers, small
+    # Most bytes of the parts of an attach, of a terminus and of a text that are not measured, such as headers and small
     # fields.
     ATTACH_BYTES = 50
     TERMINUS_BYTES = 52
     TEXT_BYTES = 5
-    # Bytes at most of a frame in front of its error condition: of a close, end or detach; of a disposition or transfer
-    # (with a tag of 32 bytes at most).
+    # Most bytes of a frame in front of its error condition: first for a close, end or detach, then for a disposition or
+    # transfer (whose tag has 32 bytes at most).
     ENDING_BYTES = 32
     DELIVERY_BYTES = 128
     # Bytes of an encoded error condition without its texts and info: descriptor, list, sizes of two texts.
     CONDITION_BYTES = 22
-    # A condition's name is cut to this size in a frame that is too large: no real name is this long, but a peer's name,
-    # passed on, may be.
+    # In a frame that is too large, the name of an error condition is cut to this size: no real name is this long, but
+    # a name that a peer made up and that we pass on may be.
     MOST_NAME_BYTES = 255
     UNLIMITED = 0xFFFFFFFF
 
@@ -52,9 +52,9 @@ cdef size_t _limit(pn_connection_t *connection, pn_transport_t *transport) noexc
 
 
 cdef size_t _limit_of_attach(EndpointCore endpoint, pn_link_t *link) noexcept:
-    """Return the size of the largest attach to write: for our own attach, at most the frames that we take ourselves.
+    """Return the size of the largest attach that we may write on ``link``: the largest frame that the peer takes.
 
-    The peer's answer repeats our attach, and so has to fit those, too.
+    If our attach comes first, the frames that we take ourselves bound it, too, since the peer's answer repeats it.
     """
     cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
     cdef size_t own = pn.transport_get_max_frame(endpoint.transport)
@@ -68,7 +68,7 @@ cdef size_t _text(const char *text) noexcept:
 
 
 cdef ssize_t _value(pn_data_t *data) noexcept:
-    """Return the encoded size of a value; below 0 for a value that cannot be encoded."""
+    """Return the encoded size of the value in ``data``: 0 without a value, below 0 if the value cannot be encoded."""
     return pn.data_encoded_size(data) if pn.data_size(data) else 0
 
 
@@ -96,7 +96,7 @@ cdef ssize_t _attach(pn_link_t *link) noexcept:
     cdef ssize_t source = _terminus(pn.link_source(link), True)
     cdef ssize_t target = _terminus(pn.link_target(link), False)
     cdef ssize_t properties = 0
-    # Our answer to a peer's attach has no properties, which an attach of our own may have.
+    # An attach of ours that comes first may have properties; our answer to a peer's attach has none.
     if not pn.link_state(link) & PN_REMOTE_ACTIVE:
         properties = _value(pn.link_properties(link))
     if source < 0 or target < 0 or properties < 0:
@@ -105,7 +105,10 @@ cdef ssize_t _attach(pn_link_t *link) noexcept:
 
 
 def find_excess(LinkCore link):
-    """Return (bytes, bytes allowed) of an attach that is too large; (-1, 0) if it cannot be encoded; else None."""
+    """Return (size, largest size allowed) of our attach of ``link`` in bytes if the attach is too large, else None.
+
+    (-1, 0) for an attach that cannot be encoded.
+    """
     cdef ssize_t size = _attach(link.raw)
     cdef size_t limit
     if size < 0:
@@ -116,7 +119,10 @@ def find_excess(LinkCore link):
 
 # Conditions
 cdef bytes _shortened(bytes text, ssize_t room):
-    """Return ``text``, cut after a whole character, with "..." behind, if longer than ``room``; b"" without room."""
+    """Return ``text``; if it is longer than ``room`` bytes, cut after a whole character, with "..." behind.
+
+    b"" if there is no room for more than "...".
+    """
     cdef Py_ssize_t end = room - len(_ELLIPSIS)
     if len(text) <= room:
         return text
@@ -128,7 +134,7 @@ cdef bytes _shortened(bytes text, ssize_t room):
 
 
 cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
-    """Shorten an error condition to ``room`` bytes: drop its info first, then cut its name and description."""
+    """Shorten an error condition to ``room`` bytes, if longer: drop its info, then cut its name and description."""
     cdef const char *name = pn.condition_get_name(condition)
     cdef const char *description = pn.condition_get_description(condition)
     cdef pn_data_t *info
@@ -155,7 +161,7 @@ cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
 
 
 def fit_ending(EndpointCore endpoint not None, size_t condition):
-    """Shorten the error condition of a close, end or detach to fit in a frame of the peer."""
+    """Shorten the error condition of a close, end or detach, so that the frame is no larger than the peer takes."""
     cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
     _fit(<pn_condition_t *>condition, <ssize_t>limit - ENDING_BYTES)
 
@@ -167,7 +173,7 @@ cdef ssize_t _room(pn_delivery_t *delivery) noexcept:
 
 
 cdef int fit_condition(pn_condition_t *condition, pn_delivery_t *delivery) except -1:
-    """Shorten the error condition of a rejected delivery to fit in a frame of the peer."""
+    """Shorten the error condition of a rejected delivery, so that the frame is no larger than the peer takes."""
     return _fit(condition, _room(delivery))
 
 
@@ -179,10 +185,10 @@ cdef int _fit_value(pn_data_t *data, pn_delivery_t *delivery) except -1:
 
 
 cdef int fit_annotations(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Drop the annotations of a modified delivery if too large for a frame of the peer; the other fields stay."""
+    """Drop the annotations of the outcome MODIFIED if too large for frames that the peer takes; other fields stay."""
     return _fit_value(pn.disposition_annotations(disposition), delivery)
 
 
 cdef int fit_data(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Drop the data of a delivery state that the engine does not know, if too large for a frame of the peer."""
+    """Drop the data of a state that the engine does not know, if too large for the frames that the peer takes."""
     return _fit_value(pn.disposition_data(disposition), delivery)

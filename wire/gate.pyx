@@ -32,7 +32,7 @@ from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 from wire.rules import FRAMING
 
 cdef extern from "Python.h":
-    # Plain access to a list by borrowed references, without a change of any reference count.
+    # Macros that read a list by borrowed references, without a change of any reference count.
     PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t) noexcept
     Py_ssize_t PyList_GET_SIZE(PyObject *) noexcept
 
@@ -78,14 +78,20 @@ cdef class FrameGate(Rules):
         return self.held_bytes > 0 or 0 < self.header_left < HEADER_BYTES
 
     def make_up_open(self):
-        """Give the engine an OPEN in the peer's place if the peer sent none: without it, the engine sends no close."""
+        """Give the engine an OPEN in the peer's place if the peer sent none: without an OPEN the engine sends no close.
+
+        Do nothing before the peer has sent its protocol header.
+        """
         if not self.is_open and not self.header_left:
             self.is_open = self.is_open_made_up = True
             self._give(<bytes>_MADE_UP_OPEN, len(_MADE_UP_OPEN))
 
     # Bytes
     cdef int feed(self, const unsigned char *at, size_t size) except -1:
-        """Check the peer's bytes, and give good frames to the engine, in as few calls as possible; keep a cut frame."""
+        """Check bytes of the peer, and give the good frames among them to the engine, in as few calls as possible.
+
+        A frame that is not complete yet is kept. Nothing is read after a fault.
+        """
         cdef const unsigned char *end = at + size
         cdef const unsigned char *clean
         cdef size_t frame_bytes
@@ -128,7 +134,10 @@ cdef class FrameGate(Rules):
         return at + taken
 
     cdef const unsigned char *_feed_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Complete, check and pass on the frame that began in earlier bytes; return the place behind its bytes."""
+        """Complete the frame that began in earlier bytes, check the frame, and give it to the engine.
+
+        Return the place behind its bytes. If the frame is not complete yet, keep the bytes.
+        """
         cdef size_t missing, frame_bytes, taken
         cdef int verdict
         if self.held_bytes < FRAME_HEADER_BYTES:
@@ -193,7 +202,9 @@ cdef class FrameGate(Rules):
         return self._look_at_performative(frame, body, end)
 
     cdef bint _is_plain(self, const unsigned char *frame, size_t size) noexcept:
-        """Say whether a frame is a transfer or disposition of the common form that breaks no rule; if so, count it.
+        """Say whether a frame is a transfer or disposition of the common form that breaks no rule.
+
+        Such a transfer is counted in the data about its session and link.
 
         Any other frame is left to `_look`, and is not counted here. All references here are borrowed, which is safe,
         since nothing called here drops a reference.

@@ -15,7 +15,7 @@ _LONGEST = 0xFFFFFFFF
 
 
 def with_header(message: bytes, **changes: Any) -> bytes:
-    """Return ``message`` with ``changes`` in the header (field names of MessageHead); the rest is unchanged."""
+    """Return ``message`` with ``changes`` (by field names of MessageHead) in its header; all else is unchanged."""
     head = scan(message)
     said = {name: getattr(head, name) for name in _FIELDS}
     return encode_header(MessageHead(**{**said, **changes})) + message[head.header_end :]

@@ -42,7 +42,7 @@ class Session(SessionCore):
         return pointer_to("pn_session_t", self.address)
 
     def sender(self, name: str) -> OutgoingLink:
-        """Make a new outgoing link of ours; the caller sets its source and target, and opens it."""
+        """Return a new outgoing link in this session; the caller sets the link's source and target, and opens it."""
         return self.endpoint.adopt(OutgoingLink(self, lib.pn_sender(self.pointer, chars(name))))
 
     def receiver(self, name: str) -> IncomingLink:
@@ -59,7 +59,7 @@ class Session(SessionCore):
             self._close()
 
     def on_answered(self) -> None:
-        """Note that the peer answered our begin: a session that was ended meanwhile is closed now."""
+        """Note that the peer answered our begin: if `end` was called before the answer, end the session now."""
         if self.has_left:
             self._close()
 
@@ -137,7 +137,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def set_property(self, key: str, value: str) -> None:
-        """Set ``key`` as the only property of our attach; earlier properties are dropped."""
+        """Set the text ``value`` under ``key`` as the only property of our attach; earlier properties are dropped."""
         data.write_text(lib.pn_link_properties(self.pointer), key, value)
 
     @_unless_gone
@@ -160,7 +160,7 @@ class Link(LinkCore):
 
     @property
     def said_address(self) -> str | None:
-        """The address of the terminus on the peer's side in our attach, or in our answer to the peer's attach."""
+        """The address that our attach gives the peer's terminus: target of an outgoing, source of an incoming link."""
         far = lib.pn_link_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_source
         return terminus.read(far(self.pointer)).address
 
@@ -184,7 +184,7 @@ class Link(LinkCore):
         return bool(lib.pn_terminus_get_type(own(self.pointer)) == lib.PN_UNSPECIFIED)
 
     def has_peer_left_in_order(self, error: AmqpError | None) -> bool:
-        """Whether the peer ended the link by its own will: by a detach, an end or a close, without ``error``.
+        """Whether the peer ended the link by its own will: by a detach, an end or a close, and without an ``error``.
 
         False for a link that we ended first, or whose connection was lost: the peer may have wanted to keep the link.
         """
@@ -198,7 +198,8 @@ class Link(LinkCore):
     def may_outlive(self) -> bool:
         """Whether our terminus of the link may have to stay when the link ends otherwise than by a closing detach.
 
-        True also for a null terminus, by which the peer asks for an earlier terminus of the link's name. [2.6.3]
+        True if a terminus in the peer's attach is to outlive the link, or if the terminus there for our side is null,
+        by which the peer asks for an earlier terminus of the link's name. [2.6.3]
         """
         ends = lib.pn_link_remote_source(self.pointer), lib.pn_link_remote_target(self.pointer)
         if any(map(terminus.outlives_link, ends)):
@@ -215,22 +216,23 @@ class Link(LinkCore):
 
     @property
     def remote_max_message_bytes(self) -> int:
-        """Largest message that the peer takes; 0: no limit."""
+        """Size in bytes of the largest message that the peer takes over the link; 0: no limit."""
         return int(lib.pn_link_remote_max_message_size(self.pointer))
 
     # Life
     @_unless_gone
     def open(self) -> None:
-        """Attach, or answer the peer's attach. Raises FrameTooSmall as `check_fits` does."""
+        """Send our attach, which may answer the peer's attach. If `check_fits` raises an error, nothing is sent."""
         self.check_fits()
         lib.pn_link_open(self.pointer)
         self.endpoint.mark_dirty()
 
     @_unless_gone
     def check_fits(self) -> None:
-        """Raise FrameTooSmall if our attach as it is now does not fit the peer's frames; a link of ours is then freed.
+        """Raise FrameTooSmall if our attach, as it is now, is larger than the frames that the peer takes.
 
-        The maker of a link may call this before any other object uses the link; `open` then measures no second time.
+        Raise AmqpError if the attach cannot be encoded. A link that the peer has not attached is then freed. The maker
+        of a link may call this before any other object uses the link; `open` then measures no second time.
         """
         if self.is_measured:
             return
@@ -254,7 +256,7 @@ class Link(LinkCore):
         raise FrameTooSmall(f"the attach to {peer} has {size} bytes, and {peer} takes frames of at most {limit} bytes")
 
     def fits(self) -> bool:
-        """Say whether the attach in its present form fits a frame of the peer."""
+        """Say whether our attach, as it is now, is no larger than the frames that the peer takes."""
         return self.is_gone or frame_size.find_excess(self) is None
 
     @property
@@ -263,7 +265,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def accept_as_proposed(self) -> None:
-        """Accept the peer's attach: answer with the same source, target and settle modes."""
+        """Accept the link that the peer attached: answer with an attach of the same source, target and settle modes."""
         self.copy_source(self)
         self.copy_target(self)
         self.settle_as_asked()
@@ -271,14 +273,14 @@ class Link(LinkCore):
 
     @_unless_gone
     def settle_as_asked(self) -> None:
-        """Answer the peer's attach with the settle modes that the peer asked for. [2.8.2], [2.8.3]"""
+        """Set in our attach, the answer to the peer's, the settle modes that the peer asked for. [2.8.2], [2.8.3]"""
         self.set_settle_modes(*self.remote_settle_modes)
 
     @_unless_gone
     def refuse(self, error: AmqpError) -> None:
-        """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]
+        """Refuse the link that the peer attached: attach with null termini, as the spec asks; detach with ``error``.
 
-        Call this before ``open``.
+        Callers do this in place of ``open``. [2.6.3]
         """
         self.close(error)
 
@@ -287,7 +289,8 @@ class Link(LinkCore):
 
         If not even this attach fits a frame of the peer, close the connection, and return False.
         """
-        # Set source and target explicitly, since the engine writes a new terminus as an empty terminus and not as null.
+        # Source and target are set to null here, since the engine writes a terminus that was never set as an empty
+        # terminus and not as null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
         if (excess := frame_size.find_excess(self)) is not None:
@@ -306,7 +309,7 @@ class Link(LinkCore):
         self._end(error, lib.pn_link_close)
 
     def detach(self, error: AmqpError | None = None) -> None:
-        """Detach the link with closed=false: the link ends, its terminus stays and can be attached again. [2.6.4]"""
+        """End the link by a detach with closed=false: its terminus stays, and can be attached again. [2.6.4]"""
         self._end(error, lib.pn_link_detach)
 
     def _end(self, error: AmqpError | None, end: Any) -> None:
@@ -314,7 +317,8 @@ class Link(LinkCore):
             return
         self.has_left = True
         if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT and not self._answer_with_nothing():
-            return  # the connection is closed now: ending the link would make the engine write the attach after all
+            # The connection is closed now: if the link were ended, too, the engine would write the attach after all.
+            return
         if error is None and self.is_stolen:
             error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")
         condition.write(lib.pn_link_condition(self.pointer), error or self.fault, self.endpoint)
@@ -330,8 +334,8 @@ class Link(LinkCore):
 class IncomingLink(IncomingCore, Link):
     """A link on which this container receives.
 
-    Always: the sender may start at most ``credit + slack`` further deliveries, whichever of our flows it has seen; the
-    slack is credit that we took back, and that the sender may have used before it heard so.
+    Always: the sender may start at most ``credit + slack`` further deliveries, whichever of our flows it has seen. The
+    slack is credit that we took back, and that the sender may have used before it heard of that.
     """
 
     __slots__ = ()

@@ -89,7 +89,10 @@ class EventLog:
                 self._write(self._format(event, suppressed))
 
     def _admit(self, event: LogEvent) -> int | None:
-        """Return how many events of the kind were left out since the last line; None to leave this event out, too."""
+        """Return None if ``event`` has to be left out, since its kind, or the host it is about, has too many.
+
+        Otherwise return how many events of the kind were left out since the kind's last line.
+        """
         now = self._clock()
         host = event.peer_host
         if host is not None and _RANK[event.level] >= _RANK["warning"]:
@@ -107,7 +110,10 @@ class EventLog:
         return suppressed
 
     def _allowance_of(self, event_name: str, host: str, now: float) -> _Allowance:
-        """Return the allowance of a host for a kind of event; beyond 1,000, forget the one that was unused longest."""
+        """Return the allowance of ``host`` for a kind of event, made at the first call.
+
+        Beyond 1,000 allowances, the one that was unused longest is forgotten.
+        """
         key = (event_name, host)
         allowance = self._hosts.pop(key, None) or _Allowance(HOST_BURST, HOST_RATE_PER_S, HOST_BURST, now)
         self._hosts[key] = allowance
@@ -144,7 +150,7 @@ _log = EventLog()
 
 
 def configure(node: str, *, level: Level = "info", stream: TextIO | None = None) -> None:
-    """Set the node named in every line that this process logs from now on, the lowest level, and the stream."""
+    """Set up the log of this process: the node to name in each line, the lowest level to write, and the stream."""
     global _log
     _log = EventLog(node, level=level, stream=stream)
 

@@ -13,7 +13,7 @@ Emit = Callable[["LogEvent"], None]
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Base class of all log events. All events of a class have the same ``level``."""
+    """Base class of all log events. All events of a class have the same ``level``, and the same ``event_name``."""
 
     level: ClassVar[Level] = "info"
     event_name: ClassVar[str] = "log_event"
@@ -26,8 +26,7 @@ class LogEvent:
         return str(peer).split(" at ")[-1].rpartition(":")[0] or None if peer else None
 
     def __init_subclass__(cls) -> None:
-        # Called twice for a class, as dataclass(slots=True) makes a second class, which replaces the first here. No
-        # call
-        # of super(), which fails in the second class.
+        # Python calls this twice for each event class, as dataclass(slots=True) makes a second class, which replaces
+        # the first in `kinds`. There is no call of super(), since it would fail in the second class.
         cls.event_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         LogEvent.kinds[cls.event_name] = cls

@@ -10,7 +10,7 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOpened(LogEvent):
-    """A client or neighbor connected, and its OPEN arrived."""
+    """A client, node or operator connected to a listener of this node, and its OPEN arrived."""
 
     listener: str
     remote: str
@@ -22,7 +22,7 @@ class ConnectionOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionClosed(LogEvent):
-    """An open connection ended after both sides had closed it, with an error or without; `reason` says which."""
+    """An open connection to a listener ended after both sides had closed it, with an error or without; see `reason`."""
 
     listener: str
     remote: str
@@ -32,7 +32,7 @@ class ConnectionClosed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost(LogEvent):
-    """An open connection ended before both sides had closed."""
+    """An open connection to a listener ended before both sides had closed it: the peer or the network failed."""
 
     level: ClassVar[Level] = "warning"
     listener: str
@@ -50,7 +50,7 @@ class ConnectorUp(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeBug(LogEvent):
-    """A fault of ours outside of any connection."""
+    """A bug in this node's code: an exception outside of any connection was caught, and the node goes on."""
 
     level: ClassVar[Level] = "error"
     error: str

@@ -14,7 +14,7 @@ from proton import symbol
 
 from wire.codec.values import Described, Symbol
 
-# First byte of a message, as every section is a described type. [3.2], [1.2]
+# The first byte of every message: a message begins with a section, and each section is a described type. [3.2], [1.2]
 SECTION = b"\x00"
 EMPTY_DATA = b"\x00\x53\x75\xa0\x00"
 LONG_DATA = b"\x00\x53\x75\xb0"
@@ -74,14 +74,17 @@ def encode(message: Message) -> bytes:
 
 
 def encode_head(message: Message, body_bytes: int) -> bytes:
-    """Encode a message up to its body, which the caller sends itself: a data section of ``body_bytes``. [3.2.6]"""
+    """Return the encoding of ``message`` up to its body, a data section of ``body_bytes`` bytes. [3.2.6]
+
+    The caller sends the bytes of the body itself; the body in ``message`` is ignored.
+    """
     head = encode(replace(message, body=b""))
     assert head.endswith(EMPTY_DATA), "a body of bytes must be the last section"
     return head.removesuffix(EMPTY_DATA) + LONG_DATA + body_bytes.to_bytes(4, "big")
 
 
 def decode(data: bytes) -> Message:
-    """Decode a message. Raises MalformedMessage."""
+    """Return the message that ``data`` is the encoding of. Raises MalformedMessage for any other bytes."""
     if not data.startswith(SECTION):
         raise MalformedMessage(f"the {len(data)} bytes are not an AMQP message: they do not begin with a section")
     try:
@@ -119,12 +122,12 @@ def _decode(data: bytes) -> Message:
 
 
 def selector_filter(expression: str) -> dict[str, Any]:
-    """Return the filter set of a source that selects by an SQL-92 expression, in the form that brokers know."""
+    """Return the filter set with which a source selects messages by an SQL-92 ``expression``, as brokers know it."""
     return {"selector": Described(Symbol(SELECTOR), expression)}
 
 
 def _content_type(decoded: proton.Message) -> str | None:
-    # proton returns symbol('None') for a message without content-type.
+    # For a message without content-type proton returns the symbol 'None'.
     text = str(decoded.content_type)
     return None if text == "None" else text
 

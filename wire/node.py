@@ -78,27 +78,30 @@ class Node(Protocol):
     """Commands for the driver, which removes and carries out each, in order."""
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
-        """Make the endpoint of a peer that connected; TLS and SASL are done."""
+        """Return a new endpoint for ``peer``, which connected to ``listener``; TLS and SASL are done."""
         ...
 
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
-        """Make the endpoint of a peer that a connector reached; TLS and SASL are done."""
+        """Return a new endpoint for ``peer``, which ``connector`` dialed and reached; TLS and SASL are done."""
         ...
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
-        """Note that an attempt failed before there was an endpoint; the next attempt follows after the back-off."""
+        """Note that an attempt of ``connector`` failed before there was an endpoint; it dials again after a pause."""
         ...
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        """Handle the events of the endpoint, by `Endpoint.drain`: bytes were fed, or time passed."""
+        """Handle the events of ``endpoint``, got by `Endpoint.drain`: bytes of the peer were fed, or time passed."""
         ...
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        """Note that the output of the endpoint is no longer blocked."""
+        """Let the waiters for room of ``endpoint`` write: its output has room again."""
         ...
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        """Note that the connection is gone; the endpoint is freed when this returns. Once for every endpoint."""
+        """Note that the connection of ``endpoint`` is gone, for ``reason``; the driver frees the endpoint next.
+
+        Called once for every endpoint.
+        """
         ...
 
     def on_time(self, now: float) -> None: ...

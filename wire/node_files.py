@@ -18,7 +18,7 @@ from wire.transport.certificate_files import NodeCertificate
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """Files of a node. ``certificate`` is None with `node_tls: false`; ``data`` is the folder of a broker's store."""
+    """Paths of a node's files. ``certificate`` is None with `node_tls: false`; ``data`` is a broker's store folder."""
 
     certificate: NodeCertificate | None
     data: Path

@@ -11,7 +11,7 @@ from wire.errors import AmqpError
 
 
 class OutcomeCode(IntEnum):
-    """Descriptor codes of the delivery states. [3.4]"""
+    """Codes of AMQP's delivery states: the numbers of their descriptors. [3.4]"""
 
     RECEIVED = 0x23
     ACCEPTED = 0x24
@@ -22,7 +22,7 @@ class OutcomeCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A terminal delivery state. [3.4]"""
+    """A terminal delivery state with its fields: accepted, rejected, released or modified. [3.4]"""
 
     kind: OutcomeCode
     error: AmqpError | None = None

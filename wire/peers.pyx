@@ -1,7 +1,8 @@
 """Sessions and links of one connection's peer: names, handles and counts that the engine does not reveal. [2.5], [2.6]
 
 The frame gate reads these from incoming and outgoing frames, since the engine hands out neither the handles of our
-links nor the window in the last flow. From them the endpoint makes a flow that is owed and that the engine omits.
+links nor the window in the last flow. From these data the endpoint makes flow frames that the peer asked for, and that
+the engine does not write.
 """
 
 from collections import deque
@@ -19,11 +20,12 @@ from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 
 cdef enum:
     HEADER_BYTES = 8
-    # Bytes of a frame that tell its performative: header and descriptor, as the engine writes both.
+    # Number of bytes at the beginning of a frame that tell its performative: header and descriptor, as the engine
+    # writes both.
     TOLD_BY_BYTES = 11
     NEAR_HANDLES = 1024
-    # Number of fields to read of our own frames: of a begin up to incoming-window, an attach up to role, a flow up to
-    # next-outgoing-id.
+    # Number of fields that are read of each of our own frames: a begin up to incoming-window, an attach up to role, a
+    # flow up to next-outgoing-id.
     FIELDS_READ = 3
 
 cdef enum:
@@ -83,9 +85,10 @@ cdef class PeerLink:
 
 
 cdef class Peers:
-    """Tables of the sessions and links of one connection, by channel, handle and name, as its frames tell them.
+    """Tables of the sessions and links of one connection, by channel, handle and name, read from its frames.
 
-    Always: a link is in ``links`` exactly while it is attached by the peer, unless the peer attached its name again.
+    Always: ``links`` has each link that the peer has attached and not detached, except a link whose name the peer has
+    attached again.
     """
 
     def __cinit__(self):
@@ -101,7 +104,7 @@ cdef class Peers:
         self.own_windows = {}
 
     def release(self):
-        """Drop all references to sessions and links, which refer to their endpoint."""
+        """Drop all references to Session and Link objects, since these refer to their endpoint, which is freed next."""
         for session in self.sessions:
             if session is not None:
                 session.session = None
@@ -150,7 +153,10 @@ cdef class Peers:
         return 0
 
     cdef int _join(self, PeerSession session, int local_channel, unsigned int window) except -1:
-        """Match our begin with the peer's begin, and note the incoming ``window`` that our begin told the peer."""
+        """Note that our session on ``local_channel`` is the peer's ``session``: one begin has answered the other.
+
+        ``window`` is the incoming window that our begin told the peer.
+        """
         if session.local_channel >= 0:
             self._free_local(session.local_channel)
         session.local_channel = local_channel
@@ -159,7 +165,10 @@ cdef class Peers:
         return 0
 
     cdef int _free_local(self, int channel) except -1:
-        """Forget the session on our ``channel``: it is over, or our next session begins there before the peer's end."""
+        """Forget which session is on our ``channel``: it is over, or our next session begins on the channel.
+
+        The next session may begin there before the peer has ended the earlier one.
+        """
         cdef PeerSession session = self.by_local_channel.pop(channel, None)
         if session is not None:
             session.local_channel = -1
@@ -168,7 +177,10 @@ cdef class Peers:
 
     # Our output
     cdef int watch(self, const unsigned char *at, size_t size) except -1:
-        """Read all our output, in order: parse begins, attaches and flows, and step over all other frames."""
+        """Read the next bytes of our output: note begins, attaches and flows, and step over all other frames.
+
+        All output comes through here in order; a begin, attach or flow that is not complete yet is kept.
+        """
         cdef const unsigned char *end = at + size
         cdef size_t frame_bytes, taken
         if self.out_header_left:
@@ -196,7 +208,7 @@ cdef class Peers:
         return 0
 
     cdef const unsigned char *_watch_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Complete the outgoing frame whose first bytes were written before."""
+        """Complete the outgoing frame whose first bytes came with an earlier output; return the place behind it."""
         cdef size_t frame_bytes, taken, wanted
         while at < end and len(self.out_held):
             wanted = TOLD_BY_BYTES
@@ -233,7 +245,8 @@ cdef class Peers:
         begin_scan(&scan, frame + size)
         if not read_first_fields(&scan, frame + HEADER_BYTES, &code, &fields, FIELDS_READ):
             return 0
-        # Ignore a frame without a mandatory field among those read here; the engine always writes these fields.
+        # A frame of ours without a mandatory field among those read here is ignored; the engine always writes these
+        # fields.
         if fields.at[1] is NULL or code != FLOW and fields.at[2] is NULL or code == ATTACH and fields.at[0] is NULL:
             return 0
         if code == BEGIN:
@@ -249,12 +262,14 @@ cdef class Peers:
         return 0
 
     cdef int _on_own_begin(self, int channel, int answered_channel, unsigned int window) except -1:
-        """Note our begin, which answers the peer's session on ``answered_channel``; -1 where we began."""
+        """Note our begin on ``channel`` with our incoming ``window``.
+
+        ``answered_channel`` is the channel of the peer's session that the begin answers; -1 if our begin comes first.
+        """
         cdef PeerSession session
         self._free_local(channel)
-        # Forget an unanswered begin on this channel: if the peer's session began and ended in the same bytes, the
-        # engine
-        # writes a begin and an end of a session that the peer never answers.
+        # An earlier begin on this channel that has no answer is forgotten: if the peer's session began and ended in the
+        # same bytes, the engine writes a begin and an end of a session that the peer never answers.
         self.own_windows.pop(channel, None)
         if answered_channel < 0:
             self.own_windows[channel] = window
@@ -271,9 +286,9 @@ cdef class Peers:
         else:
             self.own_handles.setdefault(channel, {})[key] = handle
 
-    # Flows that the engine does not send
+    # Flows that the peer asked for, and that the engine does not write
     cdef int want_flow(self, object of) except -1:
-        """Note that the peer is owed a flow for ``of``, a session or link.
+        """Note that the peer is owed a flow for ``of``, a session or link, which then goes out with the next output.
 
         Callers note each once until the flow is sent, so that a peer that asks again and again takes no more memory.
         """
@@ -281,7 +296,10 @@ cdef class Peers:
         return 0
 
     def flow_of(self, PeerSession session, unsigned int remote_window, link_fields):
-        """Return an encoded flow frame for a session, with ``link_fields`` of one of its links, or {}. [2.7.4]"""
+        """Return the bytes of a flow frame for ``session``, with ``link_fields``, the fields of a link, or {}. [2.7.4]
+
+        ``remote_window`` is the number of transfer frames that the peer still takes.
+        """
         fields = {
             "next-incoming-id": session.next_incoming_id,
             "incoming-window": session.told_window_end - session.next_incoming_id,
@@ -292,7 +310,10 @@ cdef class Peers:
 
 
 cdef bytes key_of(const unsigned char *name, bint is_sender):
-    """Return the key of a link: its name and role in one; names have no zero byte."""
+    """Return the key of a link in tables: the bytes of its name, then a byte that says whether the peer is the sender.
+
+    ``name`` is the place of the encoded name.
+    """
     cdef size_t size
     name = bytes_at(name, &size)
     cdef bytes key = PyBytes_FromStringAndSize(NULL, size + 1)

@@ -14,13 +14,13 @@ cdef enum:
     UINT = 0x70
     BINARY8 = 0xA0
     MOST_TAG_BYTES = 32
-    # Largest difference last - first of two delivery-ids, modulo 2^32, at which last is not before first. [2.8.10]
+    # Largest difference of two delivery-ids, last - first modulo 2^32, at which last is not before first. [2.8.10]
     MOST_SERIAL = 0x7FFFFFFF
-    # Bytes of the head and first four fields of a disposition whose delivery-ids have four bytes each.
+    # Number of bytes of the head and the first four fields of a disposition whose delivery-ids take four bytes each.
     NUMBERED_BYTES = 18
 
 cdef enum:
-    # Places of fields in the list of a transfer, and the number of its fields.
+    # Positions of fields in the list of a transfer, counted from 0, and the number of its fields.
     SETTLED = 4
     MORE = 5
     RCV_SETTLE_MODE = 6
@@ -29,7 +29,8 @@ cdef enum:
     TRANSFER_FIELDS = 11
 
 cdef enum:
-    # Bytes of an outcome as one number: descriptor and empty list; or descriptor and constructor of a short list.
+    # First four bytes of an encoded outcome as one number: first of an outcome that is an empty list, then of one that
+    # is a short list.
     PLAIN_OUTCOME = 0x00532445
     LISTED_OUTCOME = 0x005324C0
 
@@ -37,7 +38,7 @@ cdef enum:
 cdef inline const unsigned char *_after_uint(
     const unsigned char *at, const unsigned char *goal, unsigned int *value
 ) noexcept:
-    """Return the place behind the uint at ``at``; NULL if there is no uint."""
+    """Return the place behind the uint at ``at``, and put the number into ``value``; NULL if there is no uint."""
     if at >= goal:
         return NULL
     if at[0] == UINT:
@@ -57,7 +58,10 @@ cdef inline const unsigned char *_after_uint(
 cdef inline const unsigned char *_after_uint_or_null(
     const unsigned char *at, const unsigned char *goal, unsigned int *value, bint *has_value
 ) noexcept:
-    """Return the place behind the uint or null at ``at``; NULL for anything else. A null leaves ``value`` unchanged."""
+    """Return the place behind the uint or null at ``at``; NULL for anything else.
+
+    ``has_value`` says which; only a uint changes ``value``.
+    """
     has_value[0] = at >= goal or at[0] != NULL_VALUE
     return _after_uint(at, goal, value) if has_value[0] else at + 1
 
@@ -68,9 +72,9 @@ cdef inline bint _is_flag(unsigned char code) noexcept:
 
 
 cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, PlainTransfer *transfer) noexcept:
-    """Say whether a transfer has the common form, and read it into ``transfer``.
+    """Say whether the transfer at ``at`` has the common form, and if so, put what the gate needs into ``transfer``.
 
-    The bytes at ``at``, PLAIN_HEAD_BYTES at least, begin with PLAIN_TRANSFER; the payload follows the list.
+    The bytes at ``at``, PLAIN_HEAD_BYTES at least, begin with PLAIN_TRANSFER; the payload follows the list of fields.
     """
     cdef const unsigned char *goal = at + PLAIN_HEAD_BYTES - 1 + at[4]
     cdef unsigned int count = at[5], place
@@ -113,7 +117,7 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
 
 
 cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end) noexcept:
-    """Say whether a disposition has the common form, with no state or an outcome without fields.
+    """Say whether the disposition at ``at`` has the common form, with no state or an outcome without fields.
 
     The bytes at ``at``, PLAIN_HEAD_BYTES at least, begin with PLAIN_DISPOSITION.
     """
@@ -123,7 +127,7 @@ cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end
     if at[4] != size - (PLAIN_HEAD_BYTES - 1) or not 2 <= count <= 6:
         return False
     if size >= NUMBERED_BYTES and count > 3 and at[7] == UINT and at[12] == UINT:
-        # Most dispositions have these first four fields: check them together.
+        # Most dispositions have their first four fields in this form, so these fields are checked together.
         if not TRUE_VALUE <= at[6] <= FALSE_VALUE or not _is_flag(at[17]):
             return False
         if four_bytes(at + 13) - four_bytes(at + 8) > MOST_SERIAL:
@@ -156,13 +160,13 @@ cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end
 
 
 cdef inline const unsigned char *_after_state(const unsigned char *at, const unsigned char *end) noexcept:
-    """Return the place behind a null or an outcome without fields; NULL if there is something else."""
+    """Return the place behind the null, or the outcome without fields, at ``at``; NULL if something else is there."""
     cdef unsigned int head
     if at < end and at[0] == NULL_VALUE:
         return at + 1
     if end - at < 4:
         return NULL
-    # The outcomes' codes, 0x24 to 0x27, differ in their last two bits.
+    # The mask makes all outcomes alike: their codes, 0x24 to 0x27, differ in the last two bits only.
     head = four_bytes(at) & ~<unsigned int>0x300
     if head == PLAIN_OUTCOME:
         return at + 4
@@ -172,7 +176,7 @@ cdef inline const unsigned char *_after_state(const unsigned char *at, const uns
 
 
 def transfer_in(const unsigned char[:] body not None):
-    """Return (handle, has id and tag, has more) of a transfer of the common form; None otherwise. For tests."""
+    """Return (handle, has id and tag, has more) of a transfer of the common form; None for another body. For tests."""
     cdef PlainTransfer transfer
     cdef size_t size = body.shape[0]
     if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_TRANSFER:

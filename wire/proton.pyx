@@ -1,6 +1,7 @@
-"""Functions of proton's engine for the compiled parts, taken from the library that is already loaded.
+"""Functions of proton's engine for the compiled modules, taken from the library that is already loaded.
 
-`dlsym` on python-qpid-proton's own extension: no link-time dependency, and never two copies of proton in one process.
+The functions are found by `dlsym` in python-qpid-proton's own extension: so there is no dependency at link time, and
+never a second copy of proton in the process.
 """
 
 import cproton  # no-cython-lint: it installs the callbacks that cproton_ffi needs, and must come first
@@ -20,7 +21,7 @@ if _library is NULL:
 
 
 cdef void *_need(name) except NULL:
-    """Return the function of proton's library called ``name``. Raises ImportError if this build does not export it."""
+    """Return the address of proton's function ``name``. Raises ImportError if the loaded library does not export it."""
     cdef void *found = dlsym(_library, name)
     if found is NULL:
         raise ImportError(f"{cproton_ffi.__file__} has no function {name.decode()}; python-qpid-proton 0.40 has it")
@@ -28,7 +29,10 @@ cdef void *_need(name) except NULL:
 
 
 def address_of_function(name):
-    """Return the address of the function of proton's library called ``name``, in bytes, for calls through cffi."""
+    """Return the address of proton's function ``name`` (bytes) as an int, for calls through cffi.
+
+    Raises ImportError if the loaded library does not export the function.
+    """
     return <size_t>_need(name)
 
 

@@ -35,7 +35,7 @@ class Refuser:
         endpoint.drain(_Deaf())
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        """Do nothing: the refuser has no more output."""
+        """Do nothing: a refuser writes nothing after its open and close."""
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         """Do nothing: the refuser keeps no data of a connection."""

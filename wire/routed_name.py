@@ -55,7 +55,7 @@ def sharing(
 
 
 def split_space(name: str) -> tuple[str, str]:
-    """Return (space of the client, rest of the name) of a name that a router gave a link."""
+    """Return (space of the client, rest of the name) of a name that a router gave a link; "" is the default space."""
     if not name.startswith(_SPACE_BEGIN):
         return "", name
     space, _, rest = name[len(_SPACE_BEGIN) :].partition(_SPACE_END)
@@ -68,18 +68,18 @@ def subscription_of(link_name: str) -> str:
 
 
 def read_lasting(name: str) -> tuple[str, str] | None:
-    """Return (container-id, link name) of the client from a name that `lasting` made, after `split_space`.
+    """Return (container-id, link name) of the client from a name that `lasting` made, without the space.
 
-    None for any other name.
+    The name must have been made without a user. None for a name without ``|``.
     """
     container_id, delimiter, link_name = name.partition(DELIMITER)
     return (_unquoted(container_id), link_name) if delimiter else None
 
 
 def read_sharing(name: str) -> tuple[str, str] | None:
-    """Return (container-id, subscription) of the client from a name that `sharing` made, after `split_space`.
+    """Return (container-id, subscription) of the client from a name that `sharing` made, without the space.
 
-    None for a global shared subscription, and for any other name.
+    The name must have been made without a user. None for a global shared subscription.
     """
     return read_lasting(_unquoted(subscription_of(name)))
 

@@ -1,4 +1,4 @@
-"""Rules of AMQP beyond the form of a performative that the engine does not check: handles, counts, states.
+"""Rules of AMQP about handles, counts and states, beyond the form of a performative, that the engine does not check.
 
 A frame with an unknown channel or handle passes, since the engine reports that fault itself.
 """
@@ -117,7 +117,7 @@ cdef class Rules(Peers):
         if fields.at[6] is not NULL:
             credit = number_at(fields.at[6])
         if credit > MOST_CREDIT:
-            # The engine's credit is a signed number: give it a flow with the largest credit that fits.
+            # The engine's credit is a signed number, so the engine gets the flow with the largest credit that fits.
             credit = MOST_CREDIT
             verdict = self._replace(_with_most_credit(frame[:size], fields.at[6] + 1 - frame))
         if not link.is_sender:
@@ -159,7 +159,10 @@ cdef class Rules(Peers):
         return GOOD
 
     cdef int _judge(self, PeerLink link, Fields *fields) except -1:
-        """Set the fault that ends the link if a first transfer has an unsupported message-format or state."""
+        """Set the link's fault, with which its owner ends the link, if a first transfer has an unsupported field.
+
+        Unsupported are a message-format other than 0, and the states received and declared.
+        """
         cdef const unsigned char *state = fields.at[7]
         cdef unsigned char code
         if fields.at[3] is not NULL and number_at(fields.at[3]) != 0:
@@ -208,9 +211,10 @@ cdef class Rules(Peers):
         return REPLACED
 
     cdef int _steal(self, PeerLink old, const unsigned char *frame, size_t size) except -1:
-        """Put a detach of the old link before the peer's attach of the same name, for the engine. [2.6.1]
+        """Have the engine read a detach of the link ``old`` before the peer's attach of the same name. [2.6.1]
 
-        Too many such attaches without a detach by the peer are a fault.
+        The peer's later frames for ``old`` are kept from the engine. Too many such attaches without a detach by the
+        peer are a fault.
         """
         self.stolen_count += 1
         if self.stolen_count > MOST_STOLEN:
@@ -233,7 +237,10 @@ cdef class Rules(Peers):
 
 
 cdef bint _has_nul(const unsigned char *text) noexcept:
-    """Say whether a string, if present, has a zero byte, at which the engine, with C strings, would cut it."""
+    """Say whether the string at ``text`` has a zero byte, where the engine, with C strings, would cut it.
+
+    False without a string (NULL).
+    """
     cdef size_t size
     if text is NULL:
         return False
@@ -242,7 +249,10 @@ cdef bint _has_nul(const unsigned char *text) noexcept:
 
 
 cdef const unsigned char *_address_in(const unsigned char *terminus) noexcept:
-    """Return the address of a terminus, its first field; NULL without a terminus or address, or for a coordinator."""
+    """Return the place of the address in an encoded terminus; NULL without a terminus or address.
+
+    NULL also for a coordinator, which has no address.
+    """
     cdef const unsigned char *at = terminus
     if at is NULL:
         return NULL
@@ -254,7 +264,7 @@ cdef const unsigned char *_address_in(const unsigned char *terminus) noexcept:
 
 
 def _without_link(bytes frame):
-    """Return the flow frame without its fields of a link, which was replaced: the session's fields still count."""
+    """Return a flow frame with only the session's fields of ``frame``, for a flow of a link that was replaced."""
     flow = decode_frame(frame)
     fields = {name: flow.performative[name] for name in _OF_SESSIONS if flow.performative[name] is not None}
     return encode_frame(AmqpFrame(flow.channel, CompositeValue(table.FLOW, fields)))

@@ -48,14 +48,17 @@ class SectionSplitter:
             pass
 
     def finish(self) -> bytes:
-        """Return the message without its data sections. Bytes of a cut section, or of none, stay at its end.
+        """Return the bytes of the message without its data sections.
 
-        A decoder of the returned bytes then finds the fault.
+        Bytes at the end that are a cut section, or no section, stay, so that a decoder of the result finds the fault.
         """
         return bytes(self._head + self._rest)
 
     def _step(self) -> bool:
-        """Move body bytes or a whole section out of ``_rest``; return False if that needs more bytes."""
+        """Move body bytes, or a whole section, out of ``_rest``; return False if that needs more bytes.
+
+        False also for bytes that are no section, after which nothing more is split.
+        """
         if self._body_left_bytes:
             return self._take_body()
         try:
@@ -92,7 +95,10 @@ class SectionSplitter:
 
 
 def read_section(data: bytearray) -> Section | None:
-    """Return the section at the start of ``data``; None while bytes of its head are missing. Raises NoSection."""
+    """Return the head of the section at the start of ``data``; None while bytes of the head are missing.
+
+    Raises NoSection for bytes that do not begin a section.
+    """
     at = _constructor_at(data)
     if len(data) <= at:
         return None
@@ -105,14 +111,20 @@ def read_section(data: bytearray) -> Section | None:
 
 
 def _constructor_at(data: bytearray) -> int:
-    """Return the place of the value's constructor, behind the descriptor. Raises NoSection."""
+    """Return the offset of the constructor of the section's value, which stands behind the section's descriptor.
+
+    Raises NoSection if ``data`` does not begin with the descriptor of a section.
+    """
     if data[0] != DESCRIBED or data[1:2] not in (b"", SMALL_ULONG, ULONG):
         raise NoSection
     return AFTER_ULONG if data[1:2] == ULONG else AFTER_SMALL_ULONG
 
 
 def _size_width(constructor: int) -> int:
-    """Return the width of the field that gives a value's length. [1.6]"""
+    """Return how many bytes behind ``constructor`` give the length of the value; 0 for values of a fixed size. [1.6]
+
+    Raises NoSection for a byte that is no constructor.
+    """
     kind = constructor >> 4
     if kind < 0x4:
         raise NoSection

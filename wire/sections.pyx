@@ -1,4 +1,4 @@
-"""Reads the head of a message: the header, and the fields of properties that routing and storing depend on.
+"""Reads the head of a message: its header, and those fields of its properties that routing and storing depend on.
 
 Spec: AMQP 1.0 [3.2.1] header, [3.2.4] properties, [1.6] encodings. Bodies are never read. Times become seconds.
 
@@ -50,7 +50,7 @@ cdef bint _blame(Reader *reader, Finding finding, unsigned long long culprit=0, 
 
 
 cdef inline bint _take(Reader *reader, unsigned long long size) noexcept:
-    """Step over ``size`` bytes; if fewer are left, note CUT and return False."""
+    """Step over the next ``size`` bytes; if fewer are left, set the finding CUT and return False."""
     if size > reader.size - reader.offset:
         return _blame(reader, CUT)
     reader.offset += size
@@ -80,7 +80,10 @@ cdef inline bint _code(Reader *reader, unsigned char *code) noexcept:
 
 
 cdef inline bint _extent(Reader *reader, unsigned char code, unsigned long long *size) noexcept:
-    """Find the size of a value: the upper half of the constructor gives the size, or how the size is encoded."""
+    """Put the size in bytes of the value with constructor ``code`` into ``size``; return False with a finding.
+
+    The upper half of the constructor gives the size, or says how the size is encoded.
+    """
     cdef unsigned char kind = code >> 4
     if kind < 0x4:
         return _blame(reader, UNKNOWN_TYPE, code)
@@ -91,9 +94,10 @@ cdef inline bint _extent(Reader *reader, unsigned char code, unsigned long long 
 
 
 cdef bint _skip(Reader *reader, size_t count) noexcept:
-    """Step over ``count`` values of any type, without recursion, as described values may nest without end.
+    """Step over the next ``count`` values of any type; return False, with a finding, for bytes that are no values.
 
-    A described value counts as two: its descriptor and its value.
+    The function does not recur, as described values may nest without end: a described value counts as two values, its
+    descriptor and its value.
     """
     cdef unsigned char code
     cdef unsigned long long size
@@ -110,7 +114,7 @@ cdef bint _skip(Reader *reader, size_t count) noexcept:
 
 
 cdef bint is_text(const Field *field) noexcept:
-    """Say whether a field is a string or a symbol."""
+    """Say whether the value of ``field`` is a string or a symbol."""
     return field.code == 0xA1 or field.code == 0xB1 or field.code == 0xA3 or field.code == 0xB3
 
 
@@ -140,7 +144,10 @@ cdef bint _is_utf8(const unsigned char *text, size_t size) noexcept:
 
 
 cdef inline bint _field(Reader *reader, Field *field) noexcept:
-    """Read the next item of a list into ``field``; a described value is stepped over, and counts as absent."""
+    """Find the next item of a list, and put its constructor and place into ``field``; return False with a finding.
+
+    A described value is stepped over, and counts as absent. Text that is not UTF-8 is a fault.
+    """
     cdef unsigned long long size
     cdef unsigned char code
     field.code = 0
@@ -158,7 +165,10 @@ cdef inline bint _field(Reader *reader, Field *field) noexcept:
 
 # Sections [3.2]
 cdef unsigned long long _named(const unsigned char *name, size_t size) noexcept:
-    """Return the code of a section that is named by a symbol, as AMQP allows; 0 for a section outside of the head."""
+    """Return the code of the section that the symbol ``name`` stands for; 0 for a section outside of the head.
+
+    AMQP allows a symbol in place of the number as the descriptor of a section.
+    """
     if size == 16 and memcmp(name, <const char *>b"amqp:header:list", size) == 0:
         return HEADER
     if size == 29 and memcmp(name, <const char *>b"amqp:delivery-annotations:map", size) == 0:
@@ -190,7 +200,10 @@ cdef bint _descriptor(Reader *reader, unsigned long long *section) noexcept:
 
 
 cdef bint _list(Reader *reader, unsigned long long section) noexcept:
-    """Read the list of a ``section``, header or properties, into the reader's head; return False for a fault."""
+    """Read the list that is the value of ``section``, header or properties, into the reader's head.
+
+    Return False, with a finding, for bytes that are no such list.
+    """
     cdef unsigned char code
     cdef unsigned long long size, count, index
     cdef size_t width, end
@@ -234,7 +247,10 @@ cdef inline bint _is_unsigned(const Field *field) noexcept:
 
 
 cdef int _note_header(Reader *reader, unsigned long long index, const Field *field) noexcept:
-    """Store the field of the header at ``index``: durable, priority, ttl, first-acquirer, delivery-count. [3.2.1]"""
+    """Store the header's field number ``index`` in the reader's head, unless it has a wrong type or range. [3.2.1]
+
+    The fields are durable (0), priority (1), ttl (2), first-acquirer (3) and delivery-count (4).
+    """
     cdef Head *head = reader.head
     cdef unsigned long long value
     if index == 0:
@@ -253,9 +269,9 @@ cdef int _note_header(Reader *reader, unsigned long long index, const Field *fie
 
 
 cdef int _note_properties(Reader *reader, unsigned long long index, const Field *field) noexcept:
-    """Store the field of the properties at ``index`` if nodes use the field. [3.2.4]
+    """Store the properties' field number ``index`` in the reader's head if nodes use the field. [3.2.4]
 
-    Used: message-id (0), to (2), subject (3), reply-to (4), absolute-expiry-time (8), group-id (10).
+    Nodes use message-id (0), to (2), subject (3), reply-to (4), absolute-expiry-time (8) and group-id (10).
     """
     cdef Head *head = reader.head
     if index == 0:
@@ -277,7 +293,10 @@ cdef int _note_properties(Reader *reader, unsigned long long index, const Field 
 
 
 cdef bint _section(Reader *reader) noexcept:
-    """Read one section; return True if another section of the head may follow, False at the head's end or a fault."""
+    """Read one section into the reader's head; return True if another section of the message's head may follow.
+
+    False at the end of the head, and for a fault.
+    """
     cdef unsigned long long section
     cdef size_t start = reader.offset
     if not _descriptor(reader, &section):
@@ -306,7 +325,7 @@ cdef Reader _reader(const unsigned char *message, size_t size, Head *head) noexc
 
 
 cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept:
-    """Read the head of an encoded message into ``head``; return WHOLE, or CUT, or the fault.
+    """Read the head of an encoded message into ``head``; return WHOLE, CUT if the bytes end too early, or the fault.
 
     The scan makes no Python object, and reads nothing behind the properties.
     """
@@ -317,9 +336,9 @@ cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) no
 
 
 cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held_ms, long long wall_ms) noexcept:
-    """Reduce the ttl in a message's header by the time that a node held the message, in place. [3.2.1]
+    """Reduce the ttl in a message's header by ``held_ms``, the time that a node held the message, in place. [3.2.1]
 
-    Return False when the ttl is used up, or the absolute-expiry-time is past. [3.2.4]
+    Return False, and change nothing, if the ttl is used up, or if the absolute-expiry-time is past at ``wall_ms``.
     """
     cdef Head head
     scan_head(message, size, &head)
@@ -334,7 +353,7 @@ cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held
 
 
 cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left_ms) noexcept:
-    """Lower the ttl in the header to ``left_ms``, in place, if the ttl is longer; return False if nothing changes."""
+    """Lower the ttl in a message's header to ``left_ms``, in place, if the ttl is longer; return whether it is."""
     cdef Head head
     scan_head(message, size, &head)
     if not head.has_ttl or head.ttl_ms <= left_ms:
@@ -344,7 +363,7 @@ cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left
 
 
 cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long ttl_ms) noexcept:
-    """Write a smaller ttl over the bytes of the old ttl, in the same width."""
+    """Write ``ttl_ms``, which is smaller than the message's ttl, over the bytes of that ttl, in the same width."""
     cdef size_t index
     for index in range(head.ttl.size_bytes):
         message[head.ttl.start + head.ttl.size_bytes - 1 - index] = <unsigned char>(ttl_ms >> (8 * index) & 0xFF)
@@ -352,7 +371,7 @@ cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long
 
 
 cdef int priority_of(const unsigned char *message, size_t size) noexcept:
-    """Return the priority in the message's header; 4, the spec's default, without a header or if the header is cut."""
+    """Return the priority in the message's header; 4, the spec's default, without a header or for one that is cut."""
     cdef Head head
     cdef Reader reader = _reader(message, size, &head)
     cdef unsigned long long section
@@ -386,7 +405,7 @@ cdef str _sentence(const Head *head):
 
 # For Python
 cdef class MessageHead:
-    """Fields of a message's header and properties that nodes need; absent fields have the spec's defaults.
+    """The fields of a message's header and properties that nodes need; absent fields have the spec's defaults.
 
     ``header_end`` is the offset of the first byte behind the header section; 0 without a header. The section of message
     annotations lies from ``annotations_start`` to ``annotations_end``; equal offsets are the place for a new section.
@@ -417,9 +436,9 @@ cdef class MessageHead:
 
 
 def scan(message):
-    """Read the head of an encoded message.
+    """Return the head of an encoded message.
 
-    Raises Incomplete when ``message`` is cut within its head, AmqpError `amqp:decode-error` for other bytes than AMQP.
+    Raises Incomplete if ``message`` is cut within its head, AmqpError `amqp:decode-error` for a malformed head.
     """
     cdef bytes whole = message if isinstance(message, bytes) else bytes(memoryview(message))
     cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(whole)
@@ -443,7 +462,10 @@ cdef MessageHead _message_head(const unsigned char *raw, const Head *head):
 
 
 cdef object _scalar(const unsigned char *raw, const Field *field):
-    """Return the Python value of a field; None for no value, or for a type that none of the fields may have."""
+    """Return the value of ``field`` in ``raw`` as a Python value.
+
+    None for a field without a value, or with a value of a type that none of the fields in a head may have.
+    """
     cdef const char *start = <const char *>raw + field.start
     if field.code == 0:
         return None

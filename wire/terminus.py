@@ -1,4 +1,4 @@
-"""Termini of a link: source and target. [3.5.3], [3.5.4]"""
+"""Termini of a link, source and target, read from the engine and written to the engine. [3.5.3], [3.5.4]"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Terminus:
 
     @property
     def outlives_link(self) -> bool:
-        """Whether the terminus is to stay when its link ends: it is durable, or never expires. [3.5.1]"""
+        """Whether the terminus is to stay when its link ends: true if it is durable, or never expires. [3.5.1]"""
         return self.durability is not Durability.NONE or self.expiry is Expiry.NEVER
 
 
@@ -104,7 +104,8 @@ def outlives_link(terminus: Pointer) -> bool:
 
 
 def write(terminus: Pointer, value: Terminus) -> None:
-    # Set the type of the terminus even when only capabilities are given: without a type proton drops all other fields.
+    # The type of the terminus is set even when only capabilities are given: without a type proton drops all other
+    # fields.
     lib.pn_terminus_set_type(terminus, int(value.type))
     lib.pn_terminus_set_address(terminus, chars(value.address))
     lib.pn_terminus_set_durability(terminus, int(value.durability))
