@@ -37,7 +37,8 @@ from addressing.routing_keys import Key
 if TYPE_CHECKING:
     from addressing.topology.model import DeclaredAddress, Topology
 
-# Links without an address look up the address of each message; the cache turns most look-ups into one C call.
+# Most addresses whose policies a book caches. The router looks up the address of each message that comes over a link
+# without an address; the cache turns most look-ups into one C call.
 _CACHED_ADDRESSES = 4096
 
 

@@ -14,7 +14,7 @@ from addressing.routing_keys import KeyForm
 
 
 class Trait(Flag):
-    """Facts about a kind of address, from which all properties of `AddressTraits` follow."""
+    """Facts that may be true of a kind of address, and from which all properties of `AddressTraits` follow."""
 
     PASSED = 0
     """Routers pass each message to one of the consumers that are attached; no broker stores the message."""
@@ -66,12 +66,12 @@ class AddressTraits(StrEnum):
     # Messages at brokers
     @property
     def has_queues(self) -> bool:
-        """Say whether a broker keeps the messages of an address in one queue, which consumers share."""
+        """Say whether a broker keeps an address's messages in a queue, which consumers share: true of a queue only."""
         return self.is_stored and not self.is_copied
 
     @property
     def has_subscriptions(self) -> bool:
-        """Say whether a broker keeps each message of an address once for each subscription, as for a topic."""
+        """Say whether a broker keeps each message of an address once for each subscription: true of a topic only."""
         return self.is_stored and self.is_copied
 
     @property

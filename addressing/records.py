@@ -19,7 +19,7 @@ PERSONAL_COLUMNS: Final = ("user", "remote_address", "container", "address", "na
 
 
 class Level(StrEnum):
-    """Record level of an address or mesh: how much of its deliveries nodes record in link logs."""
+    """Record level of an address, or of a whole mesh: how much nodes record of its deliveries in link logs."""
 
     OFF = "off"
     SUMMARY = "summary"

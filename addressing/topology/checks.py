@@ -143,7 +143,7 @@ def _binds(topology: Topology) -> Iterator[_Bind]:
 
 
 def _listener_bind(path: Path, owner: str, machine: str, listener: Listener) -> _Bind:
-    # The port relies on `tls` as well: a listener without a port gets 5672, or with TLS 5671.
+    # Whether the port is certain depends on `tls`, too: a listener without a port gets 5672, or with TLS 5671.
     relies_on = ((*path, "host"), (*path, "port"), (*path, "tls"), (*path[:2], "host"))
     return _Bind(path, owner, machine, _machine(listener.host), listener.port, relies_on)
 

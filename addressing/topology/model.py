@@ -75,7 +75,7 @@ def _tls_or_none(value: Any) -> Any:
 
 
 class Listener(TopologyPart):
-    """A port for clients. A bare number is short for {port: NUMBER}."""
+    """A port where a router listens for clients, and its limits. A bare number is short for {port: NUMBER}."""
 
     host: Host = "127.0.0.1"
     """Address to listen on; 0.0.0.0 for all IPv4 addresses, '::' for all addresses."""
@@ -112,7 +112,7 @@ class Listener(TopologyPart):
 
 
 class Connection(TopologyPart):
-    """A connection to another router. A bare name is short for {to: NAME}."""
+    """A connection that a router declares to another router. A bare name is short for {to: NAME}."""
 
     to: str
     """Router to connect to."""
@@ -273,7 +273,7 @@ class Topology(TopologyPart):
 
     @property
     def work_dir(self) -> Path:
-        """The folder for files of running nodes: certificates, sockets, logs."""
+        """The folder ``.amqpmesh/<mesh>`` for files of the mesh's running nodes: certificates, sockets, logs."""
         return self.directory / ".amqpmesh" / self.mesh
 
     def locate(self, path: Path) -> Path:
@@ -318,7 +318,7 @@ class Topology(TopologyPart):
 
     @property
     def fallback_broker(self) -> str | None:
-        """The broker for addresses that name no broker: ``default_broker``, else the only broker, else None."""
+        """The broker of queues and topics that name none: ``default_broker``, else the only broker, else None."""
         if self.default_broker is not None:
             return self.default_broker
         return next(iter(self.brokers)) if len(self.brokers) == 1 else None

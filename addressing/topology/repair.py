@@ -148,9 +148,10 @@ class _Draft:
             self._doubts.add(path)
 
     def refuse(self, path: Path) -> None:
-        """Put a stand-in at ``path``, where YAML was refused and reported.
+        """Put a stand-in at ``path``, where the YAML reader refused a value and reported that.
 
-        For a mapping with a refused merge (<<), doubt all absent keys instead: the merge might have given any of them.
+        If the mapping at ``path`` has a refused merge (<<), put all its absent keys in doubt instead: the merge might
+        have given any of these.
         """
         value, part = _value_at(path, self._data), PARTS.get(shape_of(path))
         if value is None:
