@@ -71,7 +71,7 @@ cdef class Recorder:
         self.close()
 
     def close(self):
-        """Release the memory of the ring: from now on the recorder records nothing."""
+        """Let go of the ring's memory: from now on the recorder records nothing."""
         self.capacity = 0
         self.level = OFF
         if self.has_buffer:
