@@ -38,7 +38,7 @@ class AmqpConnectionOwner(Protocol):
     def on_writable(self, connection: AmqpConnection) -> None: ...
 
     def on_ended(self, connection: AmqpConnection, reason: str) -> None:
-        """Note that no more AMQP is sent or read on the connection, though its socket may stay open for a while."""
+        """Tell the node that the connection has ended: no more AMQP is sent or read, even if its socket stays open."""
         ...
 
     def on_gone(self, connection: AmqpConnection, reason: str) -> None: ...
@@ -90,7 +90,7 @@ class AmqpConnection(ByteProtocol):
         endpoint.close(error)
         self.flush()
         if not self.is_open:
-            # proton sends no close to a peer that has not opened.
+            # The engine writes no close to a peer that has sent no OPEN, so the connection ends without one.
             self.transport.end(f"closed by us: {error}" if error is not None else "closed by us")
 
     def log_end(self, reason: str) -> None:

@@ -19,10 +19,10 @@ Sasl = SaslServer | SaslClient
 
 @dataclass(frozen=True, slots=True)
 class PeerTerms:
-    """Demands on the peer of a connection.
+    """Demands on the peer of a connection, as two functions of the identity in the peer's certificate.
 
     ``make_sasl`` makes the SASL layer, or returns None for a connection without this layer. ``refuse`` returns why the
-    identity in the peer's certificate is not accepted; None if it is.
+    identity is not accepted, None if it is accepted.
     """
 
     make_sasl: Callable[[PeerIdentity | None], Sasl | None]

@@ -182,7 +182,10 @@ cdef class EndpointCore:
         return self.mark()
 
     def hear(self, double now):
-        """Note ``now`` as the time of the peer's last byte, at the first call or if bytes came since the last call."""
+        """Note ``now`` as the time of the peer's last byte, if bytes of the peer came since the last call.
+
+        The first call notes the time in any case.
+        """
         if self.heard_bytes != self.bytes_in or self.heard_at == 0:
             self.heard_bytes, self.heard_at = self.bytes_in, now
 
@@ -422,17 +425,17 @@ cdef class EndpointCore:
         return events
 
     def on_peer_begun(self, SessionCore session):
-        """Tie ``session`` to the frame gate's data of the peer's begin, the oldest begin without a session.
+        """Tie ``session`` to the frame gate's data of the peer's begin, which is the oldest begin without a session.
 
-        That is the right begin, since the engine reports begins in the order in which the peer sent them.
+        The engine reports begins in the order in which the peer sent them, so the oldest is the right one.
         """
         cdef PeerSession peer = self.gate.begun.popleft()
         peer.session = session
 
     def on_peer_attached(self, LinkCore link):
-        """Tie ``link`` to the frame gate's data of the peer's attach, the oldest attach without a link.
+        """Tie ``link`` to the frame gate's data of the peer's attach, which is the oldest attach without a link.
 
-        That is the right attach, since the engine reports attaches in the order in which the peer sent them.
+        The engine reports attaches in the order in which the peer sent them, so the oldest is the right one.
         """
         link.peer = self.gate.attached.popleft()
         link.peer.link = link
@@ -576,7 +579,7 @@ cdef class LinkCore:
 
     @property
     def is_open(self):
-        """Whether the link is attached from both sides."""
+        """Whether both sides have attached the link, and neither has ended it."""
         return self.is_open_now()
 
     @property
@@ -718,7 +721,7 @@ cdef class IncomingCore(LinkCore):
 
     @property
     def is_drain_pending(self):
-        """Whether we asked for a drain, and the sender has not used or given back all credit yet."""
+        """Whether we asked the sender for a drain, and it has not used or given back all of its credit yet."""
         return not self.is_gone and bool(pn.link_draining(self.raw))
 
     @property

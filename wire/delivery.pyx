@@ -41,7 +41,7 @@ def is_aborted(size_t delivery):
 
 
 def is_settled(size_t delivery):
-    """Say whether the peer settled the delivery."""
+    """Say whether the peer has settled the delivery, with or without a state."""
     return bool(pn.delivery_settled(<pn_delivery_t *>delivery))
 
 

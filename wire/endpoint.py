@@ -172,7 +172,8 @@ class Endpoint(EndpointCore):
         if self.is_freed:
             return
         if not self.is_local_open:
-            self.open()  # the engine sends a close only after an OPEN
+            # The engine sends a close only after an OPEN.
+            self.open()
         condition.write(lib.pn_connection_condition(self._connection), error, self)
         lib.pn_connection_close(self._connection)
         self.mark_dirty()
@@ -188,7 +189,7 @@ class Endpoint(EndpointCore):
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open from both sides."""
+        """Whether both sides have opened the connection, and neither has closed it."""
         if self.is_freed:
             return False
         state = lib.pn_connection_state(self._connection)
@@ -196,7 +197,7 @@ class Endpoint(EndpointCore):
 
     @property
     def is_finished(self) -> bool:
-        """Whether no more bytes will be sent or read, so that the socket can be closed."""
+        """Whether no more bytes of the AMQP connection will be sent or read, so that its socket can be closed."""
         if self.is_freed or lib.pn_transport_closed(self._transport):
             return True
         # No input behind a fault of the peer is read, not even a close, so the endpoint is finished once our own close
@@ -313,7 +314,7 @@ class Endpoint(EndpointCore):
     def begin(self, window_frames: int | None = None) -> Session:
         """Begin a session of ours. Raises ConnectionFault when the peer takes no more sessions, or is gone."""
         if self.is_freed:
-            raise ConnectionFault("amqp:connection:forced", "the connection is gone")
+            raise ConnectionFault("amqp:connection:forced", "the connection is gone, so no session can begin")
         limit = self.session_limit
         if self.remote is not None and len(self._sessions) >= limit:
             raise ConnectionFault(
@@ -478,7 +479,8 @@ class Endpoint(EndpointCore):
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
             if link.has_left:
-                self.forget(link)  # the peer's end of the session stands for the answer to our detach
+                # The peer's end of the session stands for the answer to our detach of the link.
+                self.forget(link)
                 continue
             events.append(LinkDetached(link, not link.may_outlive, error))
         lib.pn_session_close(session.pointer)
@@ -496,7 +498,7 @@ class Endpoint(EndpointCore):
             return
         session = self._sessions.get(address_of(lib.pn_link_session(pointer)))
         if session is None:
-            raise LocalStateError("a link attached in a session that was never begun")
+            raise LocalStateError("the engine reported the attach of a link in a session whose begin it never reported")
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
         self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:

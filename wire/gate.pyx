@@ -127,7 +127,10 @@ cdef class FrameGate(Rules):
         return 0
 
     cdef const unsigned char *_feed_header(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Pass the peer's protocol header to the engine, which checks it; return the place behind the header. [2.2]"""
+        """Give what is missing of the peer's protocol header to the engine, which checks the header. [2.2]
+
+        Return the place behind the bytes that were given.
+        """
         cdef size_t taken = min(<size_t>self.header_left, <size_t>(end - at))
         self._give(at, taken)
         self.header_left -= taken
@@ -165,7 +168,10 @@ cdef class FrameGate(Rules):
         return at
 
     cdef int _hold(self, const unsigned char *at, size_t size) except -1:
-        """Keep bytes of an incomplete frame. The buffer grows with the bytes that came, not with the announced size."""
+        """Append bytes of an incomplete frame to the bytes kept of it.
+
+        The buffer grows with the bytes that came, not with the size that the frame announces.
+        """
         cdef size_t room
         cdef void *grown
         if self.held_bytes + size > self.held_room:

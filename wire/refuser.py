@@ -38,10 +38,10 @@ class Refuser:
         """Do nothing: a refuser writes nothing after its open and close."""
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        """Do nothing: the refuser keeps no data of a connection."""
+        """Do nothing: the refuser keeps no data about a connection that could be dropped now."""
 
     def on_time(self, now: float) -> None:
-        """Do nothing: the refuser sets no deadline."""
+        """Do nothing: the refuser sets no deadline, so no call is due."""
 
     def next_deadline(self) -> float | None:
         return None

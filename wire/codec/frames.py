@@ -69,7 +69,7 @@ def _described(record: CompositeValue) -> Described:
     rules = record.type.fields
     unknown = record.fields.keys() - {rule.name for rule in rules}
     if unknown:
-        raise CodecFault(record.type.name, f"the type has no field {min(unknown)!r}")
+        raise CodecFault(record.type.name, f"a value of this type has no field {min(unknown)!r}")
     values = [_plain(rule.type, record.fields.get(rule.name)) for rule in rules]
     while values and values[-1] is None:
         values.pop()
@@ -95,7 +95,9 @@ def decode_frame(encoded: bytes) -> AmqpFrame:
         raise CodecFault("", f"expected a frame of at least {HEADER_BYTES} bytes, got {len(encoded)}")
     size, offset, kind, channel = struct.unpack_from(">IBBH", encoded)
     if size != len(encoded) or not HEADER_BYTES <= 4 * offset <= size:
-        raise CodecFault("", f"a frame of {len(encoded)} bytes with size {size} and data offset {offset}")
+        raise CodecFault(
+            "", f"the frame has {len(encoded)} bytes, which do not fit its size {size} and its data offset {offset}"
+        )
     body = encoded[4 * offset :]
     if not body:
         return AmqpFrame(channel, type=kind)

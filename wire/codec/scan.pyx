@@ -9,7 +9,8 @@ and symbols as descriptors, no compound values as keys of maps.
 from libc.string cimport memcpy
 from libc.stdint cimport uint64_t
 
-# Values of ``widths``: the bytes behind a constructor, 0 to 16, for a fixed width; else one of these kinds of value.
+# ``widths`` has for each constructor the number of bytes behind the constructor, 0 to 16, if that number is fixed; for
+# other constructors, one of these kinds of value.
 cdef enum:
     VARIABLE8 = 32
     VARIABLE32

@@ -329,7 +329,7 @@ def _encode_body(code: int, value: Any) -> bytes:
         try:
             return _NUMBERS[code][0].pack(value)
         except (struct.error, OverflowError) as error:
-            raise CodecFault("", f"{value!r} does not fit: {error}") from None
+            raise CodecFault("", f"{value!r} is not in the range of its AMQP type: {error}") from None
     if code == BOOLEAN:
         return b"\x01" if value else b"\x00"
     if code == _CHAR:
@@ -359,7 +359,7 @@ def _number(value: int, width: int) -> bytes:
     try:
         return value.to_bytes(width, "big")
     except OverflowError:
-        raise CodecFault("", f"{value} does not fit into {width} bytes") from None
+        raise CodecFault("", f"the size or count {value} does not fit into {width} bytes") from None
 
 
 def symbols(names: list[str] | tuple[str, ...]) -> Array:

@@ -145,5 +145,5 @@ class SaslClient:
     def _answer(self, mechanism: ClientMechanism, challenge: bytes) -> None:
         self._rounds += 1
         if self._rounds > _MAX_ROUNDS:
-            raise FrameFault(f"more than {_MAX_ROUNDS} SASL challenges")
+            raise FrameFault(f"the server sent more than {_MAX_ROUNDS} SASL challenges")
         self._output += encode_frame(SaslResponse(mechanism.on_challenge(challenge)))

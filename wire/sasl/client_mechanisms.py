@@ -95,4 +95,4 @@ def make_mechanism(name: str, user: str, password: str) -> ClientMechanism:
             return PlainClient(user, password)
         case scram.NAME:
             return ScramClient(user, password)
-    raise LocalStateError(f"unknown SASL mechanism {name}")
+    raise LocalStateError(f"this client has no SASL mechanism {name}")

@@ -128,7 +128,7 @@ def _decode(reader: SaslReader) -> Frame:
         raise ValueFault(f"unknown performative {descriptor!r}")
     field_count, make = _MAKERS[code]
     if len(values) > field_count:
-        raise ValueFault(f"expected at most {field_count} fields, got {len(values)}")
+        raise ValueFault(f"expected a frame of at most {field_count} fields, got {len(values)}")
     return make(values + [None] * (field_count - len(values)))
 
 
@@ -136,15 +136,15 @@ def _mechanisms(values: list[Value]) -> Frame:
     (names,) = values
     if isinstance(names, tuple):
         return SaslMechanisms(names)
-    raise ValueFault("sasl-server-mechanisms is not a symbol or an array of symbols")
+    raise ValueFault("the field sasl-server-mechanisms is not a symbol or an array of symbols")
 
 
 def _init(values: list[Value]) -> Frame:
     mechanism, initial_response, hostname = values
     if not (isinstance(mechanism, tuple) and len(mechanism) == 1):
-        raise ValueFault("mechanism is not a symbol")
+        raise ValueFault("the field mechanism is not a symbol")
     if not isinstance(hostname, str | None):
-        raise ValueFault("hostname is not a string")
+        raise ValueFault("the field hostname is not a string")
     return SaslInit(mechanism[0], _optional_binary("initial-response", initial_response), hostname)
 
 
@@ -159,13 +159,13 @@ def _response(values: list[Value]) -> Frame:
 def _outcome(values: list[Value]) -> Frame:
     code, additional_data = values
     if not isinstance(code, int):
-        raise ValueFault("code is not a ubyte")
+        raise ValueFault("the field code is not a ubyte")
     return SaslOutcome(code, _optional_binary("additional-data", additional_data))
 
 
 def _binary(name: str, value: Value) -> bytes:
     if not isinstance(value, bytes):
-        raise ValueFault(f"{name} is not binary")
+        raise ValueFault(f"the field {name} is not binary")
     return value
 
 

@@ -85,4 +85,4 @@ def _text(message: bytes) -> str:
     try:
         return message.decode()
     except UnicodeDecodeError:
-        raise ScramFault("SCRAM message that is not UTF-8") from None
+        raise ScramFault("the SCRAM message is not UTF-8") from None

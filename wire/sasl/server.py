@@ -121,7 +121,7 @@ class SaslServer:
     def on_password_checked(self, is_right: bool) -> None:
         check = self.password_check
         if check is None:
-            raise LocalStateError("expected a password check that was begun, got none")
+            raise LocalStateError("the result of a password check came, but no check was begun")
         self.password_check = None
         self._state = _State.EXCHANGE
         if is_right:
@@ -207,7 +207,7 @@ class SaslServer:
                 return AnonymousServer()
             case scram.NAME:
                 return ScramServer(self._settings.authenticator)
-        raise LocalStateError(f"SASL mechanism {name} is offered but unknown")
+        raise LocalStateError(f"the server offers the SASL mechanism {name}, but has no code for it")
 
     def _step(self, response: bytes | None) -> None:
         self._rounds += 1

@@ -88,7 +88,7 @@ class SaslReader:
             case 0xF0:
                 return self._symbols(4)
             case constructor:
-                raise ValueFault(f"unexpected type 0x{constructor:02x}")
+                raise ValueFault(f"a value has type 0x{constructor:02x}, which no field of a SASL frame has")
 
     def _symbols(self, width: int) -> tuple[str, ...]:
         inner = SaslReader(self._take(self._uint(width)))
@@ -160,11 +160,11 @@ def _ascii(data: bytes) -> str:
     try:
         return data.decode("ascii")
     except UnicodeDecodeError:
-        raise ValueFault("symbol with a byte outside of ASCII") from None
+        raise ValueFault("a symbol has a byte outside of ASCII") from None
 
 
 def _utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ValueFault("string that is not UTF-8") from None
+        raise ValueFault("a string is not UTF-8") from None

@@ -1,4 +1,4 @@
-"""Results of the SASL handshake: the peer is accepted or refused."""
+"""The two results of a SASL handshake, as seen from either side: the peer is accepted, or the peer is refused."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Connector:
         """Stop dialing, but leave the connection, if there is one, as it is."""
         self._task.cancel()
 
-    # For its connection (wire.transport.connection.ConnectionMaker)
+    # Methods that the connector's connection calls (wire.transport.connection.ConnectionMaker)
     def on_established(self, connection: SocketConnection) -> None:
         self._opened_at = self._io.now()
         self._told_reason = None
@@ -98,7 +98,8 @@ class Connector:
             return
         if not connection.is_accepted:
             self._on_failed(reason)
-        if not self._lost.done():  # the call of `on_failed` may have stopped the connector
+        # The call of `on_failed` may have stopped the connector, so that nobody waits for the reason any more.
+        if not self._lost.done():
             self._lost.set_result(reason)
 
     def snapshot(self) -> ConnectorSnapshot:

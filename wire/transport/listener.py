@@ -1,4 +1,4 @@
-"""One listening port: admission of connections, their number, and refusal of connections over the limit."""
+"""One listening port: accepts connections, counts them, and refuses connections over the port's limit."""
 
 from __future__ import annotations
 

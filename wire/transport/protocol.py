@@ -31,7 +31,7 @@ class OutputSource(Protocol):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the protocol has ended in order, so that an error of the socket is no news."""
+        """Whether the protocol has ended in order, so that a later error of the socket need not be reported."""
         ...
 
 
@@ -142,7 +142,7 @@ class ByteProtocol:
 
     @property
     def awaited(self) -> str:
-        """Name of the input that the handshake waits for, for a log line such as "no handshake within 10 s"."""
+        """Name of the peer's input that the handshake waits for, for a log line such as "no open frame within 10 s"."""
         return "handshake"
 
     def on_made(self) -> None:
@@ -189,7 +189,7 @@ class _GoneProtocol(ByteProtocol):
     __slots__ = ()
 
     def close(self) -> None:
-        """Do nothing: the connection is gone."""
+        """Do nothing: the connection is closed already."""
 
 
 NO_PROTOCOL = _GoneProtocol()

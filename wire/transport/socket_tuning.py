@@ -18,11 +18,12 @@ NEAR_S = 0.002
 
 _NO_LINGER = struct.pack("ii", 1, 0)
 _RTT = struct.Struct("=I")
-_RTT_OFFSET = 68  # offset of tcpi_rtt, in microseconds, in struct tcp_info: part of Linux's stable interface
+# Offset of the field tcpi_rtt (microseconds) in struct tcp_info, which is part of Linux's stable interface.
+_RTT_OFFSET = 68
 
 
 def tune(transport: asyncio.Transport) -> int:
-    """Set the options of the transport's socket; return the number of the socket.
+    """Set TCP options and buffer limits on the socket of ``transport``; return the number of the socket.
 
     asyncio's buffer gets the limit 0, so that asyncio pauses our output as soon as a byte waits there.
     """

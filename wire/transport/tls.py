@@ -131,7 +131,7 @@ def listener_context(
 
 
 def mesh_listener_context(files: NodeCertificate) -> ssl.SSLContext:
-    """Return the TLS context of a listener for nodes and operators: peers need a certificate by the mesh's authority."""
+    """Return the TLS context of a listener for nodes and operators: peers need a certificate of its authority."""
     context = listener_context(files.certificate, files.key, files.ca, is_required=True)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
