@@ -78,8 +78,8 @@ class AddressPolicy:
     def is_sharded(self) -> bool:
         """Say whether the address is a queue that several brokers share, for which each router has two groups.
 
-        The group of phase 0 leads from producers to the brokers, the group of phase 1 from the brokers to consumers. A
-        queue on one broker has no group: each link of a client is tied to a link at the broker (a link route).
+        The group of phase 0 leads from producers to the brokers, the group of phase 1 from the brokers to consumers.
+        Each client's link to a queue on one broker is tied to a link at the broker instead (a link route).
         """
         return len(self.brokers) > 1
 

@@ -85,7 +85,7 @@ class ConfigError(Exception):
 
 
 class BadValue(ValueError):
-    """A value of the topology file has the wrong form; ``code`` (AMxxx) is the code of the error to report."""
+    """A fault in the form of a value of a topology file; ``code`` (AMxxx) is the code of the error to report."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

@@ -28,14 +28,14 @@ _USER = "${user}"
 
 
 class PatternError(BadValue):
-    """The text is not an address pattern that users may declare."""
+    """The fault of a text that is not an address or pattern that a topology file may declare."""
 
     def __init__(self, message: str, code: str = "AM401") -> None:
         super().__init__(message, code)
 
 
 def check_pattern(pattern: str) -> str:
-    """Return ``pattern``; raise PatternError if users may not declare it."""
+    """Return ``pattern``; raise PatternError if a topology file may not declare an address or pattern of this text."""
     if not pattern:
         raise PatternError("an address cannot be empty")
     if len(pattern) > MAX_ADDRESS_CHARS:

@@ -15,7 +15,7 @@ DEFAULT_QUEUE_EXPIRY_S = 86_400.0
 
 
 class WhenFull(StrEnum):
-    """Treatment of a message beyond the limits of a queue or subscription, `max_messages` and `max_bytes`."""
+    """Treatment by a broker of a message beyond the limits of a queue or subscription (`max_messages`, `max_bytes`)."""
 
     BLOCK = "block"
     REJECT = "reject"

@@ -225,7 +225,8 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
         return Problem((), "AM004", message, span=TextSpan(before.count("\n"), col, 1))
     if not isinstance(error, MarkedYAMLError):
         return Problem((), "AM004", str(error))
-    # The YAML reader places an unclosed bracket or quote at the end of the file: report the place where it opens.
+    # The YAML reader gives the end of the file as the place of an unclosed bracket or quote, so the problem gets the
+    # place where the bracket or quote opens.
     is_open = "end of stream" in str(error.problem) or "<stream end>" in str(error.problem)
     mark = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
     message = "; ".join(part for part in (error.context, error.problem) if part)

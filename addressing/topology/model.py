@@ -208,7 +208,10 @@ class DeclaredAddress(TopologyPart):
 
 
 class User(TopologyPart):
-    """A user, with the addresses to send to and receive from. A user without a password logs in by certificate only."""
+    """A user, with the addresses to send to and receive from. Without a password, a user logs in by certificate only.
+
+    The user `anonymous` stands for clients without a login.
+    """
 
     password: Annotated[str, checked(check_secret)] | None = Field(default=None, repr=False)
     """SCRAM-SHA-256 secret, made by `amqpmesh user add`."""

@@ -46,7 +46,7 @@ def nearest(word: str, known: Collection[str], *, likeness: float = 0.5) -> str 
 
     ``likeness`` is the least likeness: 0 for any word, 1 for the same word only.
     """
-    # Imported here, to save time: a file without mistakes needs no suggestions.
+    # The import of `difflib`, which takes time, is here, since a file without mistakes needs no suggestions.
     from difflib import get_close_matches
 
     by_lower = {name.lower(): name for name in known}

@@ -93,7 +93,10 @@ class _Draft:
         return replace(problem, path=path)
 
     def read(self) -> Topology | None:
-        """Return the topology that the data makes; else note and mend the mistakes for another try, and return None."""
+        """Return the topology that the model makes of the data.
+
+        If the model refuses the data, note and mend the mistakes, for another try, and return None.
+        """
         try:
             return Topology.model_validate(self._data, context={"forgiven": self._forgiven})
         except ValidationError as error:
