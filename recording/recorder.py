@@ -1,4 +1,7 @@
-"""Recording of one node from start to end: the ring, the record of the node's end, and a clock related to UTC."""
+"""Recording of one node from start to end: makes the ring, writes the record of the node's end, and keeps the clock.
+
+The clock is how far UTC is ahead of the node's monotonic clock, which the ring has for the writer.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ class RingFile:
 
         The memory stays mapped while any object refers to the memory.
         """
-        # The memory map keeps the file open, so os.close alone would not release the lock.
+        # The lock is released explicitly, since the memory map keeps the file open, and os.close alone would not
+        # release it.
         fcntl.flock(self._handle, fcntl.LOCK_UN)
         os.close(self._handle)
 
