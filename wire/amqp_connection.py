@@ -175,7 +175,8 @@ class AmqpConnection(ByteProtocol):
             transport.set_timer(max(deadline - now, _MIN_TICK_S))
         self._owner.on_input(self)
         if transport.is_output_paused and endpoint.has_failed:
-            # The peer sends nothing and reads nothing, so our close frame would never be written: abort.
+            # The peer sends nothing and reads nothing, so our close frame would never be written: the connection is
+            # aborted.
             transport.abort(endpoint.ending.reason)
 
     def on_fault(self, fault: Exception) -> bool:

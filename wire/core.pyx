@@ -151,7 +151,7 @@ cdef class EndpointCore:
         return bool(pn.connection_state(self.connection) & PN_LOCAL_ACTIVE)
 
     cdef bint wants_flush(self) except -1:
-        """Say whether the driver has to flush the endpoint: for output, for a waiter for room, or to end it."""
+        """Say whether the driver has to flush the endpoint: for output, for a waiter for room, or to end its connection."""
         if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk or self.gate.restless:
             return True
         return pn.transport_pending(self.transport) > 0
@@ -441,7 +441,7 @@ cdef class EndpointCore:
         link.peer.link = link
 
     def tell_later(self, event):
-        """Have the next `drain` return ``event``, behind the engine's events."""
+        """Have the next `drain` return ``event``, an event of ours, behind the engine's events."""
         self.late.append(event)
 
     # In the next methods a local variable holds the link's owner while it is called, since the call may give the link
@@ -493,8 +493,8 @@ cdef class EndpointCore:
         return 0
 
 
-# Sessions and links hold a reference to their objects in the engine. Without one, the engine would finalize and revive
-# the link and session with each delivery: a tenth of the cost of forwarding.
+# Sessions and links hold a reference to their objects in the engine. Without a reference, the engine would finalize and
+# revive the link and session with each delivery, which would take a tenth of the cost of forwarding.
 cdef class SessionCore:
     def __init__(self, EndpointCore endpoint, size_t pointer):
         self.endpoint = endpoint
@@ -781,7 +781,7 @@ cdef class OutgoingCore(LinkCore):
     def credit(self):
         """Number of deliveries that we may still start; a delivery takes its credit only when it is finished.
 
-        0 from `drained` on, until the peer grants credit anew.
+        0 from `drained` on, until the peer ends its drain or grants credit anew.
         """
         return 0 if self.is_gone else self.credit_now()
 

@@ -28,7 +28,7 @@ cdef size_t pending_now(pn_delivery_t *delivery) noexcept:
 
 
 def pending(size_t delivery):
-    """Return the number of bytes of an incoming delivery that can be read now; 0 for an aborted delivery."""
+    """Return how many bytes of an incoming delivery have arrived and are not read yet; 0 for an aborted delivery."""
     return pending_now(<pn_delivery_t *>delivery)
 
 

@@ -341,7 +341,11 @@ class Endpoint(EndpointCore):
 
     @property
     def has_ending_sessions(self) -> bool:
-        """Whether a session will soon end: the session, or the session's last link, waits for the peer's answer."""
+        """Whether a session of the connection is about to end, so that another could soon be begun.
+
+        True if a session that we ended, or a link that we ended in a session that ends with its links, waits for the
+        peer's answer.
+        """
         own = (link for link in self._links.values() if link.session.ends_with_its_links)
         return any(link.has_left for link in own) or any(session.has_left for session in self._sessions.values())
 

@@ -23,15 +23,15 @@ class AmqpError(Exception):
 
 
 class ConnectionFault(AmqpError):
-    """An error that ends the connection. [2.8.16]"""
+    """An error that ends the whole connection, with all its sessions and links. [2.8.16]"""
 
 
 class SessionError(AmqpError):
-    """An error that ends the session. [2.8.17]"""
+    """An error that ends a session, with all its links. [2.8.17]"""
 
 
 class LinkError(AmqpError):
-    """An error that detaches the link. [2.8.18]"""
+    """An error that ends one link, by a detach. [2.8.18]"""
 
 
 class FrameTooSmall(LinkError):
@@ -42,4 +42,7 @@ class FrameTooSmall(LinkError):
 
 
 class LocalStateError(Exception):
-    """A call that breaks a rule of this program: a bug, caught only by the driver's handler of all exceptions."""
+    """A call that breaks a rule of this program: a bug, caught only by the handlers of all exceptions.
+
+    The handlers are in the driver and in each connection.
+    """

@@ -1,4 +1,6 @@
-"""A whole message as Python values, for clients. Nodes never use this module: nodes forward bytes.
+"""A whole message as Python values, for clients and for control messages between nodes and operators.
+
+Nodes forward the messages of clients as bytes, without this module.
 
 Spec: AMQP 1.0 [3.2] message format. Durations and times in seconds.
 """
@@ -25,7 +27,7 @@ SELECTOR = "apache.org:selector-filter:string"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as a client sends or receives it. A ``body`` of bytes is a data section, any other an amqp-value."""
+    """A message with its fields as Python values. A ``body`` of bytes is a data section, any other an amqp-value."""
 
     body: Any = None
     to: str | None = None

@@ -16,7 +16,7 @@ ULONG, AFTER_ULONG = b"\x80", 10
 
 
 class NoSection(Exception):
-    """The bytes do not begin a section of an AMQP message."""
+    """An exception for bytes that do not begin a section of an AMQP message."""
 
 
 @dataclass(frozen=True, slots=True)

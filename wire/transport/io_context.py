@@ -17,9 +17,10 @@ def _new_buffer() -> memoryview:
 
 @dataclass(frozen=True, slots=True)
 class IoContext:
-    """The log, the clock and the read buffer for all connections of an event loop.
+    """The log, the clock and the read buffer that all connections of an event loop share.
 
-    Input of every connection is read into ``input_buffer``, and its protocol takes the bytes out at once.
+    The input of every connection is read into ``input_buffer``, from which the connection's protocol takes the bytes at
+    once, before another connection reads.
     """
 
     log: Emit

@@ -21,7 +21,7 @@ _REFUSAL_TIMEOUT_S = 2.0
 
 
 class BindError(Exception):
-    """A listener cannot use its port; the text names listener, host, port and reason."""
+    """The error of a listener that cannot use its port; the text names listener, host, port and reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class ByteTransport(Protocol):
     def close(self, reason: str = "closed by us") -> None:
         """End the connection in the way that fits its phase.
 
-        A new connection, or one that we dialed and that is in its handshake, is aborted.
+        A new connection, or one that we dialed and that is in its handshake, is aborted; any other ends in order.
         """
         ...
 
