@@ -1,4 +1,4 @@
-"""The addresses that a broker serves: the kind of each (queue, topic, temporary or probe queue), and its policies."""
+"""The addresses that a broker serves: kind (queue, topic, temporary queue or probe queue) and policies of each."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class BrokerAddressKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """An address that a broker serves, by its name at the broker, and its kind.
+    """An address that a broker serves, by the name that the address has at the broker, and its kind.
 
-    The filter of a subscription is an address too: for a filter with wildcards the topology entry that covers the
-    filter applies, though the addresses matched by the filter may have other entries.
+    The filter of a subscription to a topic is an address too: for a filter with wildcards the topology entry that
+    covers the filter applies, though single addresses that the filter matches may have entries of their own.
     """
 
     address: Address
@@ -38,20 +38,20 @@ class BrokerAddress:
 
 
 class BrokerAddresses:
-    """The addresses of the topology that one embedded broker serves, with their policies.
+    """The addresses of the topology that one broker of the mesh serves, with their policies.
 
-    A router names an address to the broker by the text of the address, and so do rows of the store.
+    Routers and the rows of the broker's store name an address by its text: space and name as one string.
     """
 
     def __init__(self, broker: str, books: SpaceBooks) -> None:
         self._broker = broker
         self._books = books
-        # Cached, since a broker looks up the address of each message that goes to a topic.
+        # The addresses found are cached, since a broker looks up the address of each message that goes to a topic.
         self._found = lru_cache(_CACHED_ADDRESSES)(self._find)
         self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
         self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
-        # Addresses with a name of their own at the broker: routers attach with this name, which the topology need not
-        # declare as an address.
+        # These addresses have another name at the broker than in the mesh: routers attach links with this name, which
+        # the topology need not declare as an address.
         self._renamed: dict[Address, BrokerAddress] = {}
         self._renamed_policies: dict[Address, QueuePolicy] = {}
         for book in books:
@@ -61,9 +61,9 @@ class BrokerAddresses:
                 self._renamed[address], self._renamed_policies[address] = place, book.queue_policy(entry)
 
     def resolve(self, text: str) -> BrokerAddress | None:
-        """The address with this text, in any form, with its kind; None for an address that this broker does not serve.
+        """Return the address with this text, in normal form, with its kind; None if this broker does not serve it.
 
-        Text without a space is an address of the default space.
+        A text without a space is an address of the default space.
         """
         return self._found(text)
 
@@ -84,12 +84,18 @@ class BrokerAddresses:
         return BrokerAddress(address, _holding_of(policy.kind), policy.subscription_expiry_s)
 
     def subscription_expiry_s(self, filter_: str) -> float:
-        """Seconds until durable subscriptions with this filter expire; inf if the topology has the address no more."""
+        """Return the seconds without a consumer after which a durable subscription with this filter is deleted.
+
+        inf for never, also if the topology has the address of the filter no more.
+        """
         place = self.resolve(filter_)
         return inf if place is None else place.subscription_expiry_s
 
     def queue_policy(self, address: Address) -> QueuePolicy:
-        """The policy of the queue at ``address``, or of the subscriptions whose filter is ``address``."""
+        """Return the policy (limits, dead letters) of the queue at ``address``, or of subscriptions with this filter.
+
+        NO_POLICY for an address that this broker does not serve.
+        """
         renamed = self._renamed_policies.get(address)
         if renamed is not None:
             return renamed
@@ -97,11 +103,17 @@ class BrokerAddresses:
         return NO_POLICY if policy is None or self._broker not in policy.brokers else policy.queue
 
     def pattern_policy(self, address: Address) -> PatternPolicy | None:
-        """The policy of the pattern that makes ``address`` a queue; None if the topology names the address itself."""
+        """Return the limits of the pattern under which a client's use makes a queue of ``address``.
+
+        None for a queue that the topology file names, and for an address that is not a queue.
+        """
         return None if address in self._renamed else self._books.pattern_policy(address)
 
     def temporary(self, token: str, *, is_topic: bool = False) -> BrokerAddress:
-        """The address of a new temporary queue or topic, for a dynamic terminus; ``token`` makes it unique. [3.5.3]"""
+        """Return an address for the temporary queue or topic of a dynamic terminus; ``token`` makes it unique. [3.5.3]
+
+        No queue is made.
+        """
         if is_topic:
             topic = Address(DEFAULT_SPACE, f"{self._temporary_topic_prefix}{token}")
             return BrokerAddress(topic, BrokerAddressKind.TOPIC)

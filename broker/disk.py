@@ -1,4 +1,4 @@
-"""The broker's disk in asyncio: one thread commits and another reads, so that no read waits for a sync.
+"""A broker's disk in asyncio: one thread commits batches to the store and another reads, so no read waits for a sync.
 
 These threads are in system calls nearly all the time and run little Python. A producer that waits for each accept waits
 for each hop between threads, too: so a thread's result goes to the node directly, without an asyncio task between.
@@ -30,9 +30,10 @@ WRITER_SLICE_US = 1000
 
 
 class Disk:
-    """Carries the node's batches and fetches to the store and the results back; ``wake`` is called after each result.
+    """Carries the batches and fetches of a broker's node to the store, and the results back to the node.
 
-    Measures the free space now and then, in the commit thread: if the disk is in trouble only this thread waits.
+    ``wake`` is called after each result that the node got. The commit thread also measures the free space, after a
+    commit or once a second: if the disk is in trouble only this thread waits.
 
     Always: there is at most one commit and one read under way
     """
@@ -55,9 +56,12 @@ class Disk:
         self._next_look = self._loop.call_later(LOOK_WHILE_IDLE_S, self._look)
 
     def serve(self) -> None:
-        """Start the commits and reads that the node wants, soon. Call after each input of the node."""
-        # Do not start commits at once: the driver writes to sockets after the input, which makes room in their buffers,
-        # and the node may then want more commits.
+        """Have the commits and reads that the node wants started in the next turn of the event loop.
+
+        Call after each input of the node.
+        """
+        # Commits do not start at once: the driver writes to sockets after an input of the node, which makes room in the
+        # buffers of the sockets, and the node may then want more commits.
         if not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._serve_now)
@@ -71,11 +75,17 @@ class Disk:
             self._fail(bug)
 
     async def wait_failed(self) -> None:
-        """Wait for a failure, and raise it: StoreError if the store failed, so that no promise can be kept any more."""
+        """Wait until a commit, a read or the node fails, and raise the failure; no promise can be kept from then on.
+
+        The failure is a StoreError if the store failed.
+        """
         await asyncio.shield(self._failed)
 
     async def finish(self) -> None:
-        """Close the node, commit all of its writes that are left, and end the threads. Raises StoreError."""
+        """Close the node, commit all of its writes that are left, and end both threads.
+
+        Raises the first failure, such as a StoreError.
+        """
         self._is_finishing = True
         self._next_look.cancel()
         self._node.close()
@@ -89,7 +99,7 @@ class Disk:
             self._failed.result()
 
     def abandon(self) -> None:
-        """End the threads after a failure of the store: nothing more is written or read."""
+        """End both threads after a failure of the store: no further commit or read is started."""
         self._is_finishing = self._is_committing = True
         self._next_look.cancel()
         self._end_threads()
@@ -105,15 +115,18 @@ class Disk:
                 self._hand_over(self._writer, self._commit_and_look, batch, self._on_committed)
 
     def _commit_and_look(self, batch: WriteBatch) -> Space | None:
-        """Commit the batch, in the commit thread; return the free space if it is to be measured again, else None."""
+        """Commit the batch; return a new measure of the room on the disk, or None if the last measure is recent enough.
+
+        Runs in the commit thread.
+        """
         self._store.commit(batch)
         return self._store.look() if self._clock() >= self._looked_at + LOOK_WHILE_WRITING_S else None
 
     def _on_committed(self, space: Space | None) -> None:
         self._is_committing = False
         if space is not None:
-            # Tell the node about the disk's space before the node keeps the commit's promises, which give producers
-            # credit.
+            # The node learns of the disk's space before it keeps the promises of the commit, because these give
+            # producers credit, and a full disk must stop them.
             self._on_space(space)
         self._node.on_committed(self._clock())
         self._wake()
@@ -170,6 +183,6 @@ class Disk:
         self._landed.set()
 
     def _end_threads(self) -> None:
-        """Wait for the work in both threads to end, so that the store can be closed."""
+        """End both threads, once their present work is done, so that the store can be closed."""
         self._writer.shutdown()
         self._reader.shutdown()

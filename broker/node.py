@@ -1,7 +1,8 @@
-"""A broker as a whole: owns all state, does no I/O.
+"""A broker as a node of the mesh: the node owns all state of the broker, and does no I/O.
 
 The driver gives the node the inputs of connections (``wire.node.Node``). `broker.disk.Disk` takes the work for the disk
-and returns the results: ``take_batch`` and ``on_committed``, ``take_fetches`` and ``on_fetched``, and ``on_space``.
+from the node and returns the results: ``take_batch`` and ``on_committed``, ``take_fetches`` and ``on_fetched``, and
+``on_space``.
 """
 
 from __future__ import annotations
@@ -135,9 +136,9 @@ class BrokerNode:
     # The disk
 
     def take_batch(self) -> WriteBatch | None:
-        """The batch of writes to commit now; call ``on_committed`` once it is on disk.
+        """Return the batch of writes to commit now; the caller calls ``on_committed`` once the batch is on disk.
 
-        None while another batch is being committed, or nothing is due.
+        None while another batch is being committed, or no write has to go to the disk yet.
         """
         return self._commits.take(self._message_store.now)
 
@@ -147,7 +148,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def take_fetches(self) -> list[Fetch]:
-        """The reads of bodies to make now; call ``on_fetched`` with all the bodies then."""
+        """Return, once, the reads of message bodies to make now; the caller passes the bodies to ``on_fetched``."""
         return self._body_cache.take_fetches()
 
     def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | UnreadableBody], now: float) -> None:
@@ -161,7 +162,10 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_space(self, space: Space, now: float) -> None:
-        """Take the free space of the disk: producers of stored messages wait from when it is low until it is not."""
+        """Take a measure of the disk's room; while the room is low, producers whose messages are stored have to wait.
+
+        Each change between low and enough room is logged, as `DiskLow` or `DiskFine`.
+        """
         self._look_at_clock(now)
         if not self._watermark.on_space(space):
             return
@@ -203,7 +207,7 @@ class BrokerNode:
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
                 case LinkDetached(link, closed, error):
-                    # The end of a session detaches its links, but does not close them: subscriptions stay.
+                    # The end of a session detaches its links, but does not close them: durable subscriptions stay.
                     self._attachments.detach(link, now, closed=closed and link.has_peer_left, error=error)
                 case Closed():
                     self._end_links(endpoint, now)
@@ -234,7 +238,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_second(self, now: float) -> None:
-        """Write the records of the last second's changes for the link log."""
+        """Write into the link log's ring the records of links and queues that changed in the last second."""
         self._look_at_clock(now)
         self._link_log.on_second(now, self._message_store.oldest_us)
 
@@ -250,7 +254,8 @@ class BrokerNode:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    # wire.events.Sink: events of operators' links, and of links that have no owner, or no longer
+    # Methods of wire.events.Sink, for events of operators' links to the control address, and of links without an owner,
+    # such as a link that has ended.
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if isinstance(link.owner, ControlLink):
@@ -265,7 +270,10 @@ class BrokerNode:
     # Closing
 
     def close(self) -> None:
-        """Finish the writes; call after the last connection ended. The next batch from ``take_batch`` is the last."""
+        """Add the last writes of a broker that stops in order, and make all writes due: ``take_batch`` returns them.
+
+        Call after the last connection ended.
+        """
         self._message_store.close()
         self._commits.close()
 
@@ -288,7 +296,10 @@ class BrokerNode:
             self._attachments.end(link, now)
 
     def _settle_down(self, now: float) -> None:
-        """End each input: write to consumers as much as possible, let waiting producers go on, and log what changed."""
+        """Do what follows each input: write as much as possible to consumers, and let waiting producers go on.
+
+        Evicted messages, a change of memory shortage, and queues made or deleted are logged.
+        """
         self._message_store.pump(now)
         while self._gate.let_in():
             self._message_store.pump(now)

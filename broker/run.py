@@ -1,4 +1,4 @@
-"""Runs one broker in this process, from opening the store to closing in order."""
+"""Runs one broker in this process, from opening its store to closing connections and store in order."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from wire.transport.tls import mesh_listener_context
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
 
-# How long a thread may keep the Python interpreter when another thread wants to run. At the default, 5 ms, the store's
-# writer thread waits 5 ms after each SQL statement beside a busy event loop, and commits become slow.
+# A thread keeps the Python interpreter for this many seconds at most when another thread wants to run. At the default,
+# 5 ms, the commit thread of the store waits 5 ms after each SQL statement beside a busy event loop, and commits are
+# slow.
 SWITCH_INTERVAL_S = 0.0002
 
 
@@ -40,7 +41,10 @@ async def run_broker(
     *,
     log: Emit = emit,
 ) -> None:
-    """Run the broker until ``stop`` is set. Raises BindError, TlsSetupError, or StoreError if the disk fails."""
+    """Run the broker until ``stop`` is set, then close its connections and store; call ``on_started`` once it listens.
+
+    Raises BindError, TlsSetupError, or StoreError if the store cannot be opened or the disk fails.
+    """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     store = SqliteStore(files.data)
     try:
@@ -63,7 +67,7 @@ def _open_node(
     offset_s = wall_s - time.monotonic()
     if clocks.wall_s != wall_s:
         log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
-    # The node reads the whole inventory in its constructor.
+    # The constructor of the node reads the whole inventory of the store, so that all damages are known afterwards.
     node = BrokerNode(
         name,
         topology,
@@ -76,7 +80,7 @@ def _open_node(
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
-    # Log each finding once: it may stand twice in the list, if the disk was full.
+    # Each finding about damage is logged once: a recovery that was repeated, since the disk was full, lists it twice.
     for finding in dict.fromkeys(inventory.damages):
         log(StoreDamaged(str(files.data), finding))
     node.on_space(store.look(), now)
@@ -94,7 +98,8 @@ async def _serve(
     try:
         await _wait_first(stop.wait(), disk.wait_failed())
     except StoreError:
-        # A message not accepted by now never will be: connections close with an error, so that producers keep it.
+        # A message that was not accepted before the disk failed never will be accepted: the connections close with an
+        # error, so that producers keep such messages.
         await driver.close(error=AmqpError("amqp:internal-error", f"broker {node.name} cannot use its disk any more"))
         disk.abandon()
         raise
@@ -103,7 +108,7 @@ async def _serve(
 
 
 async def _wait_first(*waits: Awaitable[object]) -> None:
-    """Wait until the first of ``waits`` is done, and cancel the others; raise the first's error, if any."""
+    """Wait until the first of ``waits`` is done, cancel the others, and raise the error of the first if it failed."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -115,7 +120,7 @@ async def _wait_first(*waits: Awaitable[object]) -> None:
 
 
 def _node_listener(topology: Topology, name: str, files: NodeFiles) -> ListenerSpec:
-    """The listener of the broker's only port, for routers and operators."""
+    """Return the settings of the broker's only listener, to which routers and operators connect."""
     broker = topology.brokers[name]
     tls = None if files.certificate is None else mesh_listener_context(files.certificate)
     return ListenerSpec("nodes", broker.host, broker.port, tls, mesh=topology.mesh)

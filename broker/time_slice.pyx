@@ -1,8 +1,8 @@
 """Sets the time slice that the scheduler gives to a thread.
 
 A thread that asks for a shorter slice gets a core sooner: from 6.12 on Linux serves a thread with a short slice first.
-Older kernels accept the setting without effect. `sched_setattr(2)`; neither Python nor the C library has a function for
-it.
+Older kernels accept the setting without effect. The system call is `sched_setattr(2)`, for which neither Python nor the
+C library has a function.
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -27,9 +27,9 @@ cdef struct Attributes:  # struct sched_attr, as of its first version
 
 
 def ask_for_slice(slice_us: int) -> bool:
-    """Set the time slice of the calling thread, in microseconds; scheduling policy and niceness stay.
+    """Set the time slice of the calling thread to ``slice_us`` microseconds; scheduling policy and niceness stay.
 
-    Return False, with no change, if the kernel or a sandbox refuses.
+    Return True, or False without a change if the kernel or a sandbox refuses.
     """
     cdef Attributes asked
     memset(&asked, 0, sizeof(asked))
@@ -41,7 +41,7 @@ def ask_for_slice(slice_us: int) -> bool:
 
 
 def slice_us() -> int:
-    """The time slice of the calling thread, in microseconds; 0 if the kernel chooses the slice, or it is unknown."""
+    """Return the time slice of the calling thread, in microseconds; 0 if the kernel chooses it, or does not say."""
     cdef Attributes has
     memset(&has, 0, sizeof(has))
     if syscall(SYS_sched_getattr, <long>0, &has, <long>sizeof(has), <long>0) != 0:

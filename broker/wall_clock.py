@@ -2,8 +2,9 @@
 
 Deadlines on disk are wall time. A broker reads the wall clock once, at its start, and from then on a clock that cannot
 be set. The time used is noted beside the store, so that the next start of the same boot can tell whether the clock was
-set meanwhile, and then goes on from the noted time: otherwise all deadlines would be over at once, or hold for years.
-After a reboot the time since the note is unknown: the broker uses the wall clock, unless the clock was never set.
+set meanwhile, by more than TOLERANCE_S, and then goes on from the noted time: otherwise all deadlines would be over at
+once, or hold for years. After a reboot the time since the note is unknown: the broker uses the wall clock or, if the
+clock shows a time before this program existed, the later of wall clock and note.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def read_clocks() -> ClockReading:
 
 
 def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
-    """The wall time for the broker to use. ``before`` is the note of the last start, None if there is none."""
+    """Return the Unix time for a broker to start from: of the wall clock, or the time expected from ``before``.
+
+    ``before`` is the note of the broker's last start, None if there is none.
+    """
     if before is None:
         return now.wall_s
     if not now.boot or before.boot != now.boot:
@@ -55,9 +59,13 @@ def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
 
 
 def settle_wall_time_s(directory: Path, now: ClockReading) -> float:
-    """Return the wall time to use from now on, and note it in ``directory``, this broker's own data directory."""
+    """Return the Unix time for a broker to start from, and note this time in ``directory`` for the next start.
+
+    ``directory`` is the data directory of the broker.
+    """
     wall_s = wall_time_s(now, _noted(directory / NOTE))
-    # If the note cannot be written, as on a full disk, the broker goes on: the next start compares with an older note.
+    # If the note of the time cannot be written, as on a full disk, the broker goes on: its next start compares the
+    # clock with an older note.
     with suppress(OSError):
         _note(directory / NOTE, ClockReading(wall_s, now.up_s, now.boot))
     return wall_s

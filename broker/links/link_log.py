@@ -1,7 +1,7 @@
-"""State records of a broker for its link log: connections, links, queues, and the depth of queues.
+"""Writes the state records of a broker for its link log: of connections, links, queues, and the depth of queues.
 
-Records of messages are written as messages enter and leave queues (`queueing.message_records`), and name queues by
-the numbers recorded here.
+Records of single messages are written elsewhere (`broker.queueing.message_records`), as messages enter and leave
+queues, and name queues by the numbers that are recorded here.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class BrokerLinkLog:
 
     # Connections
     def on_opened(self, endpoint: Endpoint) -> None:
-        """Record the connection, now that the peer's OPEN has identified the peer."""
+        """Record a connection whose peer has sent its OPEN, which identifies the peer, if the link log is on."""
         if self._teller.is_on and endpoint.remote is not None:
             self._last_connection += 1
             self._connections[endpoint] = self._last_connection
             self._teller.tell_opened(self._last_connection, _role_of(endpoint), endpoint)
 
     def on_disconnected(self, endpoint: Endpoint, reason: str) -> None:
-        """Record that the connection, with all its links, is lost; call before the connection's links end."""
+        """Record that a connection is lost with all of its links; call before the links of the connection end."""
         number = self._connections.pop(endpoint, None)
         if number is not None:
             links = [self._forget(link) for link in endpoint.links if link in self._links]
@@ -74,7 +74,7 @@ class BrokerLinkLog:
         )
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:
-        """Record a detach, unless the attach was never recorded, or the link was lost with its connection."""
+        """Record the detach of a link, unless its attach was never recorded or the link is recorded as lost."""
         if link in self._links:
             connection = self._connections[link.endpoint]
             self._teller.tell_detached(self._forget(link), connection, told(error))
@@ -92,13 +92,16 @@ class BrokerLinkLog:
 
     # Queues
     def settle(self) -> None:
-        """Record the queues and subscriptions made and deleted since the last call."""
+        """Record the queues and subscriptions that were made or deleted since the last call."""
         if self._recorder.has_changes:
             for held, is_there, _ in self._recorder.take_changes():
                 self._tell_queue(held, RecordEvent.OPENED if is_there else RecordEvent.CLOSED)
 
     def on_second(self, now: float, oldest_us: Callable[[HeldQueue], int | None]) -> None:
-        """Record the changes of links and queue depths in the last second; ``oldest_us`` gives a queue's oldest age."""
+        """Record the links and queue depths that changed in the last second.
+
+        ``oldest_us`` gives the age of a queue's oldest waiting message, in microseconds.
+        """
         self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()

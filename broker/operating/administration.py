@@ -1,8 +1,8 @@
 """An operator's operations on the queues of a running broker, in bounded steps.
 
-Pure: operations on ``MessageStore``. Each operation is an iterator over the parts of its answer, and does one step of
-its work for each part. A part may be sent once all writes made until then are on disk; the caller asks for the next
-part after the other work of the broker has had a turn.
+The operations change a ``MessageStore``, and do no I/O. Each operation is an iterator over the parts of its answer, and
+does one step of its work for each part. The caller sends a part once all writes made until then are on disk, and asks
+for the next part after the other work of the broker has had a turn.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ Evict = Callable[[HeldQueue, float], None]
 
 
 class AdministrationError(ValueError):
-    """An operator's request is refused: the text says why to people, and ``code``, where there is one, to programs."""
+    """The error of a refused request of an operator: its text tells people the reason, and ``code`` tells programs.
+
+    ``code`` is None for most reasons.
+    """
 
     code: str | None = None
 
 
 class QueueNotCreated(AdministrationError):
-    """The topology has the queue on this broker, but the queue does not exist before its first use, or `create`."""
+    """The error of a request for a queue that the topology has on this broker, and that nobody used or created yet."""
 
     code = "not-made-yet"
 
@@ -57,7 +60,10 @@ Parts = Iterator[AnswerPart]
 
 
 def origin_of(entry: QueueEntry) -> str | None:
-    """The address of the queue from which the entry's message was moved here; None if a producer sent it here."""
+    """Return the address of the queue, or filter of the subscription, from which the broker moved the entry's message.
+
+    None if a producer sent the message to the queue of the entry; empty if the address is lost.
+    """
     return None if entry.cause is None else entry.cause.origin
 
 
@@ -75,17 +81,18 @@ class Administration:
         self._evict = evict
         self._wall_offset_s = wall_offset_s
 
-    # Operations that only read, and change nothing.
+    # These operations only read the queues, and change nothing.
 
     def list_queues(self) -> Parts:
-        """Give a summary of each queue and subscription of the broker."""
+        """Yield a summary of each queue and subscription of the broker, STEP_QUEUES to a part."""
         yield from _in_parts(self._message_store.every_queue(), STEP_QUEUES, summary)
 
     def show(self, address: str, subscriber: str | None = None, messages: int = SHOWN) -> Parts:
-        """Give the details, with the first messages, of one queue, or of the subscriptions that match a topic.
+        """Yield the details, with the first ``messages`` messages, of one queue, or of the subscriptions to a topic.
 
-        Subscriptions whose filters lie below a topic with wildcards are included. With ``subscriber`` only this
-        subscriber's subscription is shown.
+        These are the subscriptions whose filters match ``address`` and, for an address with wildcards, those whose
+        filters the address covers; with ``subscriber`` only the subscription of this subscriber. Raises
+        AdministrationError if there is none.
         """
         if not 0 <= messages <= MOST_SHOWN:
             raise AdministrationError(f"expected 0 to {MOST_SHOWN} messages to show, got {messages}")
@@ -96,10 +103,10 @@ class Administration:
             raise self._unknown(address, subscriber)
         yield from _in_parts(found, max(1, STEP_QUEUES // max(messages, 1)), partial(self._details, count=messages))
 
-    # Operations that change queues
+    # These operations change queues.
 
     def create(self, address: str) -> Parts:
-        """Make a durable queue of the topology now, instead of at its first use."""
+        """Make a durable queue of the topology now, instead of at its first use; refuse if the queue exists."""
         kept = self._kept(address)
         if self._message_store.existing_queue(kept) is not None:
             raise AdministrationError(f"queue {kept.text!r} already exists")
@@ -111,7 +118,8 @@ class Administration:
         if not held.is_durable:
             raise AdministrationError(f"{_name(held)} ends with its clients: it cannot be deleted")
         if force:
-            # Purge in steps first: to delete all messages at once would hold up all users of this broker.
+            # Messages are purged in steps before the queue is deleted: to delete all messages of a long queue at once
+            # would hold up all users of this broker.
             yield from self._purge(held, is_last=False)
             _refuse_deleted(held)
         elif kept := _what_keeps(held):
@@ -123,11 +131,17 @@ class Administration:
         yield AnswerPart({"messages": left})
 
     def purge(self, address: str, subscriber: str | None = None) -> Parts:
-        """Delete all waiting messages of a queue or subscription; messages that consumers hold are left alone."""
+        """Delete the messages that wait in a queue or subscription now, and its unreadable messages.
+
+        Messages that consumers hold, and messages that arrive later, stay.
+        """
         yield from self._purge(self._one(address, subscriber), is_last=True)
 
     def move(self, source: str, target: str, subscriber: str | None = None, count: int | None = None) -> Parts:
-        """Move the first ``count`` waiting messages of a queue or subscription, or all of them, to a durable queue."""
+        """Move the first ``count`` waiting messages of a queue or subscription, or all of them, to queue ``target``.
+
+        The target is a durable queue; messages for which its limits leave no room stay.
+        """
         held = self._source(source, subscriber)
         _refuse_count(count)
         goal = self._target(target)
@@ -136,7 +150,10 @@ class Administration:
         yield from self._move(held, count, goal, MoveTargets(lambda entry: goal))
 
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
-        """Return a queue's dead letters to their queues of origin, or move all of its waiting messages to ``to``."""
+        """Return a queue's dead letters to their queues of origin, or move its waiting messages to ``to`` if given.
+
+        At most ``count`` messages are moved, if given; messages without a target that has room stay.
+        """
         held = self._source(address, None)
         _refuse_count(count)
         goal = None if to is None else self._target(to)
@@ -150,7 +167,7 @@ class Administration:
                 )
             yield part
 
-    # The steps of long operations
+    # These functions divide long operations into steps.
 
     def _purge(self, held: HeldQueue, *, is_last: bool) -> Parts:
         snapshot = held.queue.snapshot()
@@ -160,7 +177,8 @@ class Administration:
             _refuse_deleted(held)
             wanted = min(left, STEP_MESSAGES)
             purged = self._message_store.purge(held, wanted, before, self._message_store.now)
-            # The first step deletes all unreadable messages, too, so its number may be above the number wanted.
+            # The first step of a purge deletes all unreadable messages, too, so it may delete more messages than
+            # wanted.
             left -= min(purged, wanted)
             has_more = left > 0 and purged >= wanted
             yield AnswerPart({"messages": purged}, has_more or not is_last)
@@ -186,7 +204,8 @@ class Administration:
             goals.begin_step()
             if goal is not None:
                 wanted = min(wanted, goal.free_count)
-            # Skip packed messages when dead letters return: packed messages were sent to this queue, not moved here.
+            # Packed messages are skipped when dead letters return to their queues of origin: only messages that
+            # producers sent to this queue are packed, never messages that the broker moved here.
             are_packed = goal is not None or not is_back
             moved = move(
                 self._message_store, held, goals.choose, wanted, before, self._message_store.now, is_back, are_packed
@@ -196,7 +215,7 @@ class Administration:
             fields = {"messages": moved, "not_moved": 0 if has_more else left}
             yield AnswerPart(fields if has_more else fields | goals.left_out(left, goal), has_more)
 
-    # Functions that find the queue that a request names.
+    # These functions find the queue that a request names.
 
     def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
         wanted = Address.parse(address)
@@ -213,7 +232,10 @@ class Administration:
         return [*(heard | named)]
 
     def _one(self, address: str, subscriber: str | None) -> HeldQueue:
-        """The queue at ``address``, or the subscription of ``subscriber`` there; raise AdministrationError if none."""
+        """Return the queue at ``address`` or, for a topic, the subscription of ``subscriber`` to it.
+
+        Raises AdministrationError if there is none, or a topic with subscriptions is given without a subscriber.
+        """
         found = self._queue_or_subscriptions(address)
         if subscriber is None and found and not found[0].is_subscription:
             return found[0]
@@ -224,7 +246,7 @@ class Administration:
         if subscriber is not None or not subscribers:
             raise self._unknown(address, subscriber)
         named = ", ".join(subscribers[:NAMED]) + (f" and {len(subscribers) - NAMED} more" * (len(subscribers) > NAMED))
-        raise AdministrationError(f"{address!r} is a topic: name one of its subscriptions, of {named}")
+        raise AdministrationError(f"{address!r} is a topic: name the subscriber of a subscription, one of {named}")
 
     def _source(self, address: str, subscriber: str | None) -> HeldQueue:
         held = self._one(address, subscriber)
@@ -233,7 +255,7 @@ class Administration:
         return held
 
     def _target(self, address: str) -> HeldQueue:
-        """The durable queue at ``address``, made if there is none and the topology has the queue on this broker.
+        """Return the durable queue at ``address``, made if there is none and the topology has the queue on this broker.
 
         Raises AdministrationError for any other address.
         """
@@ -245,9 +267,10 @@ class Administration:
         return held
 
     def _origin_queue(self, entry: QueueEntry, held: HeldQueue) -> HeldQueue | None:
-        """The queue that a dead letter came from; None for a message that has to stay where it is.
+        """Return the queue that the dead letter ``entry`` came from, made if missing; None if the message has to stay.
 
-        A message stays that is not a dead letter, or whose queue of origin the topology no longer has on this broker.
+        A message stays in ``held`` that is no dead letter, such as one that an operator moved, and a dead letter whose
+        origin is ``held`` itself, or no durable queue that the topology still has on this broker.
         """
         origin = origin_of(entry)
         if origin is None or (entry.cause is not None and entry.cause.reason is Reason.MOVED):
@@ -259,7 +282,7 @@ class Administration:
         return None if goal is held else goal
 
     def _kept(self, address: str) -> Address:
-        """The address in normal form; raise AdministrationError unless the topology has a durable queue there."""
+        """Return the address in normal form; raise AdministrationError if the topology has no durable queue there."""
         place = self._addresses.resolve(address)
         if is_pattern(address):
             raise AdministrationError(f"{address!r} has wildcards: expected the name of one queue")
@@ -287,7 +310,7 @@ class Administration:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
 
     def _message(self, entry: QueueEntry) -> dict[str, Any]:
-        # A message that was moved to this queue from another queue never expires.
+        # A message that the broker moved to this queue from another queue never expires.
         expires_at_s = entry.message.expires_at_s if entry.cause is None else None
         at = None if expires_at_s is None else datetime.fromtimestamp(expires_at_s + self._wall_offset_s, UTC)
         return {
@@ -326,7 +349,10 @@ def _is_below(filter_: Address, wanted: Address, below: PatternSet) -> bool:
 
 
 def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dict[str, Any]]) -> Parts:
-    """Describe the queues, ``size`` to a part of the answer; queues deleted before their turn are left out."""
+    """Yield parts of an answer in which ``tell`` describes the queues, ``size`` to a part.
+
+    Queues that were deleted before their turn are left out.
+    """
     for start in range(0, max(len(found), 1), size):
         some = found[start : start + size]
         yield AnswerPart({"queues": [tell(held) for held in some if not held.is_deleted]}, start + size < len(found))
@@ -347,7 +373,10 @@ def _name(held: HeldQueue) -> str:
 
 
 def _what_keeps(held: HeldQueue) -> str:
-    """The messages that a deletion would lose, and the links that it would cut, in words; empty if there are none."""
+    """Return in words the messages that a deletion of the queue would lose, and the links that the deletion would cut.
+
+    Empty if there are none.
+    """
     snapshot = held.queue.snapshot()
     messages = snapshot.available_count + snapshot.acquired_count + held.coming_count
     messages += snapshot.unreadable_count
@@ -363,4 +392,4 @@ def _refuse_count(count: int | None) -> None:
 
 def _refuse_deleted(held: HeldQueue) -> None:
     if held.is_deleted:
-        raise AdministrationError(f"{_name(held)} was deleted in the meantime")
+        raise AdministrationError(f"{_name(held)} was deleted while the operation went on")

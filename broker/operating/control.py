@@ -1,4 +1,4 @@
-"""Operators' requests to a broker: a message to the control address, answered at the request's reply-to.
+"""Operators' requests to a broker: each is a message to the control address, answered at its reply-to address.
 
     {"op": "purge", "address": "orders"}   ->   {"ok": true, "purge": {"messages": 10000}, "more": true}
                                                 {"ok": true, "purge": {"messages": 3456}, "more": false}
@@ -53,7 +53,7 @@ _IN_WORDS = {str: "a string", int: "a whole number", bool: "true or false"}
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """An operator's request that is being carried out: its answer is not complete yet."""
+    """An operator's request that a broker carries out step by step, while its answer is not complete yet."""
 
     op: str
     parts: Parts
@@ -62,7 +62,7 @@ class Job:
 
 
 class Control:
-    """Carries out operators' requests, a step of one request at a time, and answers them.
+    """Carries out the requests of operators to a broker, one step of one request at a time, and answers them.
 
     Always: a job is in ``_ready``, or waits for the writes of its last step to be on disk
     """
@@ -103,7 +103,11 @@ class Control:
     # Requests
 
     def on_request(self, data: bytes) -> Outcome:
-        """Start the request in a message and return accepted; rejected without a usable reply-to or operation."""
+        """Start the request of an operator in the encoded message ``data``; return the outcome of its delivery.
+
+        The outcome is accepted; or rejected, with a reason, for a message that is no valid request, or whose reply-to
+        is not the address of a dynamic source at this broker.
+        """
         try:
             message = decode(data)
             op, arguments = parse(message.body)
@@ -116,7 +120,7 @@ class Control:
         self._await_turn(Job(op, self._verbs[op](**arguments), reply_to, message.message_id))
         return ACCEPTED
 
-    # Time: each call of `on_time` does one step, so that messages of clients are handled between two steps
+    # Each call of `on_time` does one step of one request, so that messages of clients are handled between two steps.
 
     def next_deadline(self) -> float | None:
         return self._ready_at if self._ready else None
@@ -158,7 +162,7 @@ class Control:
 
 
 class ControlLink:
-    """An operator's link to the control address: reads requests, and settles each with the outcome of its start."""
+    """An operator's link to the control address: reads requests, has each started, and settles it with the outcome."""
 
     def __init__(self, link: IncomingLink, control: Control) -> None:
         self._link = link
@@ -199,12 +203,15 @@ class ControlLink:
 
 
 def parse(body: Any) -> tuple[str, dict[str, Any]]:
-    """Return (op, arguments) of a request's body; raise AdministrationError for a body that is not a valid request."""
+    """Return (op, arguments) of an operator's request, whose body is JSON; arguments that are null are left out.
+
+    Raises AdministrationError for a body that is no JSON object with a known op and valid arguments.
+    """
     try:
         request = json.loads(body)
         op = request.pop("op")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise AdministrationError('expected a string of JSON such as {"op": "list"}') from None
+        raise AdministrationError('cannot read the request: expected a string of JSON such as {"op": "list"}') from None
     if not isinstance(op, str) or op not in ARGUMENTS:
         raise AdministrationError(f"unknown op {op!r}: expected one of {', '.join(ARGUMENTS)}")
     arguments = {name: value for name, value in request.items() if value is not None}
@@ -218,5 +225,5 @@ def parse(body: Any) -> tuple[str, dict[str, Any]]:
             raise AdministrationError(f"{name} of {op}: expected {_IN_WORDS[kind]}, got {value!r}")
     for name in NEEDED:
         if name in ARGUMENTS[op] and name not in arguments:
-            raise AdministrationError(f"{op} needs {name!r}")
+            raise AdministrationError(f"{op} needs the argument {name!r}")
     return op, arguments

@@ -23,7 +23,7 @@ class MoveTargets:
         self._too_many: set[int] = set()
 
     def begin_step(self) -> None:
-        """Begin a step with the present room of each queue: queues have been filled and drained since the last step."""
+        """Forget what the last step found: other messages may have filled or emptied the target queues since."""
         self._rooms.clear()
         self._too_many.clear()
 
@@ -35,10 +35,11 @@ class MoveTargets:
         return held
 
     def left_out(self, count: int, only: HeldQueue | None) -> dict[str, int]:
-        """Why ``count`` messages stay in their queue: the number for each reason, as far as known.
+        """Return for each reason the number of messages that stay for it, of ``count`` messages that a move left.
 
-        ``only`` is the target of all messages; None if each message goes to its queue of origin: packed messages, which
-        have none, were not looked at then.
+        The reasons are ``for_full_queue`` (the target has no room) and ``without_queue`` (no target); a reason without
+        messages is left out. ``only`` is the target of all messages, or None if each message goes to its queue of
+        origin: packed messages have no origin, were not looked at, and count as ``without_queue``.
         """
         if only is None:
             too_many = len(self._too_many)
@@ -54,7 +55,7 @@ class MoveTargets:
 
 
 class _Room:
-    """The room in one target queue: free messages and bytes at the beginning of a step, less those moved since."""
+    """The room that one target queue has: messages and bytes free when a step began, less those moved in since."""
 
     def __init__(self, held: HeldQueue) -> None:
         self._count, self._bytes = held.free_count, held.free_bytes

@@ -173,7 +173,7 @@ def test_a_subscription_is_purged_and_deleted_by_its_subscriber(mesh):
     assert (shown["subscriber"], shown["available_count"]) == (READER, 2)
     unclear = broker(mesh, "purge", "news.#", "-y")
     assert unclear.returncode == ExitCode.FAILED
-    assert f"name one of its subscriptions, of {READER}" in unclear.stderr
+    assert f"name the subscriber of a subscription, one of {READER}" in unclear.stderr
     assert told(mesh, "purge", "news.#", "-y", "--subscriber", READER)["messages"] == 2
     assert told(mesh, "delete", "news.#", "-y", "--subscriber", READER)["messages"] == 0
     assert [queue for queue in told(mesh, "list")["queues"] if queue["subscriber"] == READER] == []

@@ -226,7 +226,7 @@ def test_nobody_is_told_of_a_deletion_before_it_is_on_disk(rig: Rig) -> None:
 def test_a_subscription_is_deleted_by_the_name_of_its_subscriber(rig: Rig) -> None:
     readers = [subscribe(rig, "one"), subscribe(rig, "two")]
     operator = Operator(rig)
-    reason = f"'news.#' is a topic: name one of its subscriptions, of {', '.join(readers)}"
+    reason = f"'news.#' is a topic: name the subscriber of a subscription, one of {', '.join(readers)}"
     assert operator.refusal("delete", address="news.#") == reason
     assert operator.count("delete", address="news.#", subscriber=readers[0]) == 0
     assert [queue.subscriber for queue in rig.snapshot().queues if queue.is_durable] == [readers[1]]
@@ -310,11 +310,11 @@ def test_a_subscription_is_purged_and_others_keep_theirs(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("x", 'expected a string of JSON such as {"op": "list"}'),
-        ([1], 'expected a string of JSON such as {"op": "list"}'),
+        ("x", 'cannot read the request: expected a string of JSON such as {"op": "list"}'),
+        ([1], 'cannot read the request: expected a string of JSON such as {"op": "list"}'),
         ('{"op": "bake"}', "unknown op 'bake': expected one of list, show, create, delete, purge, move, redrive"),
         ('{"op": "list", "all": true}', "unknown argument 'all' of list: expected no arguments"),
-        ('{"op": "purge"}', "purge needs 'address'"),
+        ('{"op": "purge"}', "purge needs the argument 'address'"),
         (
             '{"op": "move", "source": "a", "target": "b", "count": true}',
             "count of move: expected a whole number, got True",

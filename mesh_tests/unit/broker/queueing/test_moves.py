@@ -192,7 +192,7 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_more(rig: Rig, small_s
     rig.is_disk_held = False
     rig.run()
     answers = [json.loads(received.message.body) for received in operator.answers.received]
-    assert f"queue {THERE!r} was deleted in the meantime" in [answer.get("error") for answer in answers]
+    assert f"queue {THERE!r} was deleted while the operation went on" in [answer.get("error") for answer in answers]
     assert len(list((rig.data / "large").iterdir())) == 1
     rig.crash()
     assert [body[0] for body in left(rig)] == [4]
