@@ -10,7 +10,7 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class StoreOpened(LogEvent):
-    """The broker read its store at the start; the counts are the queues and messages found there."""
+    """A broker that starts has read its store; the counts are of durable queues, subscriptions and messages in it."""
 
     directory: str
     queue_count: int
@@ -20,9 +20,10 @@ class StoreOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ClockWasSet(LogEvent):
-    """The machine's clock was set while the broker did not run; message deadlines ignore the change.
+    """The machine's clock was set while the broker did not run, or is not set yet; message deadlines ignore the clock.
 
-    Deadlines follow the clock again after a reboot, or once the file `clock` in the directory is deleted.
+    Deadlines go on from the time that the broker noted at its last start. They follow the clock again when the broker
+    starts after a reboot with a right clock, or without the file `clock` in the directory.
     """
 
     level: ClassVar[Level] = "warning"
@@ -44,7 +45,7 @@ class SubscriptionExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class QueueExpired(LogEvent):
-    """A queue that a client's first use made, under a pattern, was deleted: it was empty and without links too long."""
+    """The broker deleted a queue made under a pattern of the topology, as it was empty and without links too long."""
 
     address: str
     owner: str | None
@@ -53,7 +54,7 @@ class QueueExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionEnded(LogEvent):
-    """A client ended a durable subscription, with its messages: by unsubscribing, or with a new filter for its name.
+    """A client ended a durable subscription, with its messages: it unsubscribed, or attached with another filter.
 
     ``new_filter`` is the filter of the new subscription, null after unsubscribing. ``user`` is null for a node or an
     operator; ``owner`` is null if the subscription had no owner.
@@ -70,7 +71,7 @@ class SubscriptionEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOwned(LogEvent):
-    """A durable subscription of an older version, without owner, now belongs to the first user who took from it."""
+    """A durable subscription without an owner, as of an older version, now belongs to the user who attached to it."""
 
     address: str
     subscriber: str
@@ -79,7 +80,7 @@ class SubscriptionOwned(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriberBehind(LogEvent):
-    """A non-durable subscription took too much memory and lost its oldest messages; producers did not wait."""
+    """A non-durable subscription took too much of the broker's memory and lost its oldest messages."""
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -90,7 +91,7 @@ class SubscriberBehind(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLow(LogEvent):
-    """Messages that are only in the broker's memory have reached their limit: all producers wait, consumers go on."""
+    """The bodies that are only in the broker's memory have reached their limit: all producers wait, consumers go on."""
 
     level: ClassVar[Level] = "warning"
     held_bytes: int
@@ -98,14 +99,17 @@ class MemoryLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryFine(LogEvent):
-    """Messages that are only in the broker's memory are below their limit again: producers go on."""
+    """The bodies that are only in the broker's memory are below their limit again, after `MemoryLow`."""
 
     held_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDamaged(LogEvent):
-    """Part of the broker's store cannot be read; everything else works. `amqpmesh store check` says more."""
+    """A broker that starts found a part of its store that cannot be read; everything else works.
+
+    `amqpmesh store check` says more.
+    """
 
     level: ClassVar[Level] = "error"
     directory: str
@@ -114,7 +118,7 @@ class StoreDamaged(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MessageUnreadable(LogEvent):
-    """The body of a message is damaged: the queue keeps the message, and no consumer gets the message."""
+    """The body of a stored message is damaged or missing: the queue keeps the message, and no consumer gets it."""
 
     level: ClassVar[Level] = "error"
     address: str
@@ -124,7 +128,7 @@ class MessageUnreadable(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkRefused(LogEvent):
-    """The broker refused the attach of a link: no such address, no permission, a limit, or an unsupported request."""
+    """The broker refused the attach of a link: no such address, no permission, a limit, or something not supported."""
 
     level: ClassVar[Level] = "warning"
     peer: str
@@ -154,7 +158,7 @@ class ConsumerTooSmall(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkStolen(LogEvent):
-    """A link was attached again over another session; the broker detached the older link. [2.6.1]"""
+    """A link was attached again, under its name, over another session; the broker detached the older link. [2.6.1]"""
 
     container_id: str
     link: str
@@ -163,7 +167,7 @@ class LinkStolen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskLow(LogEvent):
-    """The disk is nearly full, with queues or other files: producers of stored messages wait, consumers go on."""
+    """The broker's disk has less free space than wanted: producers whose messages are stored wait, consumers go on."""
 
     level: ClassVar[Level] = "warning"
     directory: str
@@ -175,7 +179,7 @@ class DiskLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskFine(LogEvent):
-    """The disk has room again, after `DiskLow`: all producers go on."""
+    """The broker's disk has enough free space again, after `DiskLow`: all producers go on."""
 
     directory: str
     free_bytes: int

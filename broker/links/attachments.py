@@ -1,10 +1,10 @@
-"""Attach and detach of links at a broker: permission, link stealing, and which queues or subscriptions end with a link.
+"""Attach and detach of links at a broker: permission, link stealing, and the queues that end with a link.
 
 Spec: AMQP 1.0 [2.6.1] naming a link and stealing it, [2.6.3] refusing, [2.6.4] detach and close, [3.5] termini.
 
 A link is known by (container-id, link name, direction), whatever its connection: a router may return over a new
 connection while the old connection still seems alive. The second attach of the same name steals the link: the broker
-detaches the first.
+detaches the first link.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LinkName = tuple[str, str, bool]
 class Attachment:
     """A link that is attached at the broker, its queue or subscription, and the worker that moves its messages.
 
-    ``worker`` is None for a link with a null source, which only looks a subscription up, to end it. ``held`` is None
-    for a producer without a queue of its own: the link names a topic, or no address.
+    ``worker`` is None for a link with a null source, which only looks a subscription up, usually to end it. ``held``,
+    the queue or subscription, is None for a producer whose link names a topic, or no address.
     """
 
     link: Link
@@ -61,7 +61,7 @@ class Attachment:
 
 
 class Attachments:
-    """Attaches and detaches the links of clients at a broker.
+    """Attaches and detaches the links of a broker, except operators' links to the control address.
 
     Always: ``_by_name`` and ``_by_link`` have every attachment that is not over
     """
@@ -100,7 +100,10 @@ class Attachments:
         return len(self._by_name)
 
     def attach(self, link: Link, now: float) -> None:
-        """Answer the peer's attach: open the link, or log and refuse the link with the reason."""
+        """Answer the attach of a peer: open the link, or refuse the link with the reason, which is logged.
+
+        A link to a durable subscription is opened once the subscription is on disk.
+        """
         claim = claim_of(link)
         try:
             self._admit(link, claim)
@@ -139,14 +142,14 @@ class Attachments:
             answer(now)
 
     def fail(self, link: Link, error: AmqpError, now: float) -> None:
-        """Close the link with ``error``, since the peer broke a rule of the protocol."""
+        """End a link and close it with ``error``, since the peer broke a rule of the protocol."""
         self._end_link(link, now, error)
         link.close(error)
 
     def _on_too_large(self, link: OutgoingLink, size: int, now: float) -> None:
         """End a consumer's link with an error, since all waiting messages exceed its max-message-size. [2.7.3]
 
-        A durable subscription is only detached, and stays.
+        The link is closed; or only detached from a durable subscription, which stays.
         """
         attachment = self._by_link[link]
         held, most, claim = attachment.held, link.remote_max_message_bytes, attachment.claim
@@ -171,7 +174,7 @@ class Attachments:
             self._commits.promise(partial(_close, attachment, error))
 
     def end(self, link: Link, now: float) -> None:
-        """End a link whose connection is gone, without an answer: its durable subscription stays."""
+        """End a link whose connection is gone, without an answer to the peer; its durable subscription stays."""
         self._end_link(link, now, None, is_orderly=link.has_peer_left_in_order(None))
 
     def _end_link(self, link: Link, now: float, error: AmqpError | None, *, is_orderly: bool = False) -> None:
@@ -191,7 +194,7 @@ class Attachments:
             raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is in use by another user")
 
     def _steal(self, link: Link, now: float) -> None:
-        """Detach the earlier link of this name with an error, after the new link has passed all checks."""
+        """Detach the earlier link of the same name and direction, if any, with an error, in favour of ``link``."""
         old = self._by_name.get(_name(link))
         if old is not None:
             self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
@@ -254,7 +257,7 @@ class Attachments:
         else:
             place = self._place(wanted.address)
         address = place.address.text if wanted.is_dynamic else wanted.address
-        # The source that answers the attach names only the filters that the broker applies. [3.5.3]
+        # The source in the broker's answer to the attach names only the filters that the broker applies. [3.5.3]
         filter_ = no_local_of(wanted) if place.holding is BrokerAddressKind.TOPIC else {}
         answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
         link.set_source(answered if place.holding is BrokerAddressKind.TOPIC else _with_its_link(answered))
@@ -290,8 +293,8 @@ class Attachments:
         if no_local_of(wanted):
             self._no_local.begin(held, link)
         if held.is_durable:
-            # Open once the subscription is on disk, since a client counts on an open subscription. The subscription may
-            # have been made just now, perhaps by another link.
+            # The link is opened once the subscription is on disk, since a client counts on an open subscription. The
+            # subscription may have been made just now, perhaps by another link.
             self._commits.promise(partial(self._open, attachment))
         else:
             self._open(attachment, now)
@@ -299,7 +302,8 @@ class Attachments:
     def _recall(self, link: OutgoingLink, claim: OwnershipClaim, now: float) -> None:
         """Answer an attach with a null source with the source of the durable subscription of the link's name. [2.6.3]
 
-        JMS clients attach so, then close the link to end the subscription.
+        JMS clients attach so, then close the link to end the subscription. Raises LinkError if there is no such
+        subscription for this user, or if consumers use it.
         """
         held = self._subscriptions.recall(_container_id(link), link.name, claim.user)
         self._steal(link, now)
@@ -313,9 +317,9 @@ class Attachments:
         self._commits.promise(partial(self._open, self._record(link, held, None, claim)))
 
     def _make_place(self, wanted: Terminus) -> BrokerAddress:
-        """Make the temporary address for a dynamic terminus.
+        """Return a new temporary address, of a topic or a queue, for the dynamic terminus ``wanted``.
 
-        JMS makes temporary queues by dynamic targets, other clients by dynamic sources.
+        JMS asks for temporary queues by dynamic targets, other clients by dynamic sources.
         """
         return self._addresses.temporary(self._make_token(), is_topic="temporary-topic" in wanted.capabilities)
 
@@ -326,9 +330,9 @@ class Attachments:
         return place
 
     def _queue_at(self, place: BrokerAddress, claim: OwnershipClaim) -> HeldQueue | None:
-        """The queue at ``place``, made if there is none; None for a topic.
+        """Return the queue at the address ``place``, made if there is none; None for a topic.
 
-        Raises LinkError if a temporary queue is gone, or a limit forbids a new queue.
+        Raises LinkError if a temporary queue is gone, or if a limit of clients' queues forbids a new queue.
         """
         if place.holding is BrokerAddressKind.TOPIC:
             return None
@@ -338,7 +342,7 @@ class Attachments:
                 self._made.admit(place.address, claim.user)
             return held or self._message_store.queue(place.address, claim.user)
         if held is None and self._addresses.is_temporary(place.address):
-            raise LinkError("amqp:not-found", f"the receiver of {place.address.text!r} is gone")
+            raise LinkError("amqp:not-found", f"temporary queue {place.address.text!r} is gone, with its receiver")
         return held or self._message_store.temporary_queue(
             place.address, is_probe=place.holding is BrokerAddressKind.PROBE
         )
@@ -396,8 +400,9 @@ class Attachments:
         error: AmqpError | None = None,
         is_orderly: bool = False,
     ) -> bool:
-        """Forget the link, and delete or keep its queue; return whether a durable subscription ended with the link.
+        """Forget a link, and delete its queue or subscription if that ends with it; return whether a durable one ended.
 
+        ``closed``: the peer closed the link, which ends a durable subscription once no other link takes from it.
         ``is_orderly``: deliveries without an outcome return to the queue as not tried, their delivery-counts unchanged.
         """
         attachment.is_over = True
@@ -461,7 +466,7 @@ def _refuse_unsupported(wanted: Terminus) -> None:
 
 
 def _with_its_link(wanted: Terminus) -> Terminus:
-    """The source that answers a consumer of a queue: not durable, since no state of the consumer outlives the link."""
+    """Return the source to answer a queue's consumer with: not durable, as no state of it outlives the link."""
     return replace(wanted, durability=Durability.NONE, expiry=Expiry.LINK_DETACH) if wanted.outlives_link else wanted
 
 

@@ -41,7 +41,7 @@ cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
 
 
 cdef class ProducerGate:
-    """Holds all producers of a broker back while too many bytes wait for the disk, or bodies take too much memory.
+    """Holds all producers of a broker back while too many bytes wait for the disk, or fill its memory.
 
     A producer held back gets no credit, and its deliveries are not read. While the disk has little free space the gate
     holds back only producers whose messages would be stored, and producers in the middle of a large message.
@@ -64,7 +64,7 @@ cdef class ProducerGate:
         return self.is_short_of_memory_now()
 
     cdef bint holds_back(self, BrokerReceiver receiving) except? True:
-        """Whether the producer's link has to wait; if so, ``let_in`` will call ``go_on`` of the link."""
+        """Whether a producer's link has to wait; if so, ``let_in`` calls ``go_on`` of the link once it may go on."""
         if self.is_shut_now():
             self.waiting[receiving] = None
             return True
@@ -79,14 +79,14 @@ cdef class ProducerGate:
         return 0
 
     def on_disk(self, *, bint is_low):
-        """Note whether the disk has little free space; call ``let_in`` next, for the producers that may go on."""
+        """Note whether the disk has little free space; with enough, `let_in` lets the waiting producers go on again."""
         self.is_disk_low = is_low
         if not is_low:
             self.waiting.update(self.waiting_for_room)
             self.waiting_for_room.clear()
 
     def let_in(self):
-        """Let one waiting producer go on; return False while all producers are held back, or no producer waits."""
+        """Let one waiting producer go on and return True; False if no producer waits, or all are held back."""
         cdef BrokerReceiver receiving
         if not self.waiting or self.is_shut_now():
             return False
@@ -97,7 +97,7 @@ cdef class ProducerGate:
 
 
 cdef class _Written(Promise):
-    """Puts a message into its queues and accepts the delivery, once the batch with the message is on disk."""
+    """A promise to put a message into its queues and accept its delivery, once its batch is on disk."""
 
     cdef BrokerReceiver receiving
     cdef pn_delivery_t *delivery  # NULL: pre-settled
@@ -119,7 +119,7 @@ cdef class BrokerReceiver(QueueProducer):
 
     def __init__(self, IncomingCore link not None, address, queues, targets, fail, MessageStore message_store not None,
                  Commits commits not None, ProducerGate gate not None):
-        """Put messages into ``queues``; if None, into the queues that ``targets`` returns for an address.
+        """Put messages of ``link`` into ``queues``; if None, into the queues that ``targets`` returns for an address.
 
         ``targets`` takes the address in bytes, and raises AmqpError if no queue can take the message. ``fail(link,
         error, now)`` is to close a link whose peer broke a rule.
@@ -129,7 +129,8 @@ cdef class BrokerReceiver(QueueProducer):
         self.queues, self.targets, self.fail = queues, targets, fail
         self.message_store, self.commits, self.gate = message_store, commits, gate
         self.limited = _blocking_one(queues)
-        # The queue of a topic's message, or of a link without an address, is not known before: assume a durable queue.
+        # The queues of messages to a topic, or of a link without an address, are not known before each message: they
+        # count as durable queues, whose producers wait while the disk is nearly full.
         self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
         self.record_level = (<HeldQueue>queues[0]).record_level if queues else message_store.recorder.level
         self.room = _LINK_CREDIT
@@ -142,7 +143,10 @@ cdef class BrokerReceiver(QueueProducer):
         self._top_up()
 
     def await_last_word(self, SecondSettlements last_words not None):
-        """Settle each delivery only after the producer, who asked for rcv-settle-mode second. [2.8.3]"""
+        """Settle each delivery only after its producer, which asked for rcv-settle-mode second. [2.8.3]
+
+        The broker waits no more for a producer that once did not settle in time.
+        """
         self.last_word = SecondSettlement(last_words, self._on_no_last_word)
 
     def _on_no_last_word(self, deliveries):
@@ -151,9 +155,9 @@ cdef class BrokerReceiver(QueueProducer):
         self._top_up()
 
     def end(self):
-        """Stop the work for a link that is gone: drop a delivery still arriving, and send no outcome any more.
+        """Stop the work for a producer's link that is gone: drop a delivery still arriving, and send no more outcomes.
 
-        Complete deliveries enter their queues all the same.
+        Messages of complete deliveries enter their queues all the same.
         """
         self.is_over = True
         self.gate.forget(self)
@@ -165,7 +169,7 @@ cdef class BrokerReceiver(QueueProducer):
             self.message_store.with_room[self.limited] = None
         self._drop_arriving()
 
-    # wire.core.DeliveryOwner
+    # Methods of wire.core.DeliveryOwner, called at events of the link.
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
         return self.go_on()
 
@@ -178,12 +182,12 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int on_flow_event(self) except -1:
         return 0
 
-    # broker.queueing.message_store.QueueProducer
+    # The message store calls this method of QueueProducer once a full queue may have room.
     cdef int on_room_in_queue(self) except -1:
         return 0 if self.is_over or self.link.is_gone else self._top_up()
 
     cdef int go_on(self) except -1:
-        """Read the deliveries that have come, unless the gate holds the producer back; then grant credit.
+        """Read the deliveries that have come over the link, unless the gate holds the producer back; then grant credit.
 
         A delivery without credit breaks the protocol's rules: the link is closed with an error. [2.8.18]
         """
@@ -193,7 +197,8 @@ cdef class BrokerReceiver(QueueProducer):
             if delivery is NULL:
                 break
             if self.gate.holds_back(self):
-                # Unread deliveries fill the session's window, so that the peer has to stop.
+                # A producer held back is not read: unread deliveries fill the window of the session, so that the peer
+                # has to stop sending.
                 return self._note_credit()
             if not self.credit_count:
                 what = f"the peer sent {self.link.excess} deliveries beyond its credit"
@@ -213,7 +218,7 @@ cdef class BrokerReceiver(QueueProducer):
                 self._on_complete(delivery)
         return 0 if self.is_over else self._top_up()
 
-    # Methods that read the delivery that is arriving.
+    # These methods read the delivery that is arriving.
     cdef int _read(self, pn_delivery_t *delivery) except -1:
         cdef size_t pending, size
         cdef ssize_t taken
@@ -243,7 +248,8 @@ cdef class BrokerReceiver(QueueProducer):
         except Incomplete:
             return 0  # the sections before the body are not complete yet
         except AmqpError as error:
-            # Reject the message once it is read to the end: settling earlier would spoil the session's window.
+            # The malformed message is rejected once it is read to the end: settling earlier would spoil the window of
+            # the session.
             self.refusal = error
             self.pieces.clear()
             return 0
@@ -273,8 +279,8 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int _scan(self, bytes data, bint has_more) except -1:
         """Read ttl, expiry, priority and address from the sections before the body in ``data``, a message's start.
 
-        Raises AmqpError for a malformed message, and Incomplete if ``data`` ends within these sections and
-        ``has_more`` bytes are to come.
+        Raises AmqpError for a malformed message, and Incomplete if ``data`` ends within these sections while more
+        bytes of the message are to come (``has_more``).
         """
         cdef Head head
         if not data:
@@ -296,7 +302,7 @@ cdef class BrokerReceiver(QueueProducer):
             self.to = data[head.to.start : head.to.start + head.to.size_bytes]
         return 0
 
-    # Methods for deliveries that have arrived completely.
+    # These methods handle deliveries that have arrived completely.
     cdef int _on_complete(self, pn_delivery_t *delivery) except -1:
         cdef bytes body = None
         cdef list targets
@@ -326,9 +332,9 @@ cdef class BrokerReceiver(QueueProducer):
         return self._accept(delivery, body, targets)
 
     cdef int _refuse_when_full(self, HeldQueue held) except -1:
-        """Raise AmqpError, so that the message is rejected, if the queue is full and its policy drops no old messages.
+        """Raise AmqpError, which rejects the message, if queue ``held`` is full and its policy drops no old message.
 
-        Never raised for the queue `limited`, which holds this producer back by credit.
+        Never raised for the queue ``limited``, which holds this producer back by credit instead.
         """
         if not held.is_limited or held is self.limited or held.has_room_for(self.size_bytes):
             return 0
@@ -341,7 +347,7 @@ cdef class BrokerReceiver(QueueProducer):
         raise AmqpError("amqp:resource-limit-exceeded", what)
 
     cdef int _spend(self) except -1:
-        """Count one credit as used, by a complete or aborted delivery."""
+        """Count one credit of the producer as used, by a complete or aborted delivery."""
         self.credit_count -= 1
         if self.limited is not None:
             self.limited.promised -= 1
@@ -374,8 +380,8 @@ cdef class BrokerReceiver(QueueProducer):
     cdef QueuedMessage _message(self, list targets):
         cdef double until_s = min(self.message_store.now + self.ttl_s, self.expires_at_s), most_s = INFINITY
         cdef HeldQueue held
-        # Store the message whatever its header says of durability: an accepted message must not be lost, and most
-        # clients never set the field.
+        # A message to a durable queue is stored whatever its header says of durability: an accepted message must not be
+        # lost, and most clients never set this field.
         cdef bint is_stored = False
         cdef QueuedMessage message
         for held in targets:
@@ -397,7 +403,7 @@ cdef class BrokerReceiver(QueueProducer):
         return message
 
     cdef int _on_written(self, pn_delivery_t *delivery, QueuedMessage message, list targets, double now) except -1:
-        """Let a message, now on disk if a queue is durable, into its queues; accept the delivery unless pre-settled."""
+        """Let a message whose batch is on disk into its queues ``targets``; accept its delivery unless pre-settled."""
         self.message_store.on_written(message, targets, now)
         if self.is_over:
             return 0
@@ -413,7 +419,10 @@ cdef class BrokerReceiver(QueueProducer):
         return self._settle(<pn_delivery_t *>delivery)
 
     cdef int _settle(self, pn_delivery_t *delivery) except -1:
-        """Settle a delivery, at once or once a producer that settles first has settled; then its credit can return."""
+        """Settle a delivery that has its outcome, so that its credit can be granted again.
+
+        The broker settles at once or, for a producer that asked to settle first, after the producer.
+        """
         if self.last_word is None or pn.delivery_settled(delivery) or not self.last_word.waits_for(
             <size_t>delivery, self.message_store.now
         ):
@@ -427,8 +436,8 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _grant(self) except -1:
         cdef long granted
-        # Grant credit in steps of half the link's credit: a flow frame per delivery would double the frames. The end of
-        # each sync of the disk calls this method again.
+        # Credit is granted in steps of half of LINK_CREDIT: a flow frame for each delivery would double the frames. The
+        # end of each sync of the disk calls this method again.
         if self.room * 2 < _LINK_CREDIT:
             return 0
         if self.gate.holds_back(self):
@@ -441,9 +450,10 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     cdef long _grantable(self) except -1:
-        """The credit to grant now: up to half of the room in `limited`, since other producers are granted credit, too.
+        """Return the credit to grant now: up to half of the room in queue ``limited``, since others get credit, too.
 
-        The last place goes to a link without credit. With no credit to grant, the queue calls again once there is room.
+        The last place in the queue goes to a link without credit. With no credit to grant, the queue calls
+        `on_room_in_queue` once there is room.
         """
         cdef HeldQueue held = self.limited
         cdef long long room = held.room()
@@ -456,16 +466,16 @@ cdef class BrokerReceiver(QueueProducer):
                 self.waiting_since_s = min(self.waiting_since_s, self.message_store.now)
             return 0
         self.waiting_since_s = INFINITY
-        # Grant no credit yet, to avoid a flow frame for each message: a delivery with the credit left brings another
-        # call.
+        # Less credit than the producer has left is not granted yet, to avoid a flow frame for each message: the next
+        # delivery with the credit left brings another call.
         if granted < self.credit_count:
             return 0
         held.promised += granted
         return granted
 
-    # Methods for the link log.
+    # The link log calls the next methods, and these call it.
     cdef int _note_credit(self) except -1:
-        """Have the link recorded in the link log this second, with the time when the sender's credit ended or came."""
+        """Have the link log record the link this second, and note when the producer's credit ended or came."""
         if not self.record_level or self.is_over or self.link.is_gone:
             return 0
         if not self.has_moved:
@@ -481,7 +491,7 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     cdef int _note_lost(self, str condition) except -1:
-        """Count a refused pre-settled message for the link log, since its sender gets no outcome."""
+        """Count a refused pre-settled message by cause for the link log, since its sender gets no outcome."""
         if not self.record_level:
             return 0
         if self.lost is None:
@@ -492,7 +502,7 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     def take_lost(self):
-        """Return the counts of refused pre-settled messages since the last call, by cause."""
+        """Return the numbers of pre-settled messages refused since the last call, by cause."""
         found, self.lost = self.lost, None
         return found or {}
 
@@ -502,44 +512,44 @@ cdef class BrokerReceiver(QueueProducer):
         return "memory" if self.gate.is_short_of_memory_now() else "disk"
 
     def rest(self):
-        """The link log has recorded the link: its next change is noted again."""
+        """Note that the link log has recorded the link, so that its next change is to be recorded, too."""
         self.has_moved = False
 
     @property
     def credit(self):
-        """Number of deliveries that the sender may still start."""
+        """Number of deliveries that the producer may still start: the link's credit."""
         return self.link.credit_now()
 
     @property
     def kept_count(self):
-        """None, for the link log: an incoming link keeps no deliveries of its own, since queues have the messages."""
+        """None, for the link log: a producer's link keeps no deliveries of its own, since queues have the messages."""
         return None
 
     @property
     def moved_count(self):
-        """Always 0, the number of deliveries for the link log: each delivery shows as a change of the credit."""
+        """Always 0 as the link log's number of deliveries: for a producer's link they show as changes of the credit."""
         return 0
 
     @property
     def starves(self):
-        """Whether the sender is without credit; False if the link is not recorded."""
+        """Whether the producer is without credit; False if the link log does not record the link."""
         return self.record_level != 0 and self.drought.is_on
 
     def take_starved_us(self):
-        """Microseconds for which the sender had no credit since the last call; 0 if the link is not recorded."""
+        """Return the microseconds without credit of the producer since the last call; 0 for a link not recorded."""
         self.is_restless = False
         return take_us(&self.drought, self.message_store.recorder.now_us) if self.record_level else 0
 
     @property
     def waits_for(self):
-        """The reason why the sender has no credit, or last had none: full_queue, memory or disk."""
+        """The reason why the producer has no credit, or last had none: full_queue, memory or disk."""
         if self.drought.is_on or self.waited_for is None:
             self.waited_for = self._obstacle()
         return self.waited_for
 
 
 cdef HeldQueue _blocking_one(list queues):
-    """The queue of a producer's link whose policy is to hold producers back when it is full; None if no queue does."""
+    """Return the queue of a producer's link if its policy is to hold producers back when it is full; else None."""
     cdef HeldQueue held = queues[0] if queues else None
     if held is None or not held.is_limited:
         return None

@@ -43,9 +43,9 @@ cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _RELEASED = SettlementVerdic
 
 @cython.freelist(256)
 cdef class OutgoingEntry:
-    """A queue entry on its way to a consumer, with the part of its body that is in memory and not written yet.
+    """A queue entry on its way to a consumer, with the part of its body that is in memory and not written to the link.
 
-    ``pieces`` has this part; the first ``at`` bytes of its first piece are written.
+    ``pieces`` has this part; only the first ``at`` bytes of its first piece are written already.
     """
 
     def __cinit__(self, QueueEntry entry):
@@ -56,7 +56,10 @@ cdef class OutgoingEntry:
         return self.fetched_bytes >= self.entry.message.size_bytes
 
     cdef int add(self, bytes body) except -1:
-        """Add the next bytes of the body: all of a small body, at most READ_AHEAD_BYTES of a large body."""
+        """Add the next bytes of the body: all of a small body, or at most READ_AHEAD_BYTES of a large body.
+
+        The first bytes get the message's history at this broker: delivery-count, cause of a move, annotations.
+        """
         cdef bint is_start = self.fetched_bytes == 0
         self.fetched_bytes += PyBytes_GET_SIZE(body)
         if is_start and (self.entry.delivery_count or self.entry.cause is not None or self.annotations is not None):
@@ -69,7 +72,7 @@ cdef class OutgoingEntry:
 
 
 cdef class _Body(Fetch):
-    """A read, from the store, of the next bytes of an outgoing entry."""
+    """A read from the store of the next bytes of the body of an entry on its way to a consumer."""
 
     cdef BrokerSender sending
     cdef OutgoingEntry parcel
@@ -92,7 +95,7 @@ cdef class _Body(Fetch):
 
 
 cdef class _Concluded(Promise):
-    """Settles a consumer's delivery, once the changes by its outcome are on disk."""
+    """A promise to settle a consumer's delivery once the changes by its outcome are on disk."""
 
     cdef BrokerSender sending
     cdef pn_delivery_t *delivery
@@ -103,7 +106,7 @@ cdef class _Concluded(Promise):
 
 
 cdef class BrokerSender(QueueTaker):
-    """A consumer's or browser's link: takes entries from one queue, writes their messages, and handles the outcomes.
+    """A consumer's or browser's link: takes entries from one queue, sends their messages, and handles the outcomes.
 
     Always: the queue's credit for the link is the peer's credit, less deliveries in the outbox or being written, and at
     most OUTBOX_DELIVERIES less those in the outbox
@@ -143,11 +146,10 @@ cdef class BrokerSender(QueueTaker):
         self.pump(now)
 
     def end(self, double now, *, bint is_orderly=False):
-        """End the link's deliveries: the queue takes back all entries without an outcome.
+        """End the deliveries of a consumer's link: the queue takes back all entries without an outcome.
 
-        Call before the link is freed.
-
-        ``is_orderly``: the consumer detached in order, so these entries count as never tried.
+        The delivery-counts of entries that were written rise, unless the consumer left ``is_orderly``: then they count
+        as never tried. Call before the link is freed.
         """
         if self.is_over:
             return
@@ -166,12 +168,13 @@ cdef class BrokerSender(QueueTaker):
         for entry in unwritten:
             self.message_store.release((<QueueEntry>entry).message)
         if self.held.queue.choosy_count:
-            # Perhaps no other consumer takes messages as large as this one did: let each other link check for itself.
+            # Perhaps no other consumer takes messages as large as the consumer that left: each other link checks this
+            # when it is pumped.
             self.message_store.to_pump.update(dict.fromkeys(self.held.consumers.values()))
 
-    # broker.queueing.message_store.QueueTaker
+    # The message store calls these methods of QueueTaker.
     cdef int take(self, QueueEntry entry) except -1:
-        """Put an entry that the queue gave to this consumer into the outbox, and fetch its body if not in memory."""
+        """Put an entry that the queue gave to this consumer into the outbox; fetch a small body not in memory."""
         cdef OutgoingEntry parcel = OutgoingEntry(entry)
         parcel.annotations = self.message_store.annotated.get(self.held, entry.message.message_id)
         if self.record_level:
@@ -185,8 +188,12 @@ cdef class BrokerSender(QueueTaker):
         return 0
 
     cdef int pump(self, double now) except -1:
-        """Write as much as possible, ask the queue for as much as credit allows, answer a drain if nothing is left."""
-        # The link to a new durable subscription is opened once the subscription is on disk, and pumped again then.
+        """Write as much as possible to the link, and ask the queue for as much as the link's credit allows.
+
+        A drain is answered if nothing is left to send. A link is ended if all waiting messages are too large for it.
+        """
+        # Nothing is written before the link is opened: the link to a durable subscription is opened once the
+        # subscription is on disk, and pumped again then.
         if self.is_over or not self.is_attached or self.link.is_gone:
             return 0
         self.credit_count = self.link.credit_now()
@@ -201,7 +208,7 @@ cdef class BrokerSender(QueueTaker):
             self._tell_credit(now)
         return 0
 
-    # wire.core.DeliveryOwner
+    # Methods of wire.core.DeliveryOwner, called at events of the link.
     cdef int on_room(self) except -1:
         self.message_store.to_pump[self] = None
         return 0
@@ -216,7 +223,7 @@ cdef class BrokerSender(QueueTaker):
         return 0
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
-        """Handle an outcome or a settlement by the consumer, at once or when the delivery is completely written."""
+        """Handle an outcome or settlement of the consumer: at once, or once the delivery is completely written."""
         if self.is_over:
             return 0
         if self.current is not None and self.delivery is delivery:
@@ -224,31 +231,34 @@ cdef class BrokerSender(QueueTaker):
             return 0
         return self._judge(delivery, self.message_store.now)
 
-    # Methods for the link log.
+    # The link log calls the next methods, and the first one calls it.
     cdef int _note_move(self) except -1:
-        """Have the link's deliveries and credit recorded in the link log this second, since they may have changed."""
+        """Have the link log record deliveries and credit of the link this second, since they may have changed."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
             self.message_store.recorder.note_moved(self)
         return 0
 
     def rest(self):
-        """The link log has recorded the link: its next change is noted again."""
+        """Note that the link log has recorded the link, so that its next change is to be recorded, too."""
         self.has_moved = False
 
     @property
     def credit(self):
-        """Number of deliveries that the consumer's credit still allows."""
+        """Number of deliveries that the credit of the consumer still allows, as of the last `pump`."""
         return self.credit_count
 
     @property
     def kept_count(self):
-        """Number of complete deliveries without an outcome; 0 for a browser, which keeps no message from consumers."""
+        """Number of deliveries sent completely and without an outcome; 0 for a browser, which holds no message."""
         return 0 if self.is_browser else len(self.unsettled)
 
     # Writing
     cdef bint _write_next(self, double now) except -1:
-        """Write one chunk of the next message, or drop an expired entry; return False if no more can be done now."""
+        """Write one chunk of the next message to the link, or drop an expired or too large one from the outbox.
+
+        Return False if no more can be written now.
+        """
         cdef OutgoingEntry parcel = self.current
         if parcel is None:
             if not self.outbox or self.credit_count <= 0:
@@ -284,14 +294,14 @@ cdef class BrokerSender(QueueTaker):
         return 0
 
     cdef bint _drop_expired(self, OutgoingEntry parcel, double now) except -1:
-        """Return the outbox's first entry to the queue, to expire there: its deadline passed while it waited."""
+        """Return the first entry of the outbox to its queue, to expire there: its deadline passed in the outbox."""
         self.outbox.popleft()
         self._conclude(parcel.entry, _RELEASED, False, now)
         self.message_store.release(parcel.entry.message)
         return True
 
     cdef int _tell_time_left(self, OutgoingEntry parcel) except -1:
-        """Lower the ttl in the message's header to the time left: ttl counts from the sender's transfer. [3.2.1]"""
+        """Lower the ttl in the header of a message about to be sent to the time left until it expires. [3.2.1]"""
         cdef QueuedMessage message = parcel.entry.message
         cdef double left_ms = (message.deadline_s + message.grace_s - self.message_store.now) * 1000
         cdef bytes first = parcel.pieces[0]
@@ -325,8 +335,8 @@ cdef class BrokerSender(QueueTaker):
         self.current = None
         self.message_store.release(entry.message)
         if self.is_settled:
-            # The consumer wants pre-settled deliveries: write the message, then delete it on disk. A crash between may
-            # deliver the message again, but never loses a message that was not sent.
+            # For a consumer that wants pre-settled deliveries the message is written to the link, then deleted on disk.
+            # A crash in between may deliver the message again, but never loses a message that was not sent.
             pn.delivery_settle(delivery)
             return self._conclude(entry, _ACCEPTED, False, now)
         self.unsettled[<size_t>delivery] = entry
@@ -348,12 +358,13 @@ cdef class BrokerSender(QueueTaker):
         fetch.sending, fetch.parcel = self, parcel
         fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes,
                                  self.consumer_id)
-        # Count the read as a use of the body: it must not be deleted during the read, even if the entry is archived.
+        # The read counts as a use of the body, which must not be deleted during the read, even if the entry is
+        # archived.
         message.references += 1
         return self.body_cache.fetch(fetch)
 
     cdef int _give_up(self, OutgoingEntry parcel, double now) except -1:
-        """Abort the delivery of a message with a damaged body; the queue keeps the message, and gives it to nobody."""
+        """Drop or abort the delivery of a message with a damaged body, which the queue keeps and gives to nobody."""
         if self.is_over or (parcel is not self.current and parcel not in self.outbox):
             return 0
         if parcel is self.current:
@@ -380,14 +391,14 @@ cdef class BrokerSender(QueueTaker):
         return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
 
     cdef int _refuse(self, OutgoingEntry parcel, double now) except -1:
-        """Release the outbox's first entry to other consumers: with its history, it is too large for this link."""
+        """Return the outbox's first entry to its queue, for other consumers: with its history it is too large here."""
         self.outbox.popleft()
         self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
         self._conclude(parcel.entry, _RELEASED, True, now)
         return self.message_store.release(parcel.entry.message)
 
     cdef int _tell_if_too_large(self, double now) except -1:
-        """End a link with credit and no delivery under way if every waiting message is too large; return 1 if ended."""
+        """End a link with credit and without deliveries if all waiting messages are too large; return 1 if ended."""
         cdef size_t size
         if self.credit_count <= 0 or self.outbox or self.current is not None or self.unsettled or self.unconfirmed:
             return 0
@@ -400,7 +411,7 @@ cdef class BrokerSender(QueueTaker):
         return 1
 
     cdef int _give_back(self, long count, double now) except -1:
-        """Return the last ``count`` entries of the outbox to the queue, since the peer took their credit back."""
+        """Return the last ``count`` entries of the outbox to their queue, as the peer took back its credit for them."""
         parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
         for parcel in reversed(parcels):
             self._conclude((<OutgoingEntry>parcel).entry, _RELEASED, False, now)
@@ -445,7 +456,7 @@ cdef class BrokerSender(QueueTaker):
         return self.message_store.carry_out(self.held, settled)
 
     cdef int _confirm(self, pn_delivery_t *delivery) except -1:
-        """Settle a delivery once the changes by its outcome are on disk; at once if there are none."""
+        """Settle a delivery with an outcome once the changes by the outcome are on disk; at once if there are none."""
         cdef _Concluded promise = _Concluded.__new__(_Concluded)
         self.next_tag += 1
         self.unconfirmed[<size_t>delivery] = self.next_tag
@@ -453,7 +464,7 @@ cdef class BrokerSender(QueueTaker):
         return self.commits.promise_kept_by(promise)
 
     cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1:
-        # The engine reuses the memory of deliveries: only with the same serial is this still the same delivery.
+        # The engine reuses the memory of deliveries: only if the serial is still known is this still the same delivery.
         if self.is_over or self.unconfirmed.get(<size_t>delivery) != serial:
             return 0
         del self.unconfirmed[<size_t>delivery]
@@ -466,7 +477,7 @@ cdef class BrokerSender(QueueTaker):
 
 
 def _as_it_is_now(bytes body, QueueEntry entry, bytes annotations):
-    """The message with its history at this broker in header and message-annotations. [3.2.1, 3.2.3]
+    """Return an encoded message with its history at this broker in header and message-annotations. [3.2.1, 3.2.3]
 
     The history is the delivery-count, the cause of a move to this queue, and annotations added by consumers.
     """
@@ -479,7 +490,7 @@ def _as_it_is_now(bytes body, QueueEntry entry, bytes annotations):
 
 
 def _read(outcome):
-    """Return (verdict, undeliverable-here) of a consumer's outcome.
+    """Return (verdict for the queue, undeliverable-here) of a consumer's outcome, which may be None.
 
     A delivery settled without an outcome is in doubt and counts as FAILED, as if the link had broken.
     """

@@ -27,7 +27,7 @@ cdef class SecondSettlements:
         return 0
 
     def next_deadline(self):
-        """The time of the next call of ``on_time``; None while no producer is waited for."""
+        """Return the time of the next call of ``on_time``; None while the broker waits for no producer to settle."""
         if not self.waiting:
             return None
         return min([(<SecondSettlement>each).oldest_s() for each in self.waiting]) + _PATIENCE_S
@@ -50,7 +50,10 @@ cdef class SecondSettlement:
         self.given = {}
 
     cdef bint waits_for(self, size_t delivery, double now) except? True:
-        """Note that the broker gave its outcome; return False if the broker is to settle at once, without waiting."""
+        """Note that the broker gave its outcome for a delivery; return whether to wait for the producer to settle.
+
+        False once the producer stayed silent: then the broker settles at once.
+        """
         if self.is_ours:
             return False
         if not self.given:
@@ -59,7 +62,7 @@ cdef class SecondSettlement:
         return True
 
     cdef bint is_given(self, size_t delivery) except? True:
-        """Note that the producer settled this delivery; return whether the broker had given its outcome before."""
+        """Note that the producer settled a delivery; return whether the broker was waiting for this."""
         if self.given.pop(delivery, None) is None:
             return False
         if not self.given:
@@ -67,7 +70,7 @@ cdef class SecondSettlement:
         return True
 
     cdef int end(self) except -1:
-        """Forget all deliveries of the link, which is gone."""
+        """Forget the deliveries of a link that is gone."""
         self.given.clear()
         return self.all.forget(self)
 
@@ -75,7 +78,7 @@ cdef class SecondSettlement:
         return next(iter(self.given.values()))
 
     def give_up(self):
-        """Settle all deliveries without waiting for the silent producer any more, now and from now on."""
+        """Settle all deliveries of a producer that stayed silent, and wait for it no more on this link."""
         self.is_ours = True
         deliveries, self.given = self.given, {}
         self.all.forget(self)
