@@ -1,4 +1,4 @@
-"""Verdicts and departures of messages, and the actions a queue returns.
+"""Verdicts of consumers on messages, departures of messages from queues, and the actions that a queue returns.
 
 `MessageStore` carries out the actions in order. An action can be matched by position (``case Archive(entry, why)``), in
 tests and in Python code.
@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class SettlementVerdict(Enum):
-    """A consumer's outcome as the queue takes it: only FAILED raises the message's delivery-count."""
+    """A consumer's outcome for a message, as a queue takes it: only FAILED raises the message's delivery-count."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -27,11 +27,11 @@ class Departure(Enum):
     REJECTED = "rejected"
     EXPIRED = "expired"
     GIVEN_UP = "given up"
-    """Deliveries failed until the message's delivery-count reached the queue's ``max_delivery_attempts``."""
+    """The message's deliveries failed until its delivery-count reached the queue's ``max_delivery_attempts``."""
     NO_ROOM = "no room"
-    """Newer messages came, and the queue was over its limit, or the broker short of memory for bodies."""
+    """The message was the oldest when the queue was over its limit, or the broker short of memory for bodies."""
     DROPPED = "dropped"
-    """The whole queue or subscription was deleted."""
+    """The queue or subscription was deleted with all of its messages."""
     PURGED = "purged"
     MOVED = "moved"
 
@@ -50,7 +50,7 @@ def _parts(action):
 
 @cython.freelist(256)
 cdef class Deliver:
-    """Send this entry to this consumer; a browser gets a copy, and never returns the entry to the queue."""
+    """The action to send ``entry`` to consumer ``consumer_id``; a browser gets a copy, and never returns the entry."""
 
     __match_args__ = ("consumer_id", "entry")
 
@@ -66,7 +66,7 @@ cdef class Deliver:
 
 @cython.freelist(256)
 cdef class Archive:
-    """The entry left the queue: delete the queue's entry in the store, or move the message to a dead letter queue."""
+    """The action for an entry that left its queue: delete it in the store, or move the message to another queue."""
 
     __match_args__ = ("entry", "departure")
 
@@ -81,7 +81,7 @@ cdef class Archive:
 
 
 cdef class Recount:
-    """The entry's delivery-count changed: write the new count to the store."""
+    """The action to write the new delivery-count of ``entry`` to the store."""
 
     __match_args__ = ("entry",)
 
@@ -96,9 +96,9 @@ cdef class Recount:
 
 
 cdef class WantMark:
-    """Write the queue's seen mark for ``priority`` to the store, then call ``Queue.on_mark``.
+    """The action to write ``message_id`` to the store as the seen mark for ``priority``, then to call ``on_mark``.
 
-    The queue gives no message of this priority with an id above the old mark until then. Messages of another priority
+    Until then the queue gives no message of this priority with an id above the old mark. Messages of another priority
     have a mark of their own, and do not wait.
     """
 

@@ -1,7 +1,7 @@
 """The arrival times of messages, from samples of (id, time): an id has the time of the last sample at or below the id.
 
 Ids rise with time. The latest message is dated to the millisecond, an older message to a thousandth of its age. A
-message from before the broker started gets the time of the first sample, since its own is unknown.
+message from before the broker started gets the time of the first sample, since its own arrival time is unknown.
 """
 
 from libc.stdlib cimport calloc, free
@@ -27,9 +27,9 @@ cdef class Ages:
         free(self.times_us)
 
     cdef void note(self, long long message_id, unsigned long long now_us) noexcept:
-        """Add a sample: the message with this id came now.
+        """Add a sample: the message with this id came at ``now_us``.
 
-        Ignored within a millisecond of the last sample, and for an id at or below the last sampled id.
+        A sample is ignored within a millisecond of the last one, and if its id is not above the last sampled id.
         """
         if self.count and (
             now_us < self.times_us[self.count - 1] + APART_US or message_id <= self.ids[self.count - 1]
@@ -41,7 +41,7 @@ cdef class Ages:
         self.count += 1
 
     cdef void _thin_out(self, unsigned long long now_us) noexcept:
-        """Drop samples closer together than 1/SHARE of their age; half of the room then holds samples of a year."""
+        """Drop samples closer together than 1/SHARE of their age; half of MOST samples are then enough for a year."""
         cdef int number, kept = 1
         for number in range(1, self.count):
             if self.times_us[number] - self.times_us[kept - 1] >= (now_us - self.times_us[number]) // SHARE:
@@ -50,7 +50,10 @@ cdef class Ages:
         self.count = kept
 
     cdef unsigned long long came_at_us(self, long long message_id) noexcept:
-        """The time of the last sample at or below the id, in microseconds; 0 if no sample was noted yet."""
+        """Return the time of the last sample whose id is at or below ``message_id``, in microseconds.
+
+        The time of the first sample for a lower id; 0 if no sample was noted yet.
+        """
         cdef int low = 0, high = self.count, middle
         if not self.count:
             return 0
@@ -62,7 +65,7 @@ cdef class Ages:
                 high = middle
         return self.times_us[low]
 
-    # Python methods, for tests, that call the C functions above.
+    # These Python methods, for tests, call the C functions above.
     def hear(self, long long message_id, unsigned long long now_us):
         self.note(message_id, now_us)
 

@@ -11,16 +11,16 @@ from broker.queueing.message cimport QueuedMessage
 from wire.annotations import merged
 
 MOST_BYTES = 32_768
-"""Limit of the encoded annotations added to one message by consumers."""
+"""Limit in bytes of the encoded annotations that consumers added to one message in one queue."""
 BUDGET_BYTES = 16 << 20
-"""Limit of the added annotations of all messages of a broker."""
+"""Limit in bytes of the encoded annotations that consumers added to all messages of a broker."""
 cdef long long _MOST_BYTES = MOST_BYTES, _BUDGET_BYTES = BUDGET_BYTES
 
 
 cdef class Annotated:
-    """The annotations added by consumers, an encoded section for each message of a queue that has any.
+    """The annotations that consumers added to messages in a broker's queues: one encoded section for each such message.
 
-    Always: ``size_bytes`` is the sum of the sections in ``sections``, by number of the queue and message id
+    Always: ``size_bytes`` is the sum of the sizes of ``sections``, whose keys are (number of the queue, message id)
     """
 
     def __cinit__(self, Commits commits):
@@ -28,13 +28,16 @@ cdef class Annotated:
         self.sections = {}
 
     cdef int restore(self, HeldQueue held, long long message_id, bytes section) except -1:
-        """Take over a message's annotations from the store, when the broker starts."""
+        """Take over the annotations of a message in queue ``held`` from the store, when the broker starts."""
         self.sections[held.number, message_id] = section
         self.size_bytes += len(section)
         return 0
 
     cdef int add(self, HeldQueue held, QueuedMessage message, object annotations) except -1:
-        """Merge these annotations with earlier ones of the message; do nothing if a limit would be exceeded."""
+        """Add ``annotations`` to those of a message in queue ``held``, and write all of them.
+
+        A new annotation replaces an earlier one of the same name. Nothing is done if a limit would be exceeded.
+        """
         cdef tuple key = (held.number, message.message_id)
         cdef bytes before = self.sections.get(key, b"")
         cdef bytes after = merged(before, annotations)
@@ -46,11 +49,11 @@ cdef class Annotated:
         return self._write(held, message, after)
 
     cdef bytes get(self, HeldQueue held, long long message_id):
-        """The annotations that consumers added to the message in this queue, encoded; None when there are none."""
+        """Return the encoded annotations that consumers added to a message in queue ``held``; None for none."""
         return self.sections.get((held.number, message_id)) if self.size_bytes else None
 
     cdef int leave(self, HeldQueue held, QueuedMessage message, HeldQueue target) except -1:
-        """Pass the annotations of a message that left the queue on to ``target``; delete them if ``target`` is None."""
+        """Pass the annotations of a message that left queue ``held`` on to ``target``; delete them if that is None."""
         cdef bytes found
         if not self.size_bytes:
             return 0

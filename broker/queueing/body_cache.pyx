@@ -12,12 +12,12 @@ from collections import OrderedDict
 CACHE_BYTES = 32 << 20
 
 cdef enum:
-    # Memory counted for a cached message beside its body: for the message, its queue entry and its place in the cache.
+    # So many bytes are counted for a cached message beside its body: for message, queue entry and place in the cache.
     BESIDE_BYTES = 384
 
 
 cdef class Fetch:
-    """A pending read of a body's bytes from the store; ``wanted`` is the BodyRange to read."""
+    """A read of a body's bytes from the store that is asked for and not done; ``wanted`` is the BodyRange to read."""
 
     cdef int arrive(self, bytes body, double now) except -1:
         raise NotImplementedError
@@ -27,21 +27,21 @@ cdef class Fetch:
 
     @property
     def address(self):
-        """The address of the queue that needs the bytes."""
+        """The address of the queue for whose consumer the bytes are read."""
         raise NotImplementedError
 
     def on_body(self, bytes body, double now):
         self.arrive(body, now)
 
     def on_unreadable(self, double now):
-        """Called when the store found the bytes damaged, so that they can never be read."""
+        """End the read, whose bytes are damaged or missing in the store, so that they can never be read."""
         self.fail(now)
 
 
 cdef class BodyCache:
-    """The bodies in memory: pinned bodies without limit, other bodies up to ``cache_bytes``; and the reads to make.
+    """The bodies in a broker's memory: pinned bodies without limit, others up to ``cache_bytes``; and reads to make.
 
-    Always: ``cached_bytes <= cache_bytes``; a message with a body that is not in ``cached`` is pinned
+    Always: ``cached_bytes <= cache_bytes``; a message with a body in memory that is not in ``cached`` is pinned
     """
 
     def __init__(self, cache_bytes=CACHE_BYTES):
@@ -55,7 +55,7 @@ cdef class BodyCache:
         return 0
 
     cdef int unpin(self, QueuedMessage message) except -1:
-        """Cache a pinned body, now that the store holds the message; drop the oldest cached bodies over the limit."""
+        """Unpin the body of a message that the store now holds: cache the body, and drop the oldest over the limit."""
         cdef QueuedMessage oldest
         self.pinned_bytes -= len(message.body)
         self.cached_bytes += len(message.body) + BESIDE_BYTES
@@ -77,7 +77,7 @@ cdef class BodyCache:
         return 0
 
     cdef int fetch(self, Fetch fetch) except -1:
-        """Queue a read from the store; the driver's disk calls ``on_body`` of ``fetch`` later."""
+        """Ask for a read from the store; once it is done ``fetch.on_body`` or ``fetch.on_unreadable`` is called."""
         self.fetches.append(fetch)
         return 0
 

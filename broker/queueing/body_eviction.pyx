@@ -1,4 +1,4 @@
-"""Eviction when bodies in memory alone take too much: non-durable subscriptions of topics lose their oldest messages.
+"""Eviction when bodies that no store has fill the memory: non-durable subscriptions lose their oldest messages.
 
 The subscription with the most bytes loses messages first. Without eviction a subscription with a hanging consumer would
 take all memory for bodies, and every producer of the broker would wait.
@@ -9,7 +9,7 @@ CROWDED_BYTES = 192 << 20
 ROOMY_BYTES = 160 << 20
 """Eviction stops below this number of pinned bytes."""
 FEW_BYTES = 1 << 20
-"""A subscription with fewer bytes loses nothing, and eviction is tried again only after a change of this size."""
+"""A subscription with no more bytes loses nothing, and eviction is tried again only after a change of this size."""
 
 cdef long long _CROWDED_BYTES = CROWDED_BYTES, _ROOMY_BYTES = ROOMY_BYTES, _FEW_BYTES = FEW_BYTES
 
@@ -17,7 +17,7 @@ cdef long long _CROWDED_BYTES = CROWDED_BYTES, _ROOMY_BYTES = ROOMY_BYTES, _FEW_
 cdef class BodyEviction:
     """Chooses the non-durable subscription that has to lose messages next, and keeps the losses for the broker's log.
 
-    ``spared`` subscriptions are chosen no more in this round: consumers hold all messages that are left.
+    ``spared`` subscriptions are not chosen again until `begin`: consumers hold all messages that they have left.
     Durable subscriptions never lose messages by eviction: their own limits and overflow policies apply.
     """
 
@@ -26,7 +26,7 @@ cdef class BodyEviction:
         self.spared, self.gave_way = {}, []
 
     cdef bint is_due(self) noexcept:
-        """Say whether too many bytes are pinned, and differ by _FEW_BYTES or more from when the last eviction began."""
+        """Whether CROWDED_BYTES are pinned, and FEW_BYTES more or less than when the last eviction began."""
         cdef long long held = self.body_cache.pinned_bytes
         return held >= _CROWDED_BYTES and not -_FEW_BYTES < held - self.tried_at < _FEW_BYTES
 
@@ -36,9 +36,9 @@ cdef class BodyEviction:
         return 0
 
     cdef HeldQueue furthest_behind(self, dict passing):
-        """The subscription to evict from next, of ``passing``, the broker's non-durable subscriptions.
+        """Return the subscription of ``passing``, the broker's non-durable ones, that has to lose messages next.
 
-        None once there is room again, or no subscription has more than FEW_BYTES.
+        None once there is room again, or no subscription that is not spared has more than FEW_BYTES.
         """
         cdef HeldQueue held, found = None
         cdef long long most = _FEW_BYTES
@@ -54,7 +54,7 @@ cdef class BodyEviction:
         return 0
 
     cdef int note(self, HeldQueue held, long long count, long long size_bytes) except -1:
-        """Keep the number and bytes of the messages that a subscription lost, for `take_given_way`."""
+        """Keep the number and bytes of the messages that a subscription lost, until `take_given_way` returns them."""
         if count:
             self.gave_way.append((held, count, size_bytes))
         return 0

@@ -34,7 +34,10 @@ cdef class Browser:
         return 0
 
     cdef QueueEntry pop(self, double now):
-        """Remove and return the next entry to show; None when there is none. Too large a message is skipped."""
+        """Remove from ``ahead`` and return the next entry to show; None when there is none.
+
+        Entries that are gone, held, expired or too large for the browser are skipped.
+        """
         cdef QueueEntry entry
         while self.ahead:
             if type(self.ahead[0]) is Pack:
@@ -57,9 +60,9 @@ cdef class Browser:
         return True
 
     cdef int close_passed(self) except -1:
-        """Close the packs that the browser has finished, except packs with deliveries still in flight.
+        """Close the packs that the browser has passed, except packs with messages still on the way to the browser.
 
-        ``references`` of their messages must count these deliveries before the call.
+        Call once ``references`` of these messages count their deliveries.
         """
         if self.left_open:
             self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]

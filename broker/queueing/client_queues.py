@@ -1,7 +1,8 @@
-"""Limits and expiry of the queues that clients make under the topology's patterns.
+"""Limits and expiry of the durable queues that clients make under patterns of the topology.
 
-A queue under a pattern is made at its first use, so a client could make any number: each pattern and each user has a
-limit. A queue that is empty, and that no link uses for long enough, is deleted; the next use makes the queue again. A
+A queue under a pattern is made at its first use, so a client could make any number: the queues of each pattern, and
+those of each user under the pattern, have a limit at each broker. A queue that is empty, and that no link uses for long
+enough, is deleted; the next use makes the queue again. A
 queue named in the topology file is neither counted nor deleted.
 """
 
@@ -50,9 +51,9 @@ class _Made:
 
 
 class ClientQueues:
-    """Enforces the limits of queues that clients make under patterns, and deletes such queues when they expire.
+    """Enforces the limits of queues that clients make under patterns, and deletes unused, empty queues under patterns.
 
-    ``policy_of`` gives the policy of the pattern that an address is under; None where no pattern makes queues.
+    ``policy_of`` gives the limits of the pattern that an address is under; None where no pattern makes queues.
 
     Always: ``_made`` has all durable queues that a pattern made, and the counts are counts of these queues
     """
@@ -69,13 +70,13 @@ class ClientQueues:
         self._numbers = itertools.count(1)
 
     def begin(self, now: float) -> None:
-        """Count the queues that the store had at the start, and have queues made and deleted from now on reported."""
+        """Count the queues under patterns that the store had at the start, and watch for queues made or deleted."""
         for held in self._message_store.every_queue():
             if held.is_durable and not held.is_subscription:
                 self._add(held, now)
         self._message_store.watch(self)
 
-    # Methods that the message store calls.
+    # The message store calls these methods.
     def on_made(self, held: HeldQueue) -> None:
         now = self._message_store.now
         self._add(held, now)
@@ -87,9 +88,9 @@ class ClientQueues:
             self._by_pattern[made.policy.pattern] -= 1
             self._by_user[made.policy.pattern, held.owner] -= 1
 
-    # Calls from attaching
+    # The attach and detach of links call these methods.
     def admit(self, address: Address, user: str | None) -> None:
-        """Raise LinkError if a new queue at ``address`` would exceed a limit of its pattern or of the user.
+        """Raise LinkError if a new queue at ``address`` would exceed the limit of its pattern, or of the user under it.
 
         ``user`` is None for a node or an operator, for which only the pattern's limit holds.
         """
@@ -111,7 +112,7 @@ class ClientQueues:
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:
-        """Note that a link attached or detached: the time until the queue expires stops, or starts anew."""
+        """Note that a link attached to a queue, or detached: its time until expiry stops, or starts without links."""
         made = self._made.get(held)
         if made is not None:
             self._note_use(made, now)
@@ -164,7 +165,8 @@ class ClientQueues:
     def _await(self, made: _Made, deadline: float) -> None:
         made.number = next(self._numbers)
         heapq.heappush(self._due, (deadline, made.number, made))
-        # Drop places that are valid no more: links that come and go would otherwise fill the heap for a day.
+        # Places in the heap that are valid no more are dropped: links that come and go would otherwise fill the heap
+        # for a day.
         if len(self._due) > 2 * len(self._made) + SPARE:
             self._due = [due for due in self._due if due[2].number == due[1]]
             heapq.heapify(self._due)

@@ -2,8 +2,9 @@
 
 A promise is work that must wait for the disk, such as accepting a message.
 
-While one batch is being synced the next batch collects, so the batch size follows the load. Writes without a promise,
-such as the removal of a message, wait up to PATIENCE_S for a write with a promise.
+While one batch is being synced the next batch collects writes, so the batch size follows the load. Writes for which no
+promise waits, such as the removal of a message, wait up to PATIENCE_S seconds for a promise; pieces of a large body do
+not wait.
 """
 
 from libc.math cimport INFINITY
@@ -17,7 +18,7 @@ cdef double _PATIENCE_S = PATIENCE_S
 
 
 cdef class Promise:
-    """Work to do once everything written before the promise was made is on disk: ``keep`` is then called."""
+    """Work that waits until everything written before the promise was made is on disk; then ``keep`` is called."""
 
     cdef int keep(self, double now) except -1:
         raise NotImplementedError
@@ -49,7 +50,7 @@ cdef class Commits:
         self.waiting_since = INFINITY
 
     def promise(self, keep):
-        """Have ``keep`` called, with the time, once the open batch is on disk."""
+        """Have ``keep(now)`` called once the open batch is on disk."""
         self.promise_kept_by(_Call(keep))
 
     cdef int promise_kept_by(self, Promise promise) except -1:
@@ -57,15 +58,15 @@ cdef class Commits:
         return 0
 
     cdef int note(self, long long size_bytes) except -1:
-        """Count a body's bytes in the open batch; too many ``unsynced_bytes`` hold the broker's producers back."""
+        """Count bytes of a body added to the open batch; too many ``unsynced_bytes`` hold all producers back."""
         self.bytes_open += size_bytes
         self.unsynced_bytes += size_bytes
         return 0
 
     def take(self, double now):
-        """Close and return the open batch, to be committed now.
+        """Return the open batch, to be committed now, and open the next one.
 
-        None while another batch is being committed, or nothing is due yet.
+        None while another batch is being committed, and while the open batch is empty or can wait for a promise.
         """
         if self.under_way is not None or not self._has_to_go(now):
             return None
@@ -85,7 +86,7 @@ cdef class Commits:
         return False
 
     def next_deadline(self):
-        """The time of the next call of ``on_time``; None unless writes without a promise are waiting."""
+        """Return the time of the next call of ``on_time``; None unless writes without a promise are waiting for one."""
         return None if self.is_due or self.waiting_since == INFINITY else self.waiting_since + _PATIENCE_S
 
     def on_time(self, double now):
@@ -93,7 +94,7 @@ cdef class Commits:
             self.is_due = True
 
     def close(self):
-        """Make the open batch due at once, unless the batch is empty, since the broker stops."""
+        """Have `take` return the open batch without a promise, unless the batch is empty, since the broker stops."""
         self.is_due = not self.write.is_empty
 
     def on_committed(self, double now):

@@ -3,9 +3,9 @@
 A level holds the waiting messages of one priority, in three parts from the front to the back; entries that consumers
 returned are in a heap of their own, and go out in their old places:
 
-    fresh      entries, up to FRONT_ENTRIES of them
-    later      packs, and entries that cannot be packed
-    tail       entries that wait to be packed
+    fresh      entries to be given next
+    later      packs, and entries that cannot be packed; only while there is a tail
+    tail       entries that wait to be packed; begun once FRONT_ENTRIES are in fresh
 """
 
 from broker.queueing.message cimport ARCHIVED, AVAILABLE, PACKED, QueueEntry
@@ -41,7 +41,7 @@ cdef class PriorityLevel:
 
     cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                      unsigned int delivery_count) except -1:
-        """Append a message from the store at the back, in a pack, when the broker starts."""
+        """Append a message from the store at the back of the level, in a pack, when the broker starts."""
         if self.tail is None:
             self.later, self.tail = deque(), deque()
         if self.tail:
@@ -53,7 +53,10 @@ cdef class PriorityLevel:
         return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
 
     cdef int _restore_shared(self, QueueEntry entry) except -1:
-        """Append an entry of a message from the store that is in several queues, or large, or was moved here."""
+        """Append, when the broker starts, an entry whose message is in several queues, or large, or was moved here.
+
+        The entry goes into a pack if possible.
+        """
         if can_be_packed(entry):
             self.restoring.add_entry(entry)
             entry.standing = PACKED
@@ -68,11 +71,15 @@ cdef class PriorityLevel:
         return 0 if packer is None else self._flush(packer)
 
     cdef int pack(self) except -1:
-        """Pack entries of the tail, except the newest, once the bodies of their messages have left the memory."""
+        """Pack entries of the tail, except the newest, once the bodies of their messages have left the memory.
+
+        An entry whose message is in several queues is packed together with the message and its body.
+        """
         cdef Packer packer
         cdef QueueEntry entry
         cdef int _number
-        # Leave the newest entries unpacked. Stop at a body in memory: bodies leave the memory in order of arrival.
+        # The newest entries stay unpacked, and packing stops at a message whose body is in memory: bodies leave the
+        # memory in order of arrival.
         while self.tail is not None and len(self.tail) >= 2 * self.pack_entries:
             entry = self.tail[self.pack_entries - 1]
             if entry.message.body is not None and entry.message.references == 1:
@@ -101,7 +108,10 @@ cdef class PriorityLevel:
         return 0
 
     cdef QueueEntry front(self):
-        """The first waiting entry, which stays in the level; None when there is none. Archived entries are dropped."""
+        """Return the first waiting entry, which stays in the level; None when there is none.
+
+        Archived entries before it are dropped.
+        """
         cdef QueueEntry entry
         while (entry := self.pop()) is not None:
             if entry.standing != ARCHIVED:
@@ -137,7 +147,7 @@ cdef class PriorityLevel:
         """Yield the waiting entries and packs of the level, front to back."""
         cdef list front = [entry for _, entry in self.returned if (<QueueEntry>entry).standing == AVAILABLE]
         front += [entry for entry in self.fresh if (<QueueEntry>entry).standing == AVAILABLE]
-        # Returned entries precede everything in ``later`` and ``tail``.
+        # Entries that consumers returned precede everything in ``later`` and ``tail``.
         front.sort(key=_position_of)
         yield from front
         for part in (self.later, self.tail):
@@ -182,12 +192,13 @@ cdef class DeliveryOrder:
 
     def __cinit__(self, Py_ssize_t front_entries, Py_ssize_t pack_entries):
         self.front_entries, self.pack_entries = front_entries, min(pack_entries, <Py_ssize_t>PACK_ENTRIES)
-        # Levels are made at their first message: most queues see one priority, and an empty deque has 600 bytes.
+        # The level of a priority is made at its first message: most queues see one priority, and an empty deque has 600
+        # bytes.
         self.levels = [None] * LEVELS
         self.made, self.spent = [], []
 
     cdef int append(self, QueueEntry entry) except -1:
-        """Add an entry that has just arrived."""
+        """Add an entry that has just arrived at the back of its priority."""
         return self._level(entry.message.priority).append(entry)
 
     cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
@@ -202,7 +213,7 @@ cdef class DeliveryOrder:
         return 0
 
     cdef int pack(self, int priority) except -1:
-        """Pack the entries of this priority that are far behind the front."""
+        """Pack the entries of this priority that are far behind the front of the queue."""
         return (<PriorityLevel>self.levels[priority]).pack()
 
     cdef int sweep(self) except -1:
@@ -247,7 +258,7 @@ cdef class DeliveryOrder:
         return oldest
 
     cdef bint has_for(self, long consumer_id, double now) except -1:
-        """Whether an entry waits that could be given to this consumer."""
+        """Whether an entry waits that could be given to this consumer: not expired, nor shunned; any size will do."""
         cdef int priority
         for priority in range(LEVELS):
             if self.used >> priority & 1 and (<PriorityLevel>self.levels[priority]).has_for(consumer_id, now):
@@ -261,7 +272,7 @@ cdef class DeliveryOrder:
                 yield from (<PriorityLevel>level).in_order()
 
     cdef list first(self, Py_ssize_t count):
-        """Up to ``count`` waiting entries from the front, the entries in packs included; all stay in place."""
+        """Return the first ``count`` waiting entries, those in packs included; the delivery order does not change."""
         cdef list found = [], entries
         for each in self.in_order():
             if len(found) >= count:

@@ -1,4 +1,4 @@
-"""Expiry of durable subscriptions to topics: the broker deletes a subscription without consumers for too long.
+"""Expiry of durable subscriptions to topics: the broker deletes a subscription that had no consumer for too long.
 
 The time starts when the last consumer detaches, and for a subscription without consumers when the broker starts, since
 the store does not know when a subscription was last used.
@@ -38,26 +38,28 @@ class ExpiredSubscriptions:
         self._numbers = itertools.count()
 
     def begin(self, now: float) -> None:
-        """Start the time until expiry of every durable subscription from the store, since none has consumers yet."""
+        """Start the time until expiry of all durable subscriptions of a broker that starts: none has consumers yet."""
         for held in self._message_store.durable_subscriptions():
             self.on_left(held, inf, now)
 
     def on_left(self, held: HeldQueue, timeout_s: float, now: float) -> None:
-        """Start the time until expiry, as the last consumer left; it had asked for an expiry of ``timeout_s``. [3.5.3]
+        """Start the time until the subscription ``held`` expires, as its last consumer left.
 
-        The shorter of this expiry and the topology's counts.
+        The consumer had asked for an expiry of ``timeout_s`` [3.5.3]; the shorter of this time and the topology's
+        counts.
         """
         kept_s = min(timeout_s, self._expiry_s(held.address))
         if kept_s < inf:
             number = self._waiting[held] = next(self._numbers)
             heapq.heappush(self._due, (now + kept_s, number, now, held))
-            # Drop places that are valid no more: consumers that come and go would otherwise fill the heap for days.
+            # Places in the heap that are valid no more are dropped: consumers that come and go would otherwise fill the
+            # heap for days.
             if len(self._due) > 2 * len(self._waiting) + _SPARE:
                 self._due = [due for due in self._due if self._is_waiting(due[1], due[3])]
                 heapq.heapify(self._due)
 
     def forget(self, held: HeldQueue) -> None:
-        """Stop the time until expiry: the subscription has a consumer again, or was deleted."""
+        """Stop the time until the subscription ``held`` expires: it has a consumer again, or was deleted."""
         self._waiting.pop(held, None)
 
     def next_deadline(self) -> float | None:

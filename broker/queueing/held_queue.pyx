@@ -1,4 +1,4 @@
-"""A queue or subscription in a broker, with its name, policy, attached links and the room left for messages."""
+"""A queue or subscription of a broker, with its name, policy, attached links and the room left for messages."""
 
 from libc.math cimport INFINITY
 
@@ -10,7 +10,7 @@ from addressing.queue_policy import NO_POLICY
 from broker.queueing.queue import QueueSnapshot
 
 cdef enum:
-    # Assumed size of a message before the queue has seen any message.
+    # Each message to come counts with this many bytes at least, as credit is granted to producers.
     USUAL_BYTES = 1024
 
 cdef long long UNLIMITED = 1LL << 40
@@ -23,7 +23,7 @@ class QueueSummary:
     is_durable: bool
     subscriber: str | None
     queue: QueueSnapshot
-    # Producers without credit, for want of room in the queue; and the longest time that one of them has waited.
+    # The number of producers that have no credit for want of room in the queue, and the longest of their waits so far.
     waiting_count: int
     waiting_s: float
 
@@ -45,14 +45,14 @@ cdef class QueueProducer(DeliveryOwner):
 
 
 cdef class HeldQueue:
-    """A queue or subscription with name, policy, consumers and producers.
+    """A queue or subscription of a broker, with name, policy, consumers and producers.
 
     ``row`` is the queue's row in the store; None for a queue in memory.
     ``is_probe``: a queue in memory that shows that the disk works: messages are written to the store, but no entries,
     so that the next start forgets the messages.
     ``owner`` is the user who made the queue; None if unknown, or if a node or an operator made the queue.
     ``key`` is set for a subscription that can be found again, or shared; a subscription's ``address`` is its filter.
-    ``taker_count``: links that take from the queue, or will once the queue is on disk. Counted by `Attachments`.
+    ``taker_count``: number of links that take from the queue, or will once the queue is on disk. `Attachments` counts.
 
     Always: ``moved`` has the ids of the messages moved here from another queue whose cause (reason and origin of the
     move) is in the store, or in a batch on the way to the store
@@ -83,7 +83,7 @@ cdef class HeldQueue:
 
     @property
     def subscriber(self):
-        """The subscriber's name as shown to people; None for a queue, or a subscription that ends with its one link."""
+        """The subscriber's name as shown to people; None for a queue, or a subscription that ends with its link."""
         return None if self.key is None else self.key.text
 
     @property
@@ -92,7 +92,7 @@ cdef class HeldQueue:
 
     @property
     def is_written(self):
-        """Whether messages to this queue are accepted only once on disk: for a durable queue, or a probe's queue."""
+        """Whether messages to this queue are accepted only once on disk: those to a durable or a probe's queue."""
         return self.is_written_now()
 
     cdef bint is_written_now(self) noexcept:
@@ -111,29 +111,31 @@ cdef class HeldQueue:
         return self.queue.limited_bytes() + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
 
     cdef long long room(self) noexcept:
-        """How many more messages fit under the queue's limits, the messages that producers have credit for included.
+        """Return how many more messages fit under the queue's limits; credit that producers have is not deducted.
 
-        Sizes are not known in advance: every message counts as large as the largest message seen.
+        Sizes are not known in advance: every message counts as large as the largest message that came since the queue
+        was last empty.
         """
         cdef long long room = UNLIMITED, free_bytes
         if self.max_messages:
             room = self.max_messages - self.queue.limited_count() - self.arriving_count
         if self.max_bytes:
             free_bytes = self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes
-            # Any free bytes take one more message, however large: else a small rest would stop all producers.
+            # While any bytes are free the queue takes one more message, however large: else a small rest would stop all
+            # producers.
             room = min(room, max(free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES), free_bytes > 0))
         return room
 
     @property
     def free_count(self):
-        """How many more messages the queue's limit of messages allows."""
+        """How many more messages the queue's limit on their number allows; UNLIMITED without a limit."""
         if not self.max_messages:
             return UNLIMITED
         return max(0, self.max_messages - self.queue.limited_count() - self.arriving_count)
 
     @property
     def free_bytes(self):
-        """How many more bytes the queue's limit of bytes allows."""
+        """How many more bytes of messages the queue's limit on bytes allows; UNLIMITED without a limit."""
         if not self.max_bytes:
             return UNLIMITED
         return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
@@ -146,7 +148,7 @@ cdef class HeldQueue:
         return 0
 
     def rest(self):
-        """The link log has recorded the queue's depth: the next change is noted again."""
+        """Note that the link log has recorded the queue's depth, so that `note_change` asks for a new record again."""
         self.is_restless = False
 
     cdef void count_in(self, QueuedMessage message) noexcept:
@@ -172,17 +174,20 @@ cdef class HeldQueue:
 
     @property
     def coming_count(self):
-        """Number of messages on their way to the disk, and not in the queue yet."""
+        """Number of messages that wait for the disk before they enter this queue."""
         return self.arriving_count
 
     @property
     def is_temporary(self):
-        """Whether this is a queue in memory, made at its first use and deleted when unused; not a subscription."""
+        """Whether this is a queue in memory, no subscription: made at its first use, deleted once unused and empty."""
         return self.row is None and not self.is_subscription
 
     @property
     def is_forsaken(self):
-        """Whether to delete this queue in memory: a subscription without links, or an unused, empty temporary queue."""
+        """Whether this queue in memory is to be deleted: a subscription without links, or an unused, empty queue.
+
+        False for every durable queue and subscription.
+        """
         if self.is_durable or self.queue.is_used or self.producer_count:
             return False
         return self.is_subscription or self.queue.is_empty

@@ -13,7 +13,7 @@ class MessageState(Enum):
     ACQUIRED = "acquired"
     ARCHIVED = "archived"
     UNREADABLE = "unreadable"
-    """The body is damaged: the queue keeps the message, and no consumer gets the message."""
+    """The body in the store is damaged: the queue keeps the message, and no consumer gets the message."""
 
 
 _STATES = {AVAILABLE: MessageState.AVAILABLE, ACQUIRED: MessageState.ACQUIRED, ARCHIVED: MessageState.ARCHIVED, UNREADABLE: MessageState.UNREADABLE}
@@ -23,9 +23,9 @@ _STATES = {AVAILABLE: MessageState.AVAILABLE, ACQUIRED: MessageState.ACQUIRED, A
 cdef class QueuedMessage:
     """One message, shared by all queues and subscriptions that hold the message.
 
-    ``is_stored``   the body is in the store, or will be once the batch is committed
+    ``is_stored``   the body is in the store, or will be once its batch is committed
     ``is_large``    the body has a file of its own
-    ``references``  entries (and those to come) and deliveries under way that still need the body; at 0 the body goes
+    ``references``  the number of entries, entries to come, deliveries and reads that need the body; at 0 it is deleted
     """
 
     def __init__(self, message_id, size_bytes, is_stored, is_large=False, expires_at_s=None, priority=4):

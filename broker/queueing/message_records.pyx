@@ -1,4 +1,4 @@
-"""Records, in the broker's link log, of messages that enter and leave queues. See `recording.records`."""
+"""Writes records of messages that enter and leave queues into the broker's link log. See `recording.records`."""
 
 from broker.queueing.ages cimport Ages
 from broker.queueing.held_queue cimport HeldQueue
@@ -7,7 +7,7 @@ from broker.queueing.message cimport QueuedMessage
 from broker.queueing.action import Departure
 
 cdef enum:
-    # Numbers in `recording.ring_format.KINDS`.
+    # These are numbers of kinds of records, as in `recording.ring_format.KINDS`.
     ENQUEUED = 3
     DEQUEUED = 4
     EXPIRED = 5
@@ -21,8 +21,8 @@ cdef class MessageRecords:
     """Writes the records of messages that enter and leave queues; called only for queues that are recorded."""
 
     def __cinit__(self):
-        # A message that is not stored has a negative id, and ids fall from -1: the negated id is noted, since Ages need
-        # rising ids.
+        # A message that is not stored has a negative id, and such ids fall from -1: ``passing`` has the negated ids,
+        # since Ages need rising ids.
         self.stored, self.passing = Ages(), Ages()
 
     cdef int enqueued(self, HeldQueue held, QueuedMessage message, double now) except -1:
@@ -36,7 +36,7 @@ cdef class MessageRecords:
         return 0
 
     cdef int left(self, HeldQueue held, QueuedMessage message, object departure, bint is_moved_on, double now) except -1:
-        """Record that a message left its queue; ``is_moved_on``: for the queue that the queue's policy names."""
+        """Record that a message left queue ``held``; ``is_moved_on``: for the queue that its policy names."""
         cdef unsigned long long now_us = <unsigned long long>(now * 1e6)
         cdef unsigned int age_us = self.age_us(message, now_us)
         cdef int kind = REMOVED

@@ -2,8 +2,8 @@
 
 `MessageStore` carries out the actions of queues: deliveries go to the consumers, changes to the open batch of writes.
 One message may be in any number of queues; the body is deleted once the last queue has done with the message. A message
-that a queue gives up after too many attempts, or that expires, moves to the dead letter queue or the queue for expired
-messages that the queue's policy names, or is deleted if the policy names none.
+that a consumer rejects, that failed too often, that expires, or for which a full queue has no room, moves to the queue
+for dead letters or expired messages that the policy of its durable queue names, or is deleted if the policy names none.
 """
 
 from libc.math cimport INFINITY
@@ -31,9 +31,9 @@ cdef long long _STRIDE = MARK_STRIDE
 cdef object _PURGED = Departure.PURGED
 
 cdef enum:
-    # Entries of a deleted queue dropped from memory at a time.
+    # So many waiting entries of a deleted queue are dropped from memory at a time.
     _AT_ONCE = 1000
-    # Entries expired in one call of `on_time`: some ten milliseconds.
+    # One call of `on_time` expires about this many entries, which takes some ten milliseconds.
     _A_TURN = 10000
 
 cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
@@ -46,7 +46,7 @@ cdef dict _REASONS = {
 
 
 cdef class _Marked(Promise):
-    """A promise kept once the store has a seen mark: the queue may then give consumers its messages up to the mark."""
+    """A promise kept once the store has a seen mark: queue ``held`` then gives out its messages up to the mark."""
 
     cdef MessageStore message_store
     cdef HeldQueue held
@@ -61,7 +61,7 @@ cdef class _Marked(Promise):
 
 
 cdef class _Forgotten(Promise):
-    """A promise kept once the store has deleted the cause of a moved message: the message may be moved here again."""
+    """A promise kept once the store has deleted the cause of a move to ``held``: the message may be moved again."""
 
     cdef HeldQueue held
     cdef long long message_id
@@ -75,7 +75,7 @@ cdef class _Forgotten(Promise):
 
 
 cdef class _Moved(Promise):
-    """A promise kept once the store has moved a message here from another queue: consumers here may get the message."""
+    """A promise kept once the store has moved a message to queue ``target``: its consumers may then get the message."""
 
     cdef MessageStore message_store
     cdef HeldQueue target
@@ -92,7 +92,8 @@ cdef class _Moved(Promise):
 cdef class MessageStore(BrokerQueues):
     """All queues and subscriptions of a broker, with their messages. ``now`` is the time of the present input.
 
-    Always: ``message.references`` is the number of the message's entries and deliveries under way
+    Always: ``message.references`` is the number of uses of the message's body: entries, entries to come, deliveries
+    and reads under way
     Always: a row of the store is only deleted by a later batch than the batch that wrote the row
     Always: ``to_pump`` has the consumers' links that may have something to write, ``with_room`` the queues that may
     have room again for producers that were held back
@@ -129,9 +130,10 @@ cdef class MessageStore(BrokerQueues):
     # Queues and subscriptions
 
     def delete(self, HeldQueue held not None):
-        """Delete the queue with all messages, held by consumers or not; the store deletes the queue in the open batch.
+        """Delete a queue or subscription with all of its messages, those that consumers hold included.
 
-        In memory, messages beyond the first thousand are dropped by later calls of `on_time`.
+        The open batch deletes the queue from the store. In memory, waiting messages beyond the first thousand are
+        dropped by later calls of `on_time`.
         """
         cdef int priority
         held.is_deleted = True
@@ -139,16 +141,17 @@ cdef class MessageStore(BrokerQueues):
         self.dropping.append(held)
         self.annotated.drop_queue(held)
         self._drop_some()
-        # Messages on their way to the queue are dropped: the store deletes all entries along with the queue's row.
+        # Messages on their way to the deleted queue are dropped: the store deletes all entries along with the queue's
+        # row.
         if held.row is not None:
             for priority in range(LEVELS):
                 self.commits.write.marks.pop((held.queue_id, priority), None)
             self.commits.write.dropped_queues.append(held.row.queue_id)
 
     cdef int _drop_some(self) except -1:
-        """Drop up to _AT_ONCE more messages of the first deleted queue from memory.
+        """Drop up to _AT_ONCE more waiting messages of the deleted queue whose turn it is from memory.
 
-        After a crash the rest belong to no queue, since the store has deleted the queue's row.
+        After a crash the rest of its messages belong to no queue, since the store has deleted the queue's row.
         """
         cdef HeldQueue held = self.dropping[0]
         self.carry_out(held, held.queue.drop_some(_AT_ONCE))
@@ -163,7 +166,7 @@ cdef class MessageStore(BrokerQueues):
         return self.next_message_id - 1
 
     cdef long long new_passing_id(self) noexcept:
-        """A negative id for a message that is not stored: stored messages have consecutive ids, to lie together."""
+        """Return a new negative id, for a message that is not stored: ids of stored messages stay without gaps then."""
         self.last_passing_id -= 1
         return self.last_passing_id
 
@@ -172,10 +175,10 @@ cdef class MessageStore(BrokerQueues):
         return self.next_consumer_id - 1
 
     cdef int write(self, QueuedMessage message, bytes body, list targets) except -1:
-        """Count a message as arriving at the queues ``targets``; put a message to be stored into the open batch.
+        """Count a message as arriving at the queues ``targets``; add the message to the open batch if it is stored.
 
-        ``body`` is None for a large message, whose pieces are in a batch already. The caller has to promise
-        `on_written` next.
+        ``body`` is kept in memory; None for a large message, whose pieces are in a batch already. The caller has to
+        promise `on_written` next.
         """
         cdef HeldQueue held
         message.references = len(targets)
@@ -192,7 +195,7 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     cdef int on_written(self, QueuedMessage message, list targets, double now) except -1:
-        """Let a message into its queues, once the batch of `write` is on disk."""
+        """Let a message into its queues ``targets``; call once the batch that was open at its `write` is on disk."""
         cdef HeldQueue held
         if message.is_stored and not message.is_large:
             self.body_cache.unpin(message)
@@ -201,7 +204,7 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     cdef int _arrive(self, HeldQueue target, QueuedMessage message, object cause, double now) except -1:
-        """Let a message into a queue for which it was counted as arriving; drop the message if the queue is deleted."""
+        """Let a message that was counted as arriving into queue ``target``; drop it if the queue was deleted."""
         target.arriving_count -= 1
         target.arriving_bytes -= message.size_bytes
         if target.is_deleted:
@@ -212,7 +215,7 @@ cdef class MessageStore(BrokerQueues):
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
 
     cdef int _make_room(self) except -1:
-        """Free memory: the non-durable subscription with the most bytes loses half of them, until there is room again.
+        """Free memory: the non-durable subscription with the most bytes loses half of them, again until there is room.
 
         A body in two subscriptions leaves the memory when both have dropped the message.
         """
@@ -243,7 +246,7 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     def purge(self, HeldQueue held not None, long limit, long long before, double now):
-        """Delete up to ``limit`` waiting messages from before position ``before``, and all unreadable messages.
+        """Delete up to ``limit`` waiting messages of a queue with positions below ``before``, and all unreadable ones.
 
         Return the number of messages deleted, unreadable messages included.
         """
@@ -253,24 +256,24 @@ cdef class MessageStore(BrokerQueues):
         return held.queue.departed[_PURGED] - purged
 
     def oldest_us(self, HeldQueue held not None):
-        """Microseconds since the oldest waiting message of the queue came; None when no message waits."""
+        """Return the microseconds since the oldest waiting message of the queue came; None when no message waits."""
         cdef QueueEntry oldest = held.queue.line.oldest()
         return None if oldest is None else self.records.age_us(oldest.message, <unsigned long long>(self.now * 1e6))
 
     def put(self, HeldQueue held not None, bytes body, double ttl_s):
-        """Put a message made by the broker itself, such as an answer to an operator, into a queue in memory."""
+        """Put a message made by the broker, such as an answer to an operator, into a queue in memory for ``ttl_s``."""
         cdef QueuedMessage message = QueuedMessage(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
         message.references = 1
         self.body_cache.pin(message, body)
         self._enqueue(held, message, self.now)
 
     cdef int discard_large(self, long long message_id) except -1:
-        """Delete the file of a large body that never became a message, as after an aborted delivery."""
+        """Have the open batch delete the file of a large body that became no message, as after an aborted delivery."""
         self.commits.write.unlinked.append(message_id)
         return 0
 
     cdef int release(self, QueuedMessage message) except -1:
-        """Count one use of the message's body less; at zero the body is deleted from memory and store."""
+        """Count one use of a message's body less; a body without a use is deleted from memory and store."""
         message.references -= 1
         if message.references:
             return 0
@@ -301,7 +304,7 @@ cdef class MessageStore(BrokerQueues):
     # Leaving a queue
 
     cdef int _leave(self, HeldQueue held, QueueEntry entry, object departure) except -1:
-        """Delete an archived message's entry, or move the message to the queue that the policy names for it."""
+        """Delete an archived entry of queue ``held``, or move the message to the queue that its policy names."""
         cdef bint is_kept = held.row is not None and entry.message.is_stored and not held.is_deleted
         if is_kept and held.policy is not NO_POLICY:
             target = self._way_out(held, departure)
@@ -326,10 +329,10 @@ cdef class MessageStore(BrokerQueues):
         return Cause(reason, held.address, entry.delivery_count, at_ms)
 
     cdef int move(self, HeldQueue held, QueueEntry entry, HeldQueue target, object cause) except -1:
-        """Move an archived message to another durable queue in one commit, so no crash loses or doubles the message.
+        """Move the message of an archived entry to the durable queue ``target`` in one commit: no crash loses it.
 
-        In memory the message enters the other queue once the commit is on disk: else a consumer could get a message
-        that counts as unseen after a crash.
+        In memory the message enters ``target`` once the commit is on disk: else a consumer could get a message that
+        counts as unseen after a crash.
         """
         self._forget(held, entry)
         self.annotated.leave(held, entry.message, None if entry.message.message_id in target.moved else target)
@@ -338,7 +341,10 @@ cdef class MessageStore(BrokerQueues):
         return self._go_to(target, entry.message, cause)
 
     def _way_out(self, HeldQueue held not None, departure):
-        """The queue that the policy names for messages with this departure; None if such messages are deleted."""
+        """Return the queue that the policy of ``held`` names for this departure; None if such messages are deleted.
+
+        The queue is made if there is none.
+        """
         policy = held.policy
         if departure is Departure.EXPIRED:
             address = policy.expiry
@@ -353,8 +359,8 @@ cdef class MessageStore(BrokerQueues):
         cdef long long message_id = entry.message.message_id
         write.archived.setdefault(held.queue_id, []).append(message_id)
         if entry.cause is not None:
-            # Keep the id in ``moved`` until the store has deleted the cause: the same message may not return in the
-            # batch that deletes the cause.
+            # The message id stays in ``moved`` until the store has deleted the cause of the move: the same message may
+            # not return to the queue in the batch that deletes the cause.
             self.commits.promise_kept_by(_Forgotten(held, message_id))
             write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
         return 0
@@ -363,7 +369,7 @@ cdef class MessageStore(BrokerQueues):
         cdef object write = self.commits.write
         cdef long long message_id = message.message_id
         if message_id in target.moved:
-            # The same message came from another subscription before: it enters the queue only once.
+            # The target got the same message from another subscription before: a message enters a queue only once.
             return self.release(message)
         target.moved.add(message_id)
         target.arriving_count += 1
@@ -382,7 +388,7 @@ cdef class MessageStore(BrokerQueues):
             self._let_in(self.with_room.popitem()[0])
 
     def _let_in(self, HeldQueue held):
-        """Let the producers that a full queue held back ask for credit again, since there may be room."""
+        """Let the producers that the full queue ``held`` made wait ask for credit again, since there may be room."""
         cdef QueueProducer producer
         waiting, held.held_back = held.held_back, {}
         for producer in waiting:
@@ -399,9 +405,10 @@ cdef class MessageStore(BrokerQueues):
         return self.due[0][0] if self.due else None
 
     def on_time(self, double now):
-        """Expire messages past their deadlines, a limited number per call.
+        """Drop more messages of deleted queues, and expire messages past their deadlines, limited numbers per call.
 
-        `next_deadline` is in the past while more messages are due.
+        A temporary queue that is unused and empty then is deleted. `next_deadline` is not in the future while more
+        messages are due.
         """
         cdef HeldQueue held
         cdef Py_ssize_t count = 0
@@ -440,12 +447,12 @@ cdef class MessageStore(BrokerQueues):
                 continue
             write.entries.append((held.queue_id, message_id, 0))
             if message_id > held.written_marks[message.priority] and held.queue.is_hungry_now():
-                # Raise the seen mark in the same commit as the message, so that its delivery needs no second sync.
+                # The seen mark is raised in the same commit as the message, so that its delivery needs no second sync.
                 self._raise_mark(held, message.priority, message_id + _STRIDE)
         return 0
 
     cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1:
-        """Write the seen mark unless the store has a higher mark, and promise the queue to call ``on_mark`` then.
+        """Put a seen mark into the open batch, unless one as high was written, and promise to call ``Queue.on_mark``.
 
         The mark is never lowered: messages below may have been given already.
         """
@@ -461,7 +468,7 @@ cdef class MessageStore(BrokerQueues):
         return self.let_in(held, message, now, delivery_count, cause)
 
     cdef int let_in(self, HeldQueue held, QueuedMessage message, double now, unsigned int delivery_count, object cause) except -1:
-        """Add a message to the queue: a new message, or a message that the store had when the broker started."""
+        """Add a message to queue ``held``: a new message, or a message that the store had when the broker started."""
         held.count_in(message)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
         if held.queue.has_passed_over:

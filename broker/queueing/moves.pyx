@@ -18,12 +18,12 @@ def move(
     MessageStore message_store not None, HeldQueue source not None, choose, long limit, long long before, double now,
     bint is_back=False, bint are_packed=True
 ):  # fmt: skip
-    """Move up to ``limit`` waiting messages, from before position ``before``, to other queues; return how many.
+    """Move up to ``limit`` waiting messages of queue ``source``, with positions below ``before``; return how many.
 
-    ``choose`` gets each QueueEntry and returns another durable queue, or None to leave the message. A message that the
-    other queue has already, through another subscription, stays too. A dead letter keeps its cause (reason and origin),
-    unless the move ``is_back``, to the queue of origin. Without ``are_packed`` packed messages are skipped: no packed
-    message was moved here from another queue.
+    ``choose`` gets each QueueEntry and returns the durable queue for its message, or None to leave the message. A
+    message that was moved to that queue before, from another subscription, stays too. A dead letter keeps its cause
+    (reason and origin), unless the move ``is_back``, to the queue of origin. Without ``are_packed`` packed messages are
+    skipped: no packed message was moved here from another queue.
     """
     cdef list rest = []
     cdef dict targets = {}

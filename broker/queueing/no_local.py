@@ -18,14 +18,14 @@ NO_LOCAL = ("apache.org:no-local-filter:list", 0x0000468C00000003)
 
 
 def no_local_of(wanted: Terminus) -> dict[str, Any]:
-    """The no-local filter in the source ``wanted``, by name; {} if there is none, or the subscription is shared."""
+    """Return {name: no-local filter} of the source ``wanted``; {} if it has none, or if the subscription is shared."""
     if "shared" in wanted.capabilities:
         return {}
     return {name: value for name, value in wanted.filter.items() if getattr(value, "descriptor", None) in NO_LOCAL}
 
 
 class NoLocal:
-    """Leaves out the subscriptions that are not to get a message, since it was published over their own connection.
+    """Leaves out subscriptions that are not to get a message, since it came over the connection of their consumer.
 
     Always: ``_own`` has the subscriptions whose consumer asked for no-local, each with the consumer's connection
     """
@@ -44,7 +44,7 @@ class NoLocal:
             del self._own[held]
 
     def without_own(self, targets: list[HeldQueue], link: Link) -> list[HeldQueue]:
-        """Return the ``targets`` without the no-local subscriptions whose consumer has the connection of ``link``."""
+        """Return ``targets``, subscriptions for a message from ``link``, without no-local ones of its connection."""
         if not self._own:
             return targets
         return [held for held in targets if self._own.get(held) is not link.endpoint]

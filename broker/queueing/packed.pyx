@@ -1,9 +1,10 @@
 """Packs: the messages far behind the front of a queue, in ten bytes for each message instead of two hundred.
 
-A pack has up to PACK_ENTRIES consecutive messages of one queue and priority, none of which was given to a consumer. A
-message in several queues is one object for all of these queues, and the pack refers to the object. Any other message is
-packed only if the store has the message and memory has no body: then a few numbers are enough to make the object again.
-A pack is opened at the front of the queue, for a browser, or when a message in the pack is past the deadline.
+A pack has up to PACK_ENTRIES consecutive messages of one queue and priority, none of which was given to a consumer
+since the broker started. A message in several queues is one object for all of these queues, and the pack refers to the
+object. Any other message is packed only if it is small, the store has the message and memory has no body: then a few
+numbers are enough to make the object again. A pack is opened at the front of the queue, for a browser, for a purge or a
+move, or when a message in the pack is past its deadline.
 
     message_id       difference from the message before, zigzag
     position         difference from the message before
@@ -11,7 +12,7 @@ A pack is opened at the front of the queue, for a browser, or when a message in 
     delivery_count
     deadline         0 for none, else 1 more than: ms from the last deadline before, zigzag
 
-All are varints, seven bits in each byte, the lowest first.
+All of these numbers are varints, seven bits in each byte, the lowest first.
 """
 
 from libc.math cimport INFINITY, ceil
@@ -39,16 +40,16 @@ cdef class Pack:
         return self.entries
 
     cdef list peek(self):
-        """Return the entries, open or unpacked for the caller alone: a closed pack stays closed."""
+        """Return the entries of the pack; for a closed pack, which stays closed, they are made for the caller alone."""
         cdef list found = self.entries
         if found is None:
             found = _unpack(self)
         return found
 
     cdef bint close(self) except -1:
-        """Free the unpacked entries, unless a browser shows the pack, or an entry could not be made again as it is.
+        """Free the entries of an open pack, unless a browser shows the pack or an entry could not be made again.
 
-        Return whether the pack is closed.
+        Return False if the entries stay.
         """
         cdef QueueEntry entry
         cdef int number
@@ -66,7 +67,7 @@ cdef class Pack:
         return self.shared is not None and number < len(self.shared) and self.shared[number] is not None
 
     cdef int drop_archived(self) except -1:
-        """Drop the archived entries of an open pack: pack the waiting entries anew, and close the pack if possible."""
+        """Drop the archived entries of an open pack: pack its waiting entries anew, and close the pack if possible."""
         cdef Packer packer = Packer(self.priority)
         cdef Pack left
         cdef QueueEntry entry
@@ -93,7 +94,7 @@ cdef class Pack:
 
 
 cdef class Packer:
-    """Makes packs of one priority, one after the other, from the messages added."""
+    """Makes packs of one priority, one after the other, from the messages that are added to it."""
 
     def __cinit__(self, unsigned char priority):
         self.priority = priority
@@ -137,7 +138,7 @@ cdef class Packer:
         if deadline_s == INFINITY:
             self.at = _put(self.at, 0)
         else:
-            # Round up: a message must not expire early.
+            # The deadline is rounded up to milliseconds: a message must not expire early.
             at_ms = <long long>ceil(deadline_s * 1000)
             self.at = _put(self.at, _zigzag(at_ms - self.last_ms) + 1)
             self.last_ms = at_ms

@@ -1,6 +1,6 @@
 """A queue's choice of consumer for each message, and the states of a message until the queue has done with it.
 
-Sans-IO. Feed the queue inputs; carry out the returned actions, in order.
+The queue does no I/O: a caller gives it inputs, and carries out the returned actions, in order.
 Spec:  AMQP 1.0 [3.3] distribution nodes and message states, [3.4] outcomes.
 Units: credit is a number of deliveries; times are monotonic seconds.
 
@@ -9,6 +9,8 @@ Units: credit is a number of deliveries; times are monotonic seconds.
                       ^  |   RELEASED, FAILED |                          ^
                       |  +--------------------+--- past its deadline ----+
                       +-----------------------+
+
+An entry that FAILED as often as the queue allows is ARCHIVED, too.
 
 The **seen mark**: after kill -9 no record of deliveries is left, yet a message delivered again must show a
 delivery-count of 1 or more. So a stored message is only given once the store holds a mark at or above the message id,
@@ -36,17 +38,19 @@ MARK_STRIDE = 1000
 cdef long long _STRIDE = MARK_STRIDE
 
 FRONT_ENTRIES = 4096
-"""Entries at the front of each priority that are never packed: more than a consumer is given at a time, and more than
-wait in a queue whose consumers keep up."""
+"""New entries of a priority are packed only once this many wait unpacked before them: more than a consumer is given at
+a time, and more than wait in a queue whose consumers keep up."""
 
 cdef enum:
-    # Expired messages in a pack may stay in the queue this long, until more expire; no consumer gets them meanwhile.
+    # A pack is searched for expired messages once in this many seconds. Messages that expire meanwhile stay in the
+    # queue until the next search, and no consumer gets them.
     PATIENCE_S = 1
     AT_ONCE = 1000
-    # Entries searched at most for a message that a consumer with a size limit can take: millions may wait.
+    # At most this many entries are searched for a message that a consumer with a size limit can take, since millions
+    # may wait.
     LOOK_ENTRIES = 1000
 
-# Module variables, since to reach a member of a Python enum through its class costs as much as a call.
+# The members of Python enums are module variables here, since to reach one through its class costs as much as a call.
 cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _REJECTED = SettlementVerdict.REJECTED, _RELEASED = SettlementVerdict.RELEASED
 cdef object _FAILED = SettlementVerdict.FAILED
 cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
@@ -55,10 +59,10 @@ cdef object _GIVEN_UP = Departure.GIVEN_UP, _NO_ROOM = Departure.NO_ROOM
 
 
 cdef class QueueConsumer:
-    """A consumer of one queue, as the queue sees it.
+    """A consumer of one queue, as the queue sees the consumer.
 
-    ``credit`` is how many more deliveries the consumer may be given; ``acquired`` are its unsettled entries, the oldest
-    first.
+    ``credit`` is how many more entries the queue may give to the consumer; ``acquired`` are the entries that it holds,
+    given and without an outcome, in the order in which they were given.
     """
 
     def __cinit__(self, long consumer_id):
@@ -82,9 +86,9 @@ class QueueSnapshot:
 
 
 cdef class Queue:
-    """One queue or subscription: gives each message to one of the competing consumers.
+    """One queue or subscription, which gives each message to one of its competing consumers.
 
-    A message that failed ``max_delivery_attempts`` times is given up; 0: never.
+    The queue gives a message up once its delivery-count reaches ``max_delivery_attempts``; 0: never.
 
     Always: every ACQUIRED entry is in exactly one consumer's ``acquired``
     Always: ``ready`` holds exactly the consumers with credit, least recently served first
@@ -113,7 +117,7 @@ cdef class Queue:
         if not self.browsers:
             self._pack(message.priority)
         else:
-            # Browsers refer to the entries themselves, so nothing is packed while a browser is attached.
+            # Browsers refer to the entries themselves, so new entries are not packed while a browser is attached.
             for browser in self.browsers.values():
                 (<Browser>browser).expect(entry, self.count_now())
         self._dispatch(now, actions)
@@ -121,9 +125,9 @@ cdef class Queue:
 
     cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
                      unsigned int delivery_count) except -1:
-        """Add a message from the store, when the broker starts: a message that is small, and in no other queue.
+        """Add a message from the store at the back of the queue, in a pack, when the broker starts.
 
-        Call `end_restoring` after the last message.
+        The message is small, is in no other queue, and was not moved here. Call `end_restoring` after the last message.
         """
         self.line.restore(priority, message_id, self.next_position, size_bytes, deadline_s, delivery_count)
         self.next_position += 1
@@ -136,7 +140,11 @@ cdef class Queue:
         return self._await_packs()
 
     cpdef list settle(self, long consumer_id, QueueEntry entry, object verdict, double now, bint shun=False):
-        """Apply the consumer's verdict on an entry; ``shun``: never give the entry to this consumer again. [3.4.5]"""
+        """Apply a consumer's verdict on an entry that it holds; return the actions to carry out.
+
+        ``shun``: never give the entry to this consumer again [3.4.5]. Raises LocalStateError if the consumer does not
+        hold the entry.
+        """
         cdef list actions = []
         cdef QueueConsumer consumer = self.consumers[consumer_id]
         if entry not in consumer.acquired:
@@ -149,7 +157,10 @@ cdef class Queue:
         return actions
 
     cpdef list on_mark(self, int priority, long long message_id, double now):
-        """Give waiting messages of this priority up to ``message_id``, now that the store holds this seen mark."""
+        """Note that the store holds ``message_id`` as the seen mark of this priority; return the actions to carry out.
+
+        Consumers with credit are now given the waiting messages of this priority with ids up to the mark.
+        """
         cdef list actions = []
         if message_id > self.marks[priority]:
             self.marks[priority] = message_id
@@ -157,9 +168,9 @@ cdef class Queue:
         return actions
 
     cpdef list drop_some(self, long count):
-        """Archive up to ``count`` waiting entries, and all held by consumers: the queue is being deleted.
+        """Archive up to ``count`` waiting entries, and all unreadable or held ones, of a queue that is being deleted.
 
-        The list of actions is empty once no entry is left.
+        Return the actions to carry out; the list is empty once no entry is left.
         """
         cdef list actions = self.drop_unreadable(_DROPPED)
         cdef QueueConsumer consumer
@@ -185,15 +196,19 @@ cdef class Queue:
         return [self._archive(entry, departure) for entry in every]
 
     cpdef list shed(self):
-        """Archive the oldest waiting entry, for want of room; the list is empty when consumers hold all entries."""
+        """Archive the oldest waiting entry, for want of room; return the action to carry out in a list.
+
+        The list is empty when no entry waits, as when consumers hold all entries.
+        """
         cdef QueueEntry oldest = self.line.pop_oldest()
         self._await_spent()
         return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
 
     cpdef list set_aside(self, long consumer_id, QueueEntry entry, double now):
-        """Keep an entry whose body in the store is damaged in the queue, and give the entry to no consumer any more.
+        """Keep an entry that a consumer holds in the queue as unreadable, since the body in the store is damaged.
 
-        Nothing is done for a browser, which holds no entry.
+        The queue gives the entry to no consumer any more; return the actions to carry out. Nothing is done for a
+        browser, which holds no entry.
         """
         cdef list actions = []
         cdef QueueConsumer consumer = self.consumers.get(consumer_id)
@@ -209,10 +224,11 @@ cdef class Queue:
 
     cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None,
                               bint are_packed=True):
-        """Archive up to ``limit`` waiting entries, first to last, from before position ``before``.
+        """Archive up to ``limit`` waiting entries whose positions are below ``before``, in delivery order.
 
-        ``wants``, if given, is called with each QueueEntry, and an unwanted entry stays in place. Without
-        ``are_packed`` packed messages stay, and ``wants`` is not called for them.
+        Return the actions to carry out. ``wants``, if given, is called with each QueueEntry, and an entry for which it
+        returns False stays in place. Without ``are_packed`` packed messages stay, and ``wants`` is not called for them.
+        Entries past their deadlines stay, too.
         """
         cdef list actions = []
         for each in self.line.in_order():
@@ -227,7 +243,7 @@ cdef class Queue:
 
     cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
                          list actions) except? -1:
-        """Archive entries of a pack as `take_available` does; return how many more entries may be archived."""
+        """Archive entries of a pack as `take_available` does; return what is left of ``limit``."""
         cdef long taken = 0
         if pack.first_position >= before:
             return limit
@@ -248,7 +264,7 @@ cdef class Queue:
         return True
 
     def first(self, long count):
-        """Up to ``count`` entries in delivery order, including entries that consumers hold; nothing changes."""
+        """Return the first ``count`` entries in delivery order, those that consumers hold included; change nothing."""
         cdef list found = self.line.first(count)
         cdef QueueConsumer consumer
         for consumer in self.consumers.values():
@@ -258,7 +274,7 @@ cdef class Queue:
     # Consumers
 
     def attach(self, long consumer_id, size_t most_bytes=0):
-        """Attach a consumer. Messages larger than ``most_bytes`` go to other consumers; 0: no limit. [2.7.3]"""
+        """Attach a consumer, which gets no messages larger than ``most_bytes``; 0: no limit. [2.7.3]"""
         cdef QueueConsumer consumer
         self._refuse_twice(consumer_id)
         consumer = self.consumers[consumer_id] = QueueConsumer(consumer_id)
@@ -266,17 +282,18 @@ cdef class Queue:
         self.choosy_count += most_bytes > 0
 
     def attach_browser(self, long consumer_id, size_t most_bytes=0):
-        """Attach a browser, which sees present and future messages but takes none."""
+        """Attach a browser, which sees all present and future messages of up to ``most_bytes``, and takes none."""
         cdef Browser browser
         self._refuse_twice(consumer_id)
         browser = self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())
         browser.most_bytes = most_bytes
 
     cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=False):
-        """Detach a consumer: the queue takes back all its entries, and raises the delivery-count of written entries.
+        """Detach a consumer or browser; return the actions to carry out.
 
-        After an orderly detach no count is raised: a consumer that leaves without an outcome did not try. [3.4.4] A
-        consumer whose connection was lost may have seen every delivery written to the link.
+        The queue takes back all entries that the consumer holds, and raises the delivery-counts of those not in
+        ``unwritten``: a consumer whose connection was lost may have seen every delivery written to the link. After an
+        orderly detach no count is raised: a consumer that leaves without an outcome did not try. [3.4.4]
         """
         cdef list actions = []
         cdef QueueConsumer consumer
@@ -295,7 +312,10 @@ cdef class Queue:
         return actions
 
     cpdef list set_credit(self, long consumer_id, long credit, double now):
-        """Set how many deliveries the consumer or browser may be given from now on, and give waiting messages."""
+        """Set how many entries a consumer or browser may be given from now on; return the actions to carry out.
+
+        With credit, waiting messages are given at once.
+        """
         cdef list actions = []
         cdef Browser browser = self.browsers.get(consumer_id) if self.browsers else None
         cdef QueueConsumer consumer
@@ -314,7 +334,10 @@ cdef class Queue:
         return actions
 
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
-        """Whether no waiting message could be given to this consumer, so that its drain may be answered. [2.6.7]"""
+        """Whether no waiting message could be given to this consumer or browser: its drain may be answered. [2.6.7]
+
+        For a consumer with a size limit only the first LOOK_ENTRIES messages count.
+        """
         cdef Browser browser = self.browsers.get(consumer_id)
         cdef QueueConsumer consumer
         cdef QueueEntry entry
@@ -332,10 +355,11 @@ cdef class Queue:
         return self.line.first(LOOK_ENTRIES)
 
     cpdef size_t refused_by(self, long consumer_id, double now) except? 0:
-        """Size of the first waiting message, if all exceed this consumer's size limit and no other limit is higher.
+        """Return the size of the first waiting message if all that wait exceed this consumer's size limit, else 0.
 
-        0 if this consumer, or perhaps another, can take a message. For a browser: the size of the first message that
-        was too large, if the browser has passed all messages and was shown none.
+        0, too, if another consumer of the queue takes larger messages. The first LOOK_ENTRIES messages count, without
+        those that are expired or that this consumer shunned. For a browser: the size of the first message that was too
+        large, if the browser has passed all messages and was shown none.
         """
         cdef size_t found = 0
         cdef QueueEntry entry
@@ -355,7 +379,7 @@ cdef class Queue:
         return found
 
     cdef bint _has_roomier(self, QueueConsumer consumer) noexcept:
-        """Whether another consumer takes larger messages than this consumer."""
+        """Whether another consumer of the queue takes larger messages than this consumer."""
         cdef QueueConsumer other
         for other in self.consumers.values():
             if not other.most_bytes or other.most_bytes > consumer.most_bytes:
@@ -368,7 +392,7 @@ cdef class Queue:
 
     @property
     def is_hungry(self):
-        """Whether a consumer has credit, so that the next message is given at once."""
+        """Whether a consumer of the queue has credit, so that a new message can be given at once."""
         return self.is_hungry_now()
 
     cdef bint is_hungry_now(self) noexcept:
@@ -377,8 +401,8 @@ cdef class Queue:
     cdef long long count_now(self) noexcept:
         return self.available_count + self.acquired_count + len(self.unreadable)
 
-    # The messages that count against the queue's limits; unreadable messages do not, as they would fill the queue for
-    # good.
+    # The next two functions count the messages that count against the queue's limits. Unreadable messages do not count,
+    # as they would fill the queue for good.
     cdef long long limited_count(self) noexcept:
         return self.available_count + self.acquired_count
 
@@ -392,7 +416,7 @@ cdef class Queue:
     # Time
 
     def next_deadline(self):
-        """The earliest deadline of the waiting messages, in monotonic seconds; None if none of them expires."""
+        """Return the monotonic time at which `on_time` next has messages to expire; None without deadlines."""
         cdef double deadline = self.deadline_now()
         return None if deadline == INFINITY else deadline
 
@@ -400,9 +424,9 @@ cdef class Queue:
         return self.deadlines.next_now()
 
     cpdef list on_time(self, double now):
-        """Archive entries past their deadlines, about a thousand per call; `next_deadline` is past while more are due.
+        """Archive waiting entries past their deadlines, about a thousand per call; return the actions to carry out.
 
-        Entries that consumers hold are left alone, and expire when they are returned.
+        `next_deadline` is in the past while more are due. Entries that consumers hold expire when they are returned.
         """
         cdef list actions = []
         while len(actions) < AT_ONCE and (each := self.deadlines.pop_due(now)) is not None:
@@ -432,7 +456,7 @@ cdef class Queue:
             raise LocalStateError(f"consumer {consumer_id} is already attached")
 
     cdef int _archive_there(self, QueueEntry entry, object departure, list actions) except -1:
-        """Archive an entry in place: the delivery order drops the entry once it comes to the front, or in `_sweep`."""
+        """Archive a waiting entry in place: the delivery order drops it once it comes to the front, or in `_sweep`."""
         self.archived_count += 1
         actions.append(self._archive(entry, departure))
         return 0
@@ -457,14 +481,15 @@ cdef class Queue:
         return 0
 
     cdef int _await_spent(self) except -1:
-        """Add the deadlines of the single entries, after packs at the front of the queue were opened for good."""
+        """Add the deadlines of entries that wait singly again: their pack was opened at the front of the queue."""
         cdef Pack pack
         cdef QueueEntry entry
         for pack in self.line.spent:
             for entry in pack.entries if pack.earliest_s != INFINITY else ():
                 if entry.standing == AVAILABLE:
                     self.deadlines.add(entry.message.deadline_s, entry)
-            # Free the memory: ``deadlines`` may keep the pack for long. But a browser may be showing the entries.
+            # The entries of the pack are dropped to free their memory, since ``deadlines`` may keep the pack for long.
+            # With a browser they stay, since the browser may be showing these entries.
             if not self.browsers:
                 pack.entries = []
         self.line.spent.clear()
@@ -481,7 +506,10 @@ cdef class Queue:
         return self.deadlines.add(max(pack.earliest_s, now + PATIENCE_S), pack)
 
     cdef int _conclude(self, QueueEntry entry, object verdict, double now, list actions) except -1:
-        """Apply the verdict on an entry that a consumer held: archive the entry, or put it back into its place."""
+        """Apply the verdict on an entry that a consumer held: archive the entry, or put it back into its place.
+
+        FAILED raises the delivery-count first. A returned entry is archived if it was tried too often, or has expired.
+        """
         self.acquired_count -= 1
         self.available_count += 1
         entry.standing = AVAILABLE
@@ -558,7 +586,7 @@ cdef class Queue:
         return None
 
     cdef QueueConsumer _choose(self, QueueEntry entry):
-        """The consumer served longest ago, of the consumers with credit that can be given this entry; else None."""
+        """Return the consumer served longest ago of those with credit that may get this entry; None for none."""
         cdef QueueConsumer consumer
         for consumer in self.ready.values():
             if not (entry.is_shunned_by(consumer.consumer_id) or consumer.is_too_small_for(entry)):

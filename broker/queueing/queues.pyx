@@ -36,11 +36,11 @@ cdef class BrokerQueues:
         self.next_queue_id = 1
 
     def watch(self, watcher):
-        """Have ``on_made(held)`` and ``on_gone(held)`` of ``watcher`` called for durable queues, not subscriptions."""
+        """Have ``watcher.on_made`` and ``on_gone`` called with each durable queue, no subscription, made or deleted."""
         self.watcher = watcher
 
     def queue(self, address, owner=None):
-        """The durable queue at this address, made if there is none: ``owner`` is then the user who owns the queue."""
+        """Return the durable queue at this address, made if there is none: ``owner`` is then the user who owns it."""
         held = self.queues.get(address)
         if held is None:
             row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address.text, owner=owner)
@@ -51,7 +51,7 @@ cdef class BrokerQueues:
         return held
 
     def temporary_queue(self, address, *, is_probe=False):
-        """The queue in memory at this address, made if there is none; the queue is deleted once unused and empty."""
+        """Return the queue in memory at this address, made if there is none, and deleted once unused and empty."""
         held = self.queues.get(address)
         if held is None:
             held = self.queues[address] = self._add(self._held(address, Queue(is_durable=False), is_probe=is_probe))
@@ -71,9 +71,9 @@ cdef class BrokerQueues:
         return held
 
     def subscribe_durably(self, filter_, key, owner=None):
-        """The durable subscription of this key with this filter, made if there is none.
+        """Return the durable subscription of this key with this filter, made if there is none.
 
-        A subscription of the key with another filter is deleted, with its messages.
+        A subscription of the same key with another filter is deleted, with its messages.
         """
         held = self.subscribers.get(key)
         if held is not None and held.address == filter_.text:
@@ -85,16 +85,16 @@ cdef class BrokerQueues:
         return self.add_from(row)
 
     def give_to(self, HeldQueue held not None, owner):
-        """Make this user the owner of the subscription, in memory and in the store."""
+        """Make ``owner``, a user, the owner of the subscription, in memory and, with the open batch, in the store."""
         held.owner = owner
         self._rewrite(held, owner=owner)
 
     def note_use(self, HeldQueue held not None, used_at_s):
-        """Write the Unix time at which a link last attached to the queue, or detached, to the queue's row."""
+        """Write ``used_at_s``, the Unix time at which a link last attached to a queue or detached, to its row."""
         self._rewrite(held, used_at_s=used_at_s)
 
     def _rewrite(self, HeldQueue held, **changes):
-        """Change the queue's row in the store; do nothing for a queue in memory or a deleted queue."""
+        """Change fields of a queue's row in the store; do nothing for a queue in memory or a deleted queue."""
         if held.row is not None and not held.is_deleted:
             held.row = replace(held.row, **changes)
             self.commits.write.queues.append(held.row)
@@ -106,14 +106,14 @@ cdef class BrokerQueues:
         return [held for held in self.subscribers.values() if held.is_durable]
 
     def every_queue(self):
-        """All queues and subscriptions, in the order in which they were made."""
+        """Return all queues and subscriptions of the broker, in the order in which they were added."""
         return list(self.every)
 
     def matching(self, address):
         return self.subscriptions.matching(address)
 
     def add_from(self, row):
-        """Add a durable queue or subscription to memory: its row is in the store, or in the open batch."""
+        """Add the durable queue or subscription of a row, which is in the store or in the open batch, and return it."""
         address = Address.parse(row.address)
         policy = self.policy_of(address)
         queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
@@ -128,11 +128,11 @@ cdef class BrokerQueues:
         return self._add(held)
 
     def delete(self, HeldQueue held not None):
-        """Delete a queue or subscription with all messages."""
+        """Delete a queue or subscription with all messages; `MessageStore` implements this method."""
         raise NotImplementedError
 
     cdef int forget(self, HeldQueue held) except -1:
-        """Remove a deleted queue or subscription from all look-ups: another may have its name from now on."""
+        """Remove a deleted queue or subscription from all look-ups: a new one may have its name from now on."""
         del self.every[held]
         self.recorder.note(held, False, None)
         if self.watcher is not None and held.row is not None and not held.is_subscription:

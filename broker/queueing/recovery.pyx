@@ -1,4 +1,4 @@
-"""Recovery at the start of a broker: messages go from the store back into their queues.
+"""Recovery of queues at the start of a broker: messages in the store go back into their queues in memory.
 
 Millions may wait in a queue: messages that can be packed are put into packs, a few bytes for each, straight from the
 bytes in the store.
@@ -17,7 +17,7 @@ from bisect import bisect_left
 
 
 def recover_queues(MessageStore message_store not None, inventory, double now):
-    """Fill the queues of ``message_store`` with all of ``inventory``.
+    """Make the durable queues of ``inventory``, the content of the store, in ``message_store``, with their messages.
 
     The inventory's segments are read from the disk during the call.
     """
@@ -67,12 +67,12 @@ cdef class _Restocking:
                 self._let_in(first + number, slots.at(number), having, number)
 
     cdef bint _has_moved(self, long long first, Py_ssize_t count) except -1:
-        """Whether a message among the ``count`` ids from ``first`` on was moved from one queue to another."""
+        """Whether the broker moved a message among the ``count`` ids from ``first`` on to another queue before."""
         cdef Py_ssize_t place = bisect_left(self.caused, first)
         return place < len(self.caused) and <long long>self.caused[place] < first + count
 
     cdef int _take_over(self, HeldQueue held, long long first, Slots slots, bytes counts) except -1:
-        """Restore a segment held by a single queue, into which no message of the segment was moved."""
+        """Restore the messages of a segment of which only queue ``held`` has any, and none was moved to it."""
         cdef const Count *count = <const Count *>PyBytes_AS_STRING(counts)
         cdef Py_ssize_t number
         cdef Slot slot
@@ -89,7 +89,7 @@ cdef class _Restocking:
         return held.queue.restore(message_id, slot.size_bytes, slot.priority, self._deadline_s(slot), delivery_count)
 
     cdef int _let_in(self, long long message_id, Slot slot, list having, Py_ssize_t number) except -1:
-        """Restore one message into every queue with an entry for the message."""
+        """Restore one message into each queue of ``having``; ``number`` is the message's place in its segment."""
         cdef QueuedMessage message
         cdef HeldQueue held
         cdef bytes counts

@@ -50,7 +50,7 @@ class SubscriptionKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as shown to people: ``mesh|app|reader``, ``app|reader (shared)``, ``reader (shared, global)``."""
+        """The key as text for people: ``mesh|app|reader``, ``app|reader (shared)``, ``reader (shared, global)``."""
         shared = self.shared_part
         if shared is None:
             return f"{self.container_id.removeprefix(DELIMITER)}{DELIMITER}{self.link_name}"
@@ -60,13 +60,13 @@ class SubscriptionKey(NamedTuple):
 
     @property
     def shared_part(self) -> _SharedPart | None:
-        """The first text of the key of a shared subscription, taken apart; None for a subscription of one link."""
+        """The parts of the first text of a shared subscription's key; None for a subscription of one link."""
         found = _SHARED_PART.fullmatch(self.container_id)
         return None if found is None else _SharedPart(found[1], found[2] or "", found[3])
 
 
 class _SharedPart(NamedTuple):
-    """Kind and space of a shared subscription, and the container-id of its client; scope None: shared by anybody."""
+    """Kind, space and scope of a shared subscription; the scope is its client's container-id, None for all clients."""
 
     kind: str
     space: str
@@ -82,13 +82,13 @@ _SHARED_PART = re.compile(r"\|(shared|volatile)(?:\(([^)|]+)\))?(?:\|(.*))?", re
 
 
 class Subscribers:
-    """Makes keys of subscriptions from the names of links. ``mesh`` is the container-id that every router shows."""
+    """Makes keys of subscriptions from container-ids and link names; ``mesh`` is the container-id of all routers."""
 
     def __init__(self, mesh: str) -> None:
         self._mesh = mesh
 
     def own(self, container_id: str, link_name: str) -> SubscriptionKey:
-        """The key of a durable subscription that one link has for itself."""
+        """Return the key of the durable subscription that the link of this name has for itself, unshared."""
         return SubscriptionKey(DELIMITER * container_id.startswith(DELIMITER) + container_id, link_name)
 
     def shared(self, container_id: str, link_name: str, *, is_global: bool, is_durable: bool) -> SubscriptionKey:
@@ -102,7 +102,7 @@ class Subscribers:
         return _shared_key(kind, space, scope, name)
 
     def recalled(self, container_id: str, link_name: str) -> tuple[SubscriptionKey, SubscriptionKey]:
-        """The keys that a link with a null source may mean, in order: the unshared, then the shared subscription."""
+        """Return the keys that a link with a null source may mean: of the unshared, then the shared subscription."""
         space, scope, client_name = self._client(container_id, link_name)
         name, _, suffix = client_name.rpartition(DELIMITER)
         is_global = suffix == _GLOBAL and bool(name)
@@ -110,11 +110,14 @@ class Subscribers:
         return self.own(container_id, link_name), shared
 
     def shared_alike(self, container_id: str, link_name: str) -> tuple[SubscriptionKey, ...]:
-        """Keys of shared durable subscriptions with the same name as this link's unshared subscription."""
+        """Return the keys of shared durable subscriptions with the same name as this link's unshared subscription."""
         return (_shared_key(_SHARED, *self._client(container_id, link_name)),)
 
     def own_alike(self, key: SubscriptionKey) -> tuple[SubscriptionKey, ...]:
-        """Keys of unshared durable subscriptions with the same name as this shared key; none for a global key."""
+        """Return the keys of unshared durable subscriptions with the same name as the shared subscription of ``key``.
+
+        Empty if that is not durable, or global: shared by all clients.
+        """
         shared = key.shared_part
         if shared is None or shared.kind != _SHARED or shared.scope is None:
             return ()

@@ -2,8 +2,8 @@
 
 A client names a subscription by its container-id and link name, and any client can use the same names. So a broker
 keeps the user who made each subscription, as the router reports the user (`wire.routed_name.USER`), and refuses all
-other users. The user also needs the permission to receive from the subscription's address: the broker checks it, since
-a link that ends a subscription may name no address that a router could check.
+other users. The user also needs the permission to receive from the subscription's address: the broker checks this, as a
+link that ends a subscription may name no address that a router could check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wire.routed_name import USER
 
 @dataclass(frozen=True, slots=True)
 class OwnershipClaim:
-    """The user and peer of a link that wants a subscription. ``user`` None: a node or an operator, never refused."""
+    """The user and peer of a link that wants a subscription; ``user`` is None for a node or operator, never refused."""
 
     user: str | None
     peer: str
@@ -38,8 +38,8 @@ def claim_of(link: Link) -> OwnershipClaim:
 class SubscriptionOwners:
     """Checks and keeps the owners of this broker's subscriptions.
 
-    ``name_in_space`` gives, for an address as this broker knows the address, its name in its space, because
-    permissions of users are for such names.
+    ``name_in_space`` gives the name that an address of this broker has in its space, because the permissions of users
+    are for such names.
     """
 
     def __init__(
@@ -52,7 +52,10 @@ class SubscriptionOwners:
         self._log = log
 
     def judge(self, held: HeldQueue, user: str | None) -> None:
-        """Raise LinkError unless ``user`` may take from the subscription or end it."""
+        """Raise LinkError unless ``user`` may take from the subscription ``held`` or end it; None, a node, always may.
+
+        The owner, or any user if there is none, may if the permissions allow the user to receive from its address.
+        """
         if user is None:
             return
         owner = self._owner_of(held)
@@ -69,13 +72,13 @@ class SubscriptionOwners:
             )
 
     def take(self, held: HeldQueue, user: str | None) -> None:
-        """Make ``user`` the owner of a durable subscription without an owner; `judge` has let the user pass."""
+        """Make ``user``, whom `judge` let pass, the owner of ``held`` if that is durable and has no owner; log this."""
         if user is not None and held.is_durable and self._owner_of(held) is None:
             self._message_store.give_to(held, user)
             self._log(SubscriptionOwned(held.address, held.subscriber or "", user))
 
     def note_ended(self, held: HeldQueue, user: str | None, peer: str, new_filter: str | None = None) -> None:
-        """Log that a link of ``user`` is about to end the subscription, or to replace its filter by ``new_filter``."""
+        """Log that ``user`` is about to end the subscription ``held``, or to replace its filter by ``new_filter``."""
         found = held.queue.snapshot()
         self._log(
             SubscriptionEnded(
@@ -84,7 +87,7 @@ class SubscriptionOwners:
         )
 
     def _owner_of(self, held: HeldQueue) -> str | None:
-        """The owner, or None; None also for an anonymous owner once the topology allows no anonymous clients."""
+        """Return the owner of a subscription, or None; None for `anonymous` if the topology no longer allows it."""
         return None if held.owner == ANONYMOUS and not self._has_anonymous else held.owner
 
 

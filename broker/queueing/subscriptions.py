@@ -15,9 +15,10 @@ from wire.terminus import Expiry, Terminus
 
 
 def timeout_s(wanted: Terminus) -> float:
-    """Seconds for which a durable subscription is to be kept without consumers; inf for ever. [3.5.3]
+    """Return the seconds for which a durable subscription of the source ``wanted`` is kept without consumers. [3.5.3]
 
-    By the spec a source without a timeout expires with its session, but clients that only say durable mean for ever.
+    inf for ever: if the source says never, or names no timeout. By the spec a source without a timeout expires with its
+    session, but clients that only say durable mean for ever.
     """
     return wanted.timeout_s if wanted.timeout_s and wanted.expiry is not Expiry.NEVER else inf
 
@@ -50,7 +51,11 @@ class TopicSubscriptions:
     def take(
         self, container_id: str, link_name: str, filter_: Address, wanted: Terminus, claim: OwnershipClaim
     ) -> HeldQueue:
-        """The subscription for the source ``wanted``, made if there is none; `judge` must have been called before."""
+        """Return the subscription for the source ``wanted`` with this filter, made if missing; call `judge` before.
+
+        Raises LinkError if the name is used by a subscription of the other kind, shared or not, or if active consumers
+        share the subscription with another filter.
+        """
         is_durable = wanted.outlives_link
         key = self._key(container_id, link_name, wanted)
         if key is None:
@@ -61,7 +66,7 @@ class TopicSubscriptions:
         return self._take_durably(key, filter_, claim)
 
     def recall(self, container_id: str, link_name: str, user: str | None) -> HeldQueue:
-        """The durable subscription that a link with a null source asks for by its name, as to end the subscription.
+        """Return the durable subscription that a link with a null source asks for by its name, usually to end it.
 
         Raises LinkError if there is none, or ``user`` may not have the subscription.
         """
@@ -73,7 +78,7 @@ class TopicSubscriptions:
         raise LinkError("amqp:not-found", f"no subscription is known as {link_name!r}")
 
     def _key(self, container_id: str, link_name: str, wanted: Terminus) -> SubscriptionKey | None:
-        """The key of the subscription that the link asks for; None if no other link can find or share it."""
+        """Return the key of the subscription that a link asks for; None if no other link could find or share it."""
         is_durable = wanted.outlives_link
         if "shared" in wanted.capabilities:
             is_global = "global" in wanted.capabilities
@@ -81,19 +86,19 @@ class TopicSubscriptions:
         return self._subscribers.own(container_id, link_name) if is_durable else None
 
     def leave(self, held: HeldQueue, timeout_s: float, now: float) -> None:
-        """Let a durable subscription that its last consumer left expire after ``timeout_s``, if not ended before."""
+        """Start the time until a durable subscription expires, ``timeout_s`` or less, if its last consumer left."""
         if held.is_durable and not held.taker_count:
             self._abandoned.on_left(held, timeout_s, now)
 
     def end(self, held: HeldQueue, claim: OwnershipClaim) -> None:
-        """Delete a durable subscription that its client unsubscribed, with its messages, and log the deletion."""
+        """Delete a durable subscription that its client ended, with its messages, and log the deletion."""
         self._owners.note_ended(held, claim.user, claim.peer)
         self._abandoned.forget(held)
         self._message_store.delete(held)
 
     @staticmethod
     def unless_taken(held: HeldQueue) -> HeldQueue:
-        """Return the subscription to be ended; raise LinkError while it is shared by consumers that are still there.
+        """Return ``held``, a subscription to be ended; raise LinkError while consumers that share it are still there.
 
         An unshared subscription has no consumer left by now.
         """

@@ -1,6 +1,6 @@
-"""The tree of subscription filters: which subscriptions get a message published to an address.
+"""The tree of subscription filters, which finds the subscriptions that get a message published to an address.
 
-Pure. Each space has a tree of its own, so a filter matches addresses of its space only. A filter is a pattern as
+Each space has a tree of its own, so a filter matches addresses of its space only. A filter is a pattern as
 `addressing.pattern` defines it, delimiters included; here all matching filters count, not only the best match.
 
         news.#  ->  news,  news.sport,  news.sport/football
@@ -37,7 +37,7 @@ class _Branch(Generic[K]):
 
 
 class SubscriptionTrees(Generic[K]):
-    """The trees of all spaces that have filters.
+    """The trees of subscription filters of all spaces that have filters, one tree for each space.
 
     Always: no tree is empty
     """
@@ -56,13 +56,13 @@ class SubscriptionTrees(Generic[K]):
             del self._trees[filter_.space]
 
     def matching(self, address: Address) -> list[K]:
-        """The keys of all filters of the address's space that match its name, each key once."""
+        """Return the keys of all filters that match the address, of its space only, each key once."""
         tree = self._trees.get(address.space)
         return [] if tree is None else tree.matching(address.name)
 
 
 class SubscriptionTree(Generic[K]):
-    """Filters in a tree, one token to a level: a look-up costs the length of the address, not the number of filters.
+    """Filters in a tree, one token to a level: a look-up costs the length of an address, not the number of filters.
 
     Always: no branch is empty but the root
     """
@@ -92,7 +92,7 @@ class SubscriptionTree(Generic[K]):
                 del parent.below[token]
 
     def matching(self, address: str) -> list[K]:
-        """The keys of all filters that match the address, each key once even if its filter matches in several ways."""
+        """Return the keys of all filters that match the address, each once, in however many ways its filter matches."""
         found: dict[K, None] = {}
         _match(self._root, _split(address), [0], found)
         return list(found)
@@ -136,7 +136,8 @@ def _ends(label: str, tokens: list[str], starts: list[int]) -> Iterable[int]:
 
 
 def _literals(tokens: list[str], start: int) -> tuple[str, ...]:
-    # The first token has no delimiter. After a leading '#' that stood for no token, the filter's delimiter is ignored.
+    # The first token of an address has no delimiter. A filter token after a leading '#', which may stand for no token,
+    # has one: this delimiter is ignored where the token is compared with the first token.
     return (tokens[0], "." + tokens[0], "/" + tokens[0]) if start == 0 else (tokens[start],)
 
 
