@@ -30,7 +30,7 @@ IS_MAPPED = True
 
 
 class AnchorClaim(IntEnum):
-    """The claim of `anchor` about the other files of the store."""
+    """The claim of the file `anchor` about the other files of a store."""
 
     NOTHING = 0
     """A new store: nothing was promised yet."""
@@ -44,7 +44,7 @@ class AnchorClaim(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The content of `anchor`: a claim about the other files, and the log that the claim means."""
+    """The content of the file `anchor`: a claim about the other files of a store, and the log that it means."""
 
     claim: AnchorClaim
     root: int = 0
@@ -63,9 +63,9 @@ class DamagedAnchor(ValueError):
 
 
 def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
-    """Return the content of the newer whole slot, and whether both slots are whole.
+    """Return the content of the newer whole slot of the file `anchor`, and whether both slots are whole.
 
-    None if the file is missing or has only zeros. Raises DamagedAnchor.
+    None if the file is missing or has only zeros. Raises DamagedAnchor if no slot is whole.
     """
     try:
         content = (directory / NAME).read_bytes()
@@ -73,16 +73,16 @@ def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
         return None
     found = [slot for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
     if not any(content):
-        # Zeros count as missing: in a new store the name of the file may reach the disk before the content.
+        # A file of zeros counts as missing: in a new store the name of the file may reach the disk before its content.
         return None
     if not found:
-        raise DamagedAnchor(f"{NAME} is damaged")
+        raise DamagedAnchor(f"the file {NAME} is damaged")
     _, anchor = max(found, key=lambda slot: slot[0])
     return anchor, len(found) == 2
 
 
 class AnchorFile:
-    """The file `anchor` of an open store, for the thread that commits. Methods raise OSError."""
+    """The file `anchor` of an open store, written by the thread that commits. Methods raise OSError."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / NAME
@@ -93,7 +93,7 @@ class AnchorFile:
         """The content written last; None before the first write."""
 
     def put(self, anchor: Anchor) -> None:
-        """Write and sync both slots, one after the other."""
+        """Write ``anchor`` to both slots of the file, one after the other, and sync each."""
         is_new = self._handle < 0 and not self._path.exists()
         if self._handle < 0:
             self._open()
@@ -106,16 +106,16 @@ class AnchorFile:
         self.anchor = anchor
 
     def note(self, frames: int, checksum: bytes) -> None:
-        """Claim more frames of the same log, without a sync.
+        """Claim ``frames`` frames of the same log, without a sync.
 
-        Makes no system call: each would give up the interpreter lock.
+        No system call is made: each would give up the interpreter lock.
         """
         assert self.anchor is not None
         claim, root, number, salts = self.anchor.claim, self.anchor.root, self.anchor.number, self.anchor.salts
         self._note(Anchor(claim, root, number, salts, frames, checksum))
 
     def begin_log(self, number: int, salts: bytes, frames: int, checksum: bytes) -> None:
-        """Claim frames of a log that SQLite began anew, with its number and salts, without a sync."""
+        """Claim ``frames`` frames of a log that SQLite began anew, with its number and salts, without a sync."""
         assert self.anchor is not None
         self._note(Anchor(self.anchor.claim, self.anchor.root, number, salts, frames, checksum))
 
@@ -141,7 +141,8 @@ class AnchorFile:
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         content = os.pread(self._handle, 2 * SLOT_BYTES, 0)
         if len(content) < 2 * SLOT_BYTES:
-            # Write zeros, not only extend: a write to a mapped page without room on the disk would kill the process.
+            # A short file is filled with zeros, not only extended: a write to a mapped page without room on the disk
+            # would kill the process.
             self._write(bytes(2 * SLOT_BYTES - len(content)), len(content))
         serials = [slot[0] for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
         self._serial = max(serials, default=0)

@@ -1,5 +1,7 @@
 """Keeps the number of the log (SQLite's WAL) in the database, and the file `anchor` up to date, while a store is open.
 
+By event, the claim that is written to `anchor`, and what happens to the log:
+
 opened        anchor: the log, or all of it in the database     the log goes into the database, and is cut off
               the next number, the first transaction of the new log; anchor: the log
 each commit   anchor: so many frames of the log
@@ -42,9 +44,10 @@ class AnchoredLog:
         self._salts = b""
 
     def before_recovery(self) -> None:
-        """Claim what the files have now. Call before the database is opened.
+        """Claim in `anchor` what the files have now. Call before the database is opened.
 
-        From then on SQLite may move the log into the tables, and delete the log.
+        From then on SQLite may move the log into the tables, and delete the log. Nothing is claimed for a store without
+        `anchor`, of an older format, or whose last change of the whole database was cut short.
         """
         judgement = self._judgement
         if judgement.is_new:
@@ -53,7 +56,8 @@ class AnchoredLog:
             self._number = judgement.number or self._number
             log = judgement.log
             if log is None or not log.committed_count:
-                # A power cut must not bring back an earlier log, which the anchor no longer covers.
+                # The absence of the log is synced: a power cut must not bring back an earlier log, which `anchor` no
+                # longer covers.
                 sync_absence(self._directory / LOG)
                 self._put(AnchorClaim.LOG_OR_ALL, bytes(8), 0, bytes(8))
             else:
@@ -61,11 +65,11 @@ class AnchoredLog:
                 self._put(AnchorClaim.LOG_OR_ALL, log.salts, count, log.checksum_at(count))
 
     def before_change(self) -> None:
-        """Claim only that the database exists. Call before a transaction that changes all of the database."""
+        """Claim in `anchor` only that the database exists; call before a transaction that changes all of it."""
         self._file.put(Anchor(AnchorClaim.DATABASE))
 
     def begin(self, statements: Statements, index: LogIndex) -> list[str]:
-        """Number the empty log, and update `anchor` after each commit from now on; return sentences about losses."""
+        """Number the empty log, and update `anchor` after each commit from now on; return sentences about damage."""
         damages = self._number_anew(statements)
         self._statements, self._index = statements, index
         self._root = root_in(statements.connection)
@@ -74,14 +78,14 @@ class AnchoredLog:
         return damages
 
     def end(self) -> None:
-        """Commit a new number of the log, and claim the log or a whole database: SQLite may now delete the log."""
+        """Commit a new number of the log, and claim the log or a complete database: SQLite may then delete the log."""
         assert self._statements is not None
         self._statements.on_commit = None
         self._advance(self._statements.connection)
         self._put_log(AnchorClaim.LOG_OR_ALL)
 
     def leave(self) -> None:
-        """Write the claim of `end` to the file `anchor`, without a commit, after a failed commit.
+        """Claim in `anchor` the log or a complete database, as `end` does, but without a commit, after a failed commit.
 
         Errors of the disk are ignored.
         """
@@ -142,9 +146,9 @@ class AnchoredLog:
 
 
 def anchor_closed(directory: Path, connection: sqlite3.Connection, number: int) -> None:
-    """Move the log of a store that no broker uses into the database, and write `anchor` for a store closed in order.
+    """Move the log of a store that no broker uses into the database, and write `anchor` as for a store closed in order.
 
-    ``number`` becomes the number of the last log.
+    ``number`` becomes the number of the last log, in the database and in `anchor`.
     """
     put_number(connection, number)
     root = root_in(connection)

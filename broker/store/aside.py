@@ -1,4 +1,4 @@
-"""Puts tables with damaged pages aside: such a table is renamed and kept, for a better tool to read later.
+"""Puts tables with damaged pages aside: such a table is renamed and kept in the database, and a new one replaces it.
 
 After a table of holdings (which queue has which messages of a segment), queues or segments was put aside, nobody can
 tell which segments are unneeded: from then on recovery deletes no segment for want of a holding.
@@ -18,7 +18,10 @@ ASIDE = "damaged"
 
 
 def put_aside(statements: Statements, table: str, create: str, put: str, rows: Sequence[tuple[Any, ...]]) -> str:
-    """Rename a damaged table, and make a new table with ``rows`` in its place; return the new name of the old table."""
+    """Rename a damaged table, and make a new table with ``rows`` in its place; return the new name of the damaged one.
+
+    ``create`` is the statement that makes the table, ``put`` the one that inserts rows.
+    """
     connection = statements.connection
     aside = f"{table}_{ASIDE}_{len(aside_of(connection)) + 1}"
     forget_copy(_directory_of(connection))
@@ -35,7 +38,7 @@ def _directory_of(connection: sqlite3.Connection) -> Path:
 
 
 def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:
-    """Return the names of damaged tables that were put aside, in order; of one ``table``, or of all."""
+    """Return the names of the damaged tables that were put aside, oldest first: those of one ``table``, or all."""
     found = connection.execute(
         r"SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE ? ESCAPE '\'", (rf"{table}\_{ASIDE}\_%",)
     )
@@ -43,10 +46,10 @@ def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:
 
 
 def has_lost_queues(connection: sqlite3.Connection) -> bool:
-    """Whether a table of queues was put aside, so that a holding may belong to a queue whose row is lost."""
+    """Whether a damaged table of queues was put aside, so that a holding may belong to a queue whose row is lost."""
     return bool(aside_of(connection, "queue"))
 
 
 def may_be_needed(connection: sqlite3.Connection) -> bool:
-    """Whether a segment may be needed although no readable holding names the segment."""
+    """Whether a segment without a readable holding may be needed: a table of its store was put aside as damaged."""
     return any(aside_of(connection, table) for table in ("holding", "queue", "segment"))

@@ -12,7 +12,7 @@ from broker.store.space import Space
 
 
 class StoreError(OSError):
-    """The disk failed, or has files that must not be touched.
+    """The disk failed, or an operation on a store was refused, since its files or its target do not allow it.
 
     A broker that gets the error ends: a failed sync is never retried.
     """
@@ -27,8 +27,8 @@ class QueueKind(StrEnum):
 class QueueRow:
     """The row of a durable queue, or of a durable subscription of a topic: then ``address`` is its filter.
 
-    ``owner`` is the user who made the queue, None if unknown; ``used_at_s`` is when a link last attached or detached
-    (Unix time, rounded down by the broker), 0 if unknown.
+    ``owner`` is the user who made the queue, None if unknown or no user. ``used_at_s``, kept for queues under patterns
+    only, is the Unix time at which a link last attached or detached, or up to 1/100 of the expiry before; 0 if unknown.
     """
 
     queue_id: int
@@ -55,7 +55,7 @@ Mark = tuple[int, int]
 
 @dataclass(slots=True)
 class WriteBatch:
-    """Changes of a store, written and synced together. Deletes only ever name rows of earlier batches."""
+    """Changes of a store that are written and synced together. Deletes only ever name rows of earlier batches."""
 
     queues: list[QueueRow] = field(default_factory=list)
     """New and changed rows: the last row of an id counts."""
@@ -89,7 +89,7 @@ class WriteBatch:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the batch needs a transaction, not only writes to files of large bodies."""
+        """Whether the batch needs a transaction of the database, not only writes to the files of large bodies."""
         return bool(
             self.queues
             or self.messages
@@ -127,7 +127,7 @@ class BodyRange:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableBody:
-    """The result of a read in place of a damaged or missing body; ``why`` is the reason, as a part of a sentence."""
+    """The result of the read of a body that is damaged or missing; ``why`` is the reason, as a part of a sentence."""
 
     message_id: int
     why: str
@@ -135,7 +135,7 @@ class UnreadableBody:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """A segment read at the start: its messages have the ids from ``first_id`` on.
+    """A segment as read when the broker starts: its messages have consecutive ids, from ``first_id`` on.
 
     ``message_index`` and the counts have the bytes of FORMAT.md.
     """
@@ -148,7 +148,7 @@ class StoredSegment:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The content of a store when a broker starts, except bodies."""
+    """The content of a store when a broker starts, except message bodies."""
 
     queues: list[QueueRow]
     segments: Iterator[StoredSegment]
@@ -169,7 +169,7 @@ class Inventory:
 
 
 class Store(Protocol):
-    """The files of a broker's durable messages, as the broker uses them.
+    """The files of a broker's stored messages, as the broker uses the files.
 
     Call ``load`` first, once; then ``commit`` from one thread, and ``read`` from one thread, which may be another.
     """
@@ -177,12 +177,12 @@ class Store(Protocol):
     def load(self) -> Inventory: ...
 
     def commit(self, batch: WriteBatch) -> None:
-        """Write and sync the batch. After a StoreError no message of the batch may be accepted."""
+        """Write and sync the batch; after a StoreError no message of the batch may be accepted."""
 
     def look(self) -> Space:
-        """Measure the room on the disk. Call from the thread of ``commit``; raises StoreError."""
+        """Return a measure of the room on the store's disk. Call from the thread of ``commit``; raises StoreError."""
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | UnreadableBody]:
-        """Return the bytes of each range, in order of ``ranges``, or the reason why its body is unreadable."""
+        """Return for each of ``ranges``, in their order, its bytes, or the reason why its body is unreadable."""
 
     def close(self) -> None: ...

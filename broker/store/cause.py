@@ -1,4 +1,4 @@
-"""The cause for which the broker itself put a message into a queue.
+"""The cause for which a broker moved a message from one queue to another.
 
 The message was rejected, expired, delivered too often, found a full queue, or was moved by an operator.
 """
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why the broker moved a message from its queue to another queue."""
+    """The reason why a broker moved a message from its queue to another queue."""
 
     REJECTED = "rejected"
     """A consumer rejected the message."""
@@ -19,17 +19,17 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     """The message's deadline had passed."""
     FULL = "full"
-    """The earlier queue had no room for the message."""
+    """The earlier queue was over its limit, and the message its oldest."""
     MOVED = "moved"
     """An operator moved the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a message was moved to its queue; ``origin`` is the earlier queue's address, or the subscription's filter.
+    """The cause of the move of a message to its present queue from ``origin``, an address or a subscription's filter.
 
-    ``delivery_count`` is the count in the earlier queue, ``at_ms`` the Unix time of the move. The message no
-    longer expires.
+    ``delivery_count`` is the message's count in the earlier queue, ``at_ms`` the Unix time of the move in milliseconds.
+    A message with a cause no longer expires.
     """
 
     reason: Reason
@@ -38,7 +38,7 @@ class Cause:
     at_ms: int
 
     def annotations(self) -> dict[str, str | int]:
-        """Return the message annotations that tell consumers the cause; none for a move by an operator."""
+        """Return the message annotations that tell consumers the cause of the move; none for a move by an operator."""
         if self.reason is Reason.MOVED:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""The result of a check of a broker's store: totals, and findings about damage."""
+"""The report of a check of a broker's store: totals, and findings about damage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_FINDINGS = 100
 
 @dataclass(slots=True)
 class QueueTotals:
-    """The messages that a queue or subscription has in a store."""
+    """Totals of the messages that one queue or subscription has in a checked store."""
 
     row: QueueRow
     messages: int = 0
@@ -46,7 +46,7 @@ class CheckReport:
         return not self.findings
 
     def find(self, what: str) -> None:
-        """Add a finding; beyond MOST_FINDINGS, findings are only counted."""
+        """Add a finding, a sentence about damage; beyond MOST_FINDINGS, findings are only counted."""
         if len(self.findings) < MOST_FINDINGS:
             self.findings.append(what)
         else:

@@ -1,6 +1,6 @@
-"""Checksums of the index of a segment, and of holdings; bodies have separate checksums, in the index.
+"""Checksums of the indexes of segments, and of holdings; message bodies have separate checksums, in the index.
 
-Each checksum covers the row's key, too, so that the content of another row does not pass for the row.
+Each checksum covers the key of its row, too, so that the content of another row does not pass for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLACE = 20
 
 
 def seal_index(segment_id: int, message_index: bytes) -> bytes:
-    """Return the index of a segment with its checksum filled in."""
+    """Return the index of a segment with the checksum of the index filled in."""
     end = _PLACE + _SUM.size
     return message_index[:_PLACE] + _SUM.pack(_index_sum(segment_id, message_index)) + message_index[end:]
 
@@ -32,7 +32,7 @@ def is_index(segment_id: int, message_index: bytes) -> bool:
 
 
 def sealed_holdings(rows: Iterable[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes, int]]:
-    """Return rows of holdings, (queue_id, segment_id, counts), with their checksums added."""
+    """Return the rows of holdings, (queue_id, segment_id, counts), each with its checksum added at the end."""
     return [(*row, holding_sum(*row)) for row in rows]
 
 

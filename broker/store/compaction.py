@@ -21,7 +21,7 @@ from broker.store.store_check import check
 
 
 def compact(directory: Path) -> tuple[int, int]:
-    """Compact a store; return the database's size before and after. Raises StoreError, also for a damaged store."""
+    """Compact a store; return the database's bytes before and after. Raises StoreError, also for a damaged store."""
     report = check(directory)
     if not report.is_sound:
         raise StoreError(f"{directory} is damaged, and was not changed: {report.findings[0]}")
@@ -49,7 +49,10 @@ def compact(directory: Path) -> tuple[int, int]:
 
 
 def _drop_unneeded_bodies(database: sqlite3.Connection) -> None:
-    """Delete bodies that no queue needs. Their places in the segment's index stay, since ids are counted by places."""
+    """Delete bodies that no queue needs, and segments of which no queue needs any message.
+
+    The places of deleted messages in a segment's index stay, since message ids are counted by places.
+    """
     database.execute("BEGIN IMMEDIATE")
     held = [segment_id for (segment_id,) in database.execute("SELECT segment_id FROM segment")]
     for segment_id in held:

@@ -1,4 +1,4 @@
-"""Backups of a store: a copy as of one moment, while the broker goes on; and restoring a copy."""
+"""Backups of a store: makes a copy as of one moment, while the broker goes on, and restores a copy."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ from broker.store.store_check import check
 
 
 def back_up(directory: Path, copy: Path) -> CheckReport:
-    """Copy the store in ``directory``, in use or not, to the new directory ``copy``; return a check of the copy."""
+    """Copy the store in ``directory``, in use or not, to the new directory ``copy``; return a report on the copy.
+
+    Raises StoreError.
+    """
     if copy.exists():
         raise StoreError(f"{copy} already exists: a backup never replaces another")
     return _copy_to(copy, directory)
 
 
 def restore(copy: Path, directory: Path) -> CheckReport:
-    """Restore the backup in ``copy`` to ``directory``, which must be new or empty; return a check of the result.
+    """Copy the backup in ``copy`` to ``directory``, which must be new or empty; return a report on the new store.
 
     Raises StoreError, also for a damaged backup.
     """
@@ -47,14 +50,15 @@ def restore(copy: Path, directory: Path) -> CheckReport:
 
 
 def _copy_to(directory: Path, source: Path) -> CheckReport:
-    """Copy a store to `<name>.partial`, in the state after a broker stopped in order; rename the complete copy."""
+    """Copy a store to `<name>.partial`, as if its broker had stopped, and rename the copy; return a report on it."""
     partial = directory.with_name(f"{directory.name}.partial")
     with reading(source, may_be_used=True) as store, made(partial):
         if store.missing:
             raise StoreDamagedError(source, list(store.missing))
         try:
             with closing(sqlite3.connect(partial / DATABASE, isolation_level=None)) as database:
-                # Copy in a single step: a backup in steps would begin anew whenever the broker writes.
+                # The database is copied in a single step: SQLite begins a backup in steps anew whenever the broker
+                # writes.
                 store.database.backup(database)
                 _forget(database, _copy_large(store, database, partial))
                 _close(database)
@@ -71,7 +75,10 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
 
 @contextmanager
 def made(partial: Path) -> Iterator[None]:
-    """Make an empty directory for a store; delete the directory and its content if the work in the context fails."""
+    """Make the directory ``partial`` for a store; delete it with its content if the work in the context fails.
+
+    Raises StoreError if the directory exists.
+    """
     try:
         partial.mkdir(mode=0o700, parents=True)
         (partial / LARGE).mkdir(mode=0o700)
@@ -85,9 +92,10 @@ def made(partial: Path) -> Iterator[None]:
 
 
 def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> set[int]:
-    """Copy large bodies; return the message ids of bodies that the broker deleted after the moment of the copy.
+    """Copy the files of large bodies that the copied ``database`` needs; return the ids of those that are gone by now.
 
-    Raises StoreError for a missing body that is still needed.
+    A broker that uses the store deleted these after the moment of the copy. Raises StoreError for a missing body that
+    is still needed.
     """
     gone = set()
     tables = SegmentTables(database)
@@ -123,7 +131,7 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
 
 
 def _close(database: sqlite3.Connection) -> None:
-    """Raise the delivery count of messages that consumers may have seen, as the start of a killed broker does."""
+    """Raise the delivery-counts of messages up to the seen marks, and delete the marks, as a broker that starts."""
     marks = {
         (queue_id, priority): mark
         for queue_id, priority, mark in database.execute("SELECT queue_id, priority, seen_mark FROM mark")
@@ -136,7 +144,7 @@ def _close(database: sqlite3.Connection) -> None:
     database.execute("BEGIN")
     for queue_id, segment_id, counts, checksum in marked:
         index = _sound_index(tables, segment_id)
-        # Damaged rows are copied as they are, and found by the check of the copy.
+        # Damaged rows stay in the copy as they are, and the check of the copy finds them.
         if index is None or not is_holding(queue_id, segment_id, counts, checksum):
             continue
         seen = [
@@ -163,7 +171,7 @@ def _sound_index(tables: SegmentTables, segment_id: int) -> bytes | None:
 
 
 def finish(copy: Path) -> None:
-    """Make the files of the copy private, and sync files and names to the disk."""
+    """Make the files of a new store readable by their owner only, and sync files and names to the disk."""
     for path in [copy / DATABASE, copy / ANCHOR, *(copy / LARGE).iterdir()]:
         path.chmod(0o600)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The counts of a holding: which messages of a segment a queue has, and how often each was delivered. See FORMAT.md."""
+"""The counts of a holding: which messages of a segment a queue has, and how often each delivery failed (FORMAT.md)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _COUNTS = "SELECT counts FROM holding WHERE segment_id = ?"
 
 
 def counts_in(counts: bytes) -> tuple[int, ...]:
-    """Return for each message of the segment 0 if the queue does not have the message, else its delivery-count plus 1.
+    """Return the counts of a holding: for each message of a segment 0 if not in the queue, else delivery-count plus 1.
 
-    Raises ValueError for an impossible length.
+    Raises ValueError if ``counts`` has an impossible length.
     """
     if len(counts) % COUNT_BYTES:
-        raise ValueError(f"the counts have {len(counts)} bytes, expected {COUNT_BYTES} for each message")
+        raise ValueError(f"the counts of a holding have {len(counts)} bytes, expected {COUNT_BYTES} for each message")
     return struct.unpack(f"<{len(counts) // COUNT_BYTES}H", counts)
 
 
@@ -27,7 +27,7 @@ def counts_of(numbers: Sequence[int]) -> bytes:
 
 
 def raised(counts: bytes, seen: Sequence[bool]) -> bytes:
-    """Return the counts, one higher for each message that the queue has and that ``seen`` marks as seen."""
+    """Return the counts of a holding, one higher for each message that is in the queue and True in ``seen``."""
     pairs = zip(counts_in(counts), seen, strict=True)
     return counts_of([count + (is_seen and 0 < count < MOST_COUNT) for count, is_seen in pairs])
 

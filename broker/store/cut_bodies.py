@@ -1,4 +1,4 @@
-"""Reads the bodies before the damage, of a segment with a damaged page.
+"""Reads those bodies of a segment with a damaged page that lie before the damage.
 
 SQLite returns a value as a whole, or not at all; an open blob can be read body by body. The damaged page itself may
 yield any bytes, so bodies without checksums, which would show the damage, are given up.
@@ -16,7 +16,7 @@ from broker.store.message_index import checksums_in, read_index
 
 
 def bounds_of(message_index: bytes) -> list[int]:
-    """Return the offset of each body in a segment, and the end of the last; large bodies, in files, take no bytes."""
+    """Return the offset of each body in a segment's bodies, and their end; large bodies, in files, take no bytes."""
     return [0, *accumulate(0 if is_large else size for size, _, _, is_large in read_index(message_index))]
 
 
@@ -34,7 +34,7 @@ def left_of_bodies(connection: sqlite3.Connection, table: str, segment_id: int, 
             if bounds[-1] == len(blob):
                 left.extend(blob.read(end - begin) for begin, end in pairwise(bounds))
     except sqlite3.Error as error:
-        # SQLITE_ERROR means that the row is gone, or has no blob: then no body is returned.
+        # SQLITE_ERROR means that the row of the segment is gone, or has no blob: then no body is returned.
         if not is_damage(error) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
             raise
     return b"".join(left)

@@ -7,11 +7,11 @@ import sqlite3
 
 
 class DamagedBody(ValueError):
-    """The body of a message is missing, or not as written: this message cannot be delivered."""
+    """The error of a read: the body of a message is missing, or not as written, so the message cannot be delivered."""
 
 
 class DamagedIndex(Exception):
-    """The index of a segment is unreadable, so none of its messages can be delivered; the message says why."""
+    """The error of a segment whose index is missing or damaged, so that none of its messages can be delivered."""
 
 
 _PRIMARY = 0xFF
@@ -20,7 +20,7 @@ _READ = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQL
 
 
 def is_damage(error: OSError | sqlite3.Error) -> bool:
-    """Whether an error means that only the requested data is damaged, so that other reads may succeed."""
+    """Whether an error of a read or write means only that a part of the file is damaged: others may succeed."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and (code & _PRIMARY == sqlite3.SQLITE_CORRUPT or code in _READ)

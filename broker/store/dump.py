@@ -1,4 +1,4 @@
-"""Reads the messages in a store for operators, one by one, in order of arrival in each queue."""
+"""Reads the messages in a store for operators, one by one, queue by queue, in the order of message ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from broker.store.read_store import ReadStore
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message in a queue of the store. ``body`` is the encoded message or, for a large body, the path of its file."""
+    """A message in a queue of a store; ``body`` is the encoded message or, for a large body, the path of its file."""
 
     queue: QueueRow
     message_id: int
@@ -35,9 +35,10 @@ class StoredMessage:
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
-    """Yield the messages of the queues and subscriptions at ``address``, or of all, one queue after the other.
+    """Yield the messages of the queues and subscriptions at ``address``, or of all if None, queue by queue.
 
-    Messages in unreadable segments are left out. Raises StoreError if no queue has this address.
+    Messages in unreadable segments are left out. Raises StoreError if no queue or subscription has this
+    address.
     """
     causes = store.causes()
     rows = list(store.queues())

@@ -38,7 +38,7 @@ class StoreFailpoint(StrEnum):
 
 
 class Countdown:
-    """Kills this process at its failpoint, at the last of ``left`` passes."""
+    """Kills this process when it passes ``failpoint`` for the ``left``-th time."""
 
     def __init__(self, failpoint: StoreFailpoint, left: int) -> None:
         self.failpoint = failpoint
@@ -52,9 +52,9 @@ class Countdown:
 
 
 def when_passing(environment: Mapping[str, str]) -> Callable[[StoreFailpoint], None]:
-    """Return the function to call at each failpoint, by the environment: without VARIABLE, it does nothing.
+    """Return the function to call at each failpoint: it kills this process as VARIABLE in the environment says.
 
-    Raises StoreError for an unknown name, or a count below 1.
+    Without VARIABLE the function does nothing. Raises StoreError for an unknown name, or a count below 1.
     """
     text = environment.get(VARIABLE)
     if text is None:

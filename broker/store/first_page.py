@@ -1,6 +1,6 @@
 """Mends the first page of the database, which leads to all other pages, from a copy of the page in file `first-page`.
 
-A page that may be sound is never replaced, so that mending does no damage.
+A first page that may be sound is never replaced, so that mending does no damage.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ Roots = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class FirstPageCopy:
-    """The content of file `first-page`: a copy of the page, and the first pages of the tables at that time."""
+    """The content of file `first-page`: a copy of the database's first page, and the first page of each table then."""
 
     page: bytes
     roots: Roots
 
 
 class FirstPage:
-    """The database's first page, with its copy. Close this object after the database: see `LogIndex`."""
+    """The first page of a store's database, with its copy. Close this object after the database, as a `LogIndex`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -69,11 +69,11 @@ class FirstPage:
         """Whether the copy matches the page, as found when the store was opened."""
 
     def mend(self, connect: Callable[[], sqlite3.Connection]) -> list[str]:
-        """Mend the first page; return sentences about the damage. Call while the database is closed.
+        """Mend the first page if it is damaged; return sentences about the damage. Call while the database is closed.
 
         First the log is moved into the tables, for which a damaged page may have to be replaced; ``connect`` opens the
         database for this. While another process reads the log, nothing else is checked: the file is not up to date.
-        Raises sqlite3.Error if the disk has no room.
+        Raises sqlite3.Error if the disk has no room, or if the database stays unreadable.
         """
         if not (self._directory / _DATABASE).exists():
             forget_copy(self._directory)
@@ -93,7 +93,7 @@ class FirstPage:
         return found
 
     def keep(self, connection: sqlite3.Connection) -> None:
-        """Write the copy of the page, unless the copy is current. An OSError is ignored: the copy stays as it is."""
+        """Write the copy of the first page, unless the copy is current; after an OSError the copy stays as it is."""
         (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         cookie &= 0xFFFFFFFF
         copy = self._copy()
@@ -114,7 +114,7 @@ class FirstPage:
     def _take_copy(self, roots: Roots | None) -> list[str]:
         """Replace a damaged first page by its copy; return sentences about the damage, none if nothing was replaced.
 
-        ``roots`` are the tables that the page shows, None if SQLite cannot read the page.
+        ``roots`` are the first pages of the tables by the first page, None if SQLite cannot read that.
         """
         page, copy = self._page(), self._copy()
         if (
@@ -132,7 +132,7 @@ class FirstPage:
         ]
 
     def _is_damaged(self, page: bytes, roots: Roots | None, copy: FirstPageCopy) -> bool:
-        """Whether the page is a damaged form of the page in the copy.
+        """Whether ``page``, the first of the database, is a damaged form of the page in the copy.
 
         False if the page may belong to another store, or to other tables: a person may have replaced the database.
         """
@@ -148,7 +148,7 @@ class FirstPage:
         return _bytes_apart(unchanging(page), unchanging(copy.page)) == 1
 
     def _leads_to_tables(self, roots: Roots, *, may_be_cut: bool = False) -> bool:
-        """Whether each table's first page exists, and is of the right kind."""
+        """Whether the first page of each table is of the right kind; ``may_be_cut``: or beyond the end of the file."""
         pages = [roots.get(table, 0) for table in _KINDS]
         return len(set(pages)) == len(pages) and all(
             self._is_root(page, kinds, may_be_cut=may_be_cut)
@@ -161,7 +161,10 @@ class FirstPage:
         return page_number > 1 and self._page(page_number)[0] in kinds
 
     def _correct(self) -> list[str]:
-        """Correct the list of free pages, and the page count, which change too often for a copy; return sentences."""
+        """Correct the list of free pages and the page count, which change too often for a copy; return what was wrong.
+
+        A file that was cut off is extended.
+        """
         page, found = self._page(), []
         if not is_ours(page) or self._has_log():
             return []
@@ -178,9 +181,9 @@ class FirstPage:
         return found
 
     def _lengthen(self, page: bytes, count: int) -> None:
-        """Extend a file that was cut off: SQLite opens no file that ends before a table's first page.
+        """Extend a database file that was cut off: SQLite opens no file that ends before a table's first page.
 
-        The new length is the page count in the copy, within which all tables began.
+        The new length is the page count in the copy of the first page, within which all tables began.
         """
         copy = self._copy()
         if copy is None or page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]:
@@ -210,7 +213,7 @@ class FirstPage:
         os.fsync(self._open())
 
     def _copy(self) -> FirstPageCopy | None:
-        """Read the copy; None if the copy is missing or damaged."""
+        """Return the content of file `first-page`; None if the file is missing or damaged."""
         try:
             found = (self._directory / COPY).read_bytes()
         except OSError:
@@ -224,7 +227,7 @@ class FirstPage:
         self._write(COPY, content + _sum(content))
 
     def _write(self, name: str, content: bytes) -> None:
-        """Write and sync a file. A file left incomplete by a crash counts as missing, since its checksum is wrong."""
+        """Write and sync a file; a copy that a crash left incomplete counts as missing, since its checksum is wrong."""
         handle = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             os.write(handle, content)
@@ -235,14 +238,14 @@ class FirstPage:
 
 
 def forget_copy(directory: Path) -> None:
-    """Delete the copy of the first page; call before tables move within the database, or the format changes."""
+    """Delete the copy of the first page. Call before tables move within the database, or the format changes."""
     with suppress(FileNotFoundError):
         (directory / COPY).unlink()
         sync_directory(directory)
 
 
 def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
-    """Move the log of a broker's store into the tables, unless another process reads the log; return the tables."""
+    """Move the log of a broker's store into the tables, unless another process reads it; return the tables' pages."""
     with closing(connect()) as database:
         database.execute("PRAGMA busy_timeout=0")
         roots = _roots(database)
@@ -254,7 +257,7 @@ def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
 
 
 def _is_log_written(connection: sqlite3.Connection) -> bool:
-    """Move the log into the tables, as far as the disk has room; return whether all of the log was moved."""
+    """Move the log into the tables, unless the disk has no room; return whether all of the log was moved."""
     try:
         _, in_log, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
@@ -271,7 +274,7 @@ def _roots(database: sqlite3.Connection) -> Roots:
 def is_unreadable(error: Exception) -> bool:
     """Whether an error means that the content of the database is unreadable.
 
-    An error that is not of SQLite is a UnicodeDecodeError: SQLite quotes damaged text in its message.
+    Any error that is not of SQLite does: it is a UnicodeDecodeError, since SQLite quotes damaged text in its message.
     """
     if not isinstance(error, sqlite3.Error):
         return True

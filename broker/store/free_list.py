@@ -1,6 +1,7 @@
 """Checks the database's list of free pages: a damaged list would end a broker, or make it overwrite pages in use.
 
-See the file format of SQLite, 1.5: a trunk page has the number of the next, a count, and as many free page numbers.
+See the file format of SQLite, 1.5: a trunk page has the number of the next trunk page, a count, and as many numbers of
+free pages.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _HEAD = struct.Struct(">II")
 
 
 class Trunk(NamedTuple):
-    """A trunk page of the list of free pages."""
+    """The content of a trunk page of SQLite's list of free pages: the next trunk page, and numbers of free pages."""
 
     following: int
     """The number of the next trunk page; 0 at the end of the list."""
@@ -26,7 +27,7 @@ class Trunk(NamedTuple):
 
 
 def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int, free_count: int) -> bool:
-    """Whether the list from page ``first`` is sound: ``free_count`` different pages, trunk pages included.
+    """Whether the list of free pages from page ``first`` is sound: ``free_count`` different pages with trunk pages.
 
     Pages 1, LOCK_PAGE and pages beyond ``page_count`` are never free, so a list with one of these is damaged.
     """
@@ -47,7 +48,7 @@ def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int,
 
 
 def _trunk(page_number: int, read_page: Callable[[int], bytes], page_count: int) -> Trunk | None:
-    """Read a trunk page; None if the page is unreadable, beyond the file, or no trunk page."""
+    """Return the content of a trunk page; None if the page is unreadable, beyond the file, or no trunk page."""
     if page_number > page_count:
         return None
     try:

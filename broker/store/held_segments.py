@@ -11,7 +11,7 @@ from broker.store.segment_tables import SegmentRow
 def held_segments(
     segments: Iterator[SegmentRow], holdings: Iterator[HoldingRow]
 ) -> Iterator[tuple[SegmentRow | None, list[HoldingRow]]]:
-    """Yield each segment with its holdings, and None with holdings whose segment does not exist.
+    """Yield each of ``segments`` with its holdings, and None with holdings whose segment is not among them.
 
     Both inputs are in order of segment_id.
     """

@@ -18,9 +18,9 @@ MOST_SENTENCES = 20
 
 
 class IndexReader:
-    """Reads the indexes of ``segments``, whose holdings are loaded.
+    """Reads from the store the indexes of the segments in ``segments``, whose holdings are loaded.
 
-    Unreadable segments are left out, with a sentence for each added to ``damages``.
+    Unreadable segments are left out, with sentences about them added to ``damages``.
     """
 
     def __init__(self, tables: SegmentTables, segments: Segments, large: LargeBodies, damages: list[str]) -> None:
@@ -33,7 +33,10 @@ class IndexReader:
         """The number of messages in unreadable segments beyond MOST_SENTENCES."""
 
     def read(self, lost_queues: Container[int]) -> Iterator[StoredSegment]:
-        """Yield all readable segments, except segments with messages of ``lost_queues`` only, whose rows are lost."""
+        """Yield all readable segments with messages of a queue, without ``lost_queues``, whose rows are lost.
+
+        A sentence about each missing or incomplete large body is added to ``damages``.
+        """
         for segment_id in self._segments.first_ids():
             holdings = [held for held in self._segments.holdings_of(segment_id) if held[0] not in lost_queues]
             if not holdings:
@@ -50,7 +53,7 @@ class IndexReader:
             self._damages.append(f"{more} more segments cannot be read: their {self._away} messages are not delivered")
 
     def index_of(self, segment_id: int) -> bytes:
-        """Return the index of a segment. Raises DamagedIndex: the segment's messages are then not delivered."""
+        """Return the index of a segment; raise DamagedIndex if it is damaged, so that no message can be delivered."""
         try:
             index = self._tables.index_of(segment_id)
         except sqlite3.Error as error:
@@ -58,9 +61,9 @@ class IndexReader:
                 raise
             raise DamagedIndex(str(error)) from error
         if index is None:
-            raise DamagedIndex("the segment is missing")
+            raise DamagedIndex("the store has no row for the segment")
         if not isinstance(index, bytes) or len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
-            raise DamagedIndex("the segment's index is damaged")
+            raise DamagedIndex("the segment's index has a wrong type or length")
         if not is_index(segment_id, index):
             raise DamagedIndex("the segment's index does not match its checksum")
         if has_strange_priority(index):

@@ -29,10 +29,13 @@ ANCHORED_FORMAT = 5
 
 
 class StoreDamagedError(StoreError):
-    """A committed change is missing from a store. Nothing in the directory was changed, and the broker ends."""
+    """Committed changes are missing from the files of a store, or SQLite cannot read it: no broker may use it."""
 
     def __init__(self, directory: Path, findings: list[str], *, is_of_sqlite: bool = False) -> None:
-        """``findings``: sentences. ``is_of_sqlite``: SQLite found the damage, when the database was opened."""
+        """Make the error of the store in ``directory`` from ``findings``, sentences about the damage.
+
+        ``is_of_sqlite``: SQLite found the damage, when the database was opened.
+        """
         super().__init__(f"the store in {directory} is damaged, and was not changed: {'; '.join(findings)}")
         self.directory = directory
         self.findings = findings
@@ -41,7 +44,7 @@ class StoreDamagedError(StoreError):
 
 @dataclass
 class Judgement:
-    """The files of a store as found. ``findings``: sentences about missing or damaged parts, none for a sound store."""
+    """The files of a store as found; ``findings`` are sentences about missing or damaged parts, none if it is sound."""
 
     anchor: Anchor | None
     is_anchor_whole: bool = True
@@ -57,7 +60,7 @@ class Judgement:
 
 
 def judge(directory: Path) -> Judgement:
-    """Judge the store in a directory. Missing or damaged parts become findings. Raises OSError."""
+    """Return the judgement of the store in a directory: missing or damaged parts are its findings. Raises OSError."""
     try:
         found = read_anchor(directory)
     except DamagedAnchor as damage:
@@ -92,7 +95,8 @@ class _Judge:
             judgement.number = max(number or 0 for number in (in_log, in_database))
             damage = _Claims(judgement.anchor, self._log, in_log, in_database).damage()
             judgement.is_log_used = damage is None or not damage.is_of_another_time
-            # If the log itself is damaged, leave out the damage that the anchor shows: findings about the log say more.
+            # If the log itself shows damage, the damage that `anchor` shows is left out: findings about the log say
+            # more.
             if damage is not None and not judgement.findings:
                 judgement.findings.append(damage.what)
 
@@ -100,7 +104,7 @@ class _Judge:
         return self._database.exists() and self._database.stat().st_size > 0
 
     def _without_database(self) -> Iterator[str]:
-        """Yield findings if the database is missing, but other files say that there was one."""
+        """Yield a finding if the database is missing or empty, but other files in the directory say that it existed."""
         missing = f"{DATABASE} is {'empty' if self._database.exists() else 'missing'}"
         anchor = self._judgement.anchor
         if anchor is not None:
@@ -125,18 +129,21 @@ class _Judge:
             )
 
     def _format(self) -> int:
-        """Return the format of the store, from the first page in the log or in the database; 0 if unknown."""
+        """Return the version of the store's format, from the first page in the log or the database; 0 if unknown."""
         in_log = self._log.page(1) if self._log is not None else None
         return max(format_of(in_log or b""), format_of(self._page(1)))
 
     def _numbers(self, anchor: Anchor) -> tuple[int | None, int | None]:
-        """Return the number of the log as found in the log, and in the database without the log; None if unreadable."""
+        """Return the number of the last log as it is in the log and in the database file, each None if unreadable."""
         in_log = self._log.page(anchor.root) if self._log is not None else None
         in_database = number_on(self._page(anchor.root))
         return number_on(in_log or b""), self._number_elsewhere() if in_database is None else in_database
 
     def _number_elsewhere(self) -> int | None:
-        """Read the number by SQLite, if not on the page that `anchor` names; 0 for a format without numbers."""
+        """Return the number of the last log that SQLite finds in the database file: it is not where `anchor` says.
+
+        0 for a format without numbers; None if unreadable.
+        """
         if 0 < format_of(self._page(1)) < ANCHORED_FORMAT:
             return 0
         try:
@@ -162,7 +169,10 @@ class _Damage:
 
 @dataclass(frozen=True)
 class _Claims:
-    """Compares the claim of `anchor` with the log and the database; a number of a log is None if unreadable."""
+    """Compares the claim of `anchor` with the log and the database of a store.
+
+    ``in_log`` and ``in_database`` are the numbers of the last log in these files, None if unreadable.
+    """
 
     anchor: Anchor
     log: SqliteLog | None
@@ -196,28 +206,33 @@ class _Claims:
             return _Damage(f"{LOG} {what} frame {log.whole_count:,}: at least {wanted:,} were synced")
         if wanted and log.checksum_at(wanted) != self.anchor.checksum:
             return _Damage(f"{LOG} is not the log that the broker wrote", is_of_another_time=True)
-        # Closing a store gives the log another number, which SQLite may move into the database at once.
+        # Closing a store gives the log another number, and SQLite may move the log with this number into the database
+        # at once.
         back = int(self.anchor.claim is AnchorClaim.LOG_OR_ALL)
         return self._database_within(self.anchor.number - 1 - back, self.anchor.number + 1 - back)
 
     def _later_log(self, log: SqliteLog) -> _Damage | None:
-        """Check a log that SQLite began anew after `anchor` was written.
+        """Return the damage of a log that SQLite began anew after `anchor` was written; None if there is none.
 
-        The first salt counts how often [4.1 of the file format].
+        The first salt of a log counts how often SQLite began it anew [4.1 of the file format].
         """
         times = (_count(log.salts) - _count(self.anchor.salts)) % (1 << 32)
         number = self.anchor.number + times
         if not 0 < times < 1 << 31 or self.in_log not in (None, number, number + 1):
             return _Damage(f"{LOG} is an older log", is_of_another_time=True)
         if self.in_log is None:
-            # The second transaction of each log writes its number, so a longer log without the number is foreign.
+            # The second transaction of a log begun anew writes its number, so a longer log without a number is another
+            # store's.
             if log.transaction_count > 1:
                 return _Damage(f"{LOG} is another log", is_of_another_time=True)
             return self._database_within(number - 1, number - 1)
         return self._database_within(number - 1, self.in_log)
 
     def _first_log(self) -> _Damage | None:
-        """Check the first log of a broker that died while starting, before `anchor` named this log."""
+        """Return the damage of the first log of a broker that died while starting, before `anchor` named this log.
+
+        None if there is none.
+        """
         number = self.anchor.number
         if self.in_log != number + 1:
             return _Damage(f"{LOG} and {DATABASE} are from different times", is_of_another_time=True)

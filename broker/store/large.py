@@ -16,15 +16,15 @@ T = TypeVar("T")
 
 
 class Lend(Protocol):
-    """Does work, and gives up reserved disk space if there is no room: the type of ``Reserve.lend_to``."""
+    """The type of ``Reserve.lend_to``: does ``work``, and gives up reserved disk space if there is no room for it."""
 
     def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 class LargeBodies:
-    """The files of large bodies, named by message id. One thread writes, one reads.
+    """The files of a store's large message bodies, named by message id. One thread writes, one reads.
 
-    ``lend`` does a write, and makes room on a full disk.
+    ``lend`` is called to do each write, and makes room for it on a full disk.
     """
 
     def __init__(self, directory: Path, lend: Lend) -> None:
@@ -36,7 +36,7 @@ class LargeBodies:
         directory.mkdir(mode=0o700, exist_ok=True)
 
     def append(self, pieces: Iterable[tuple[int, bytes]]) -> None:
-        """Append (message_id, bytes) to the files of bodies, made if missing."""
+        """Append pieces (message_id, bytes) to the files of their bodies, which are made if missing."""
         for message_id, piece in pieces:
             handle = self._unfinished.get(message_id)
             if handle is None:
@@ -58,12 +58,12 @@ class LargeBodies:
             sync_directory(self.directory)
 
     def finish(self, message_ids: Iterable[int]) -> None:
-        """Close the files of complete bodies, without a sync, if the bodies need not survive a restart."""
+        """Close, without a sync, the files of complete bodies that need not survive a restart."""
         for message_id in message_ids:
             os.close(self._unfinished.pop(message_id))
 
     def unlink(self, message_ids: Iterable[int]) -> None:
-        """Delete the files of bodies, complete or not."""
+        """Delete the files of these messages' bodies, complete or not."""
         for message_id in message_ids:
             handle = self._unfinished.pop(message_id, None)
             if handle is not None:
@@ -72,17 +72,17 @@ class LargeBodies:
             self._lend(partial(self._path(message_id).unlink, missing_ok=True))
 
     def unlink_all_but(self, is_needed: Callable[[int], bool]) -> None:
-        """Delete files of bodies that no queue needs: after a crash, files whose row was never written, or is gone."""
+        """Delete the files of bodies that no queue needs: after a crash, their rows were never written, or are gone."""
         for path in self.directory.iterdir():
             if not (path.name.isdecimal() and is_needed(int(path.name))):
                 path.unlink()
 
     def has_size(self, message_id: int, size_bytes: int) -> bool:
-        """Whether the file of a body has this size; False if the file is missing, too."""
+        """Whether the file of a message's body has this size; False, too, if the file is missing."""
         return self.size_bytes(message_id) == size_bytes
 
     def read(self, message_id: int, offset: int, size_bytes: int) -> bytes:
-        """Read a range of a body. Raises FileNotFoundError, or DamagedBody if the file ends within the range."""
+        """Return a range of a body. Raises FileNotFoundError, or DamagedBody if the file ends within the range."""
         with self._path(message_id).open("rb", buffering=0) as body:
             body.seek(offset)
             found = body.read(size_bytes)
@@ -99,7 +99,7 @@ class LargeBodies:
         return os.open(self._path(message_id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def size_bytes(self, message_id: int) -> int | None:
-        """Return the size of a body's file; None if the file is missing."""
+        """Return the size of the file of a message's body; None if the file is missing."""
         try:
             return self._path(message_id).stat().st_size
         except FileNotFoundError:
@@ -118,7 +118,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_absence(path: Path) -> None:
-    """Sync a file's absence, so that a power cut does not bring the file back; or its content, if the file exists."""
+    """Sync the absence of a file, so that a power cut does not bring it back; or its content, if the file exists."""
     if path.exists():
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -133,7 +133,7 @@ def cut(path: Path, size_bytes: int) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(handle, size_bytes)
-        # Sync, since a journaling file system frees room only once the journal entry is written.
+        # The cut is synced, since a journaling file system frees room only once the journal entry is written.
         _sync(handle, path)
     finally:
         os.close(handle)

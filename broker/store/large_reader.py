@@ -33,7 +33,7 @@ class Written:
 
 
 def damage_of(path: Path, written: Written) -> str | None:
-    """Return the damage of a large body's file, as text to follow the file name; None if the file is sound."""
+    """Return the damage of a large body's file, in words to follow the file's name; None if the file is sound."""
     checksum = size = 0
     try:
         with path.open("rb", buffering=0) as body:
@@ -50,7 +50,7 @@ def damage_of(path: Path, written: Written) -> str | None:
 
 @dataclass(slots=True)
 class _Stream:
-    """A large body that a consumer's link reads range by range."""
+    """The progress of one consumer's link that reads a large body range by range."""
 
     message_id: int
     offset: int
@@ -60,9 +60,9 @@ class _Stream:
 
 
 class LargeReader:
-    """Reads ranges of large bodies, and verifies checksums. Used by one thread.
+    """Reads ranges of large bodies, and verifies the checksum of a body with its last range. Used by one thread.
 
-    ``written_of`` returns the size and checksum of a body as written; raises DamagedBody or sqlite3.Error.
+    ``written_of`` returns the size and checksum of a body as it was written; raises DamagedBody or sqlite3.Error.
     """
 
     def __init__(self, bodies: LargeBodies, written_of: Callable[[int], Written]) -> None:
@@ -72,7 +72,7 @@ class LargeReader:
         """Streams by the number of the reader, a consumer's link; the least recently read first."""
 
     def read(self, wanted: BodyRange) -> bytes:
-        """Read a range. Raises FileNotFoundError, DamagedBody, or an error of ``written_of``."""
+        """Return a range of a large body. Raises FileNotFoundError, DamagedBody, or an error of ``written_of``."""
         stream = self._stream_of(wanted)
         found = self._bodies.read(wanted.message_id, wanted.offset, wanted.size_bytes)
         stream.checksum = crc32(found, stream.checksum)

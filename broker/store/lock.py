@@ -1,4 +1,6 @@
-"""Lets one process use a data directory at a time, by a flock, which the kernel releases whenever the process ends.
+"""Lets one process change a data directory at a time, by a flock, which the kernel releases when the process ends.
+
+Readers of a store that no broker uses share the lock.
 
 The directory itself is locked, since a file inside may be deleted. The file `lock` has the process id of the holder,
 and is locked too, for programs that know no other lock.
@@ -19,9 +21,9 @@ UNKNOWN = "(its file `lock` was deleted)"
 
 
 class DirectoryLock:
-    """The exclusive lock of a data directory, for a broker or a change of the store.
+    """The exclusive lock of a data directory, held by a broker or a command that changes the store.
 
-    Raises StoreError if another process holds the directory.
+    Raises StoreError if another process holds a lock of the directory.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -35,7 +37,8 @@ class DirectoryLock:
             os.close(self._directory)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by {user}") from None
-        # Overwrite the old process id, then cut the file: were the file emptied first, a full disk might have no room.
+        # The process id overwrites an old one, then the file is cut: were the file emptied first, a full disk might
+        # have no room for the id.
         length = os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(self._handle, length)
 
@@ -45,9 +48,9 @@ class DirectoryLock:
 
 
 def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
-    """Keep brokers from using the store until ``stack`` is closed, by a shared lock; nothing is written.
+    """Take a shared lock of the directory, which keeps brokers away until ``stack`` is closed; nothing is written.
 
-    Return the process that uses the store already, with no lock then; None if the lock was taken.
+    Return None, or without a lock the id of the process that uses the store already.
     """
     itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     stack.callback(os.close, itself)
@@ -65,7 +68,10 @@ def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
 
 
 def _user(handle: int) -> str:
-    """Return the present holder in words. A reader, with a shared lock, leaves an earlier holder's id in the file."""
+    """Return the present holder of a directory's lock in words; ``handle`` is the open file `lock`.
+
+    A reader, with a shared lock, leaves the id of an earlier holder in the file.
+    """
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

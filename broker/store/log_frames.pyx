@@ -1,4 +1,4 @@
-"""Parses SQLite's write-ahead log, and tells whether each frame is as written. See SQLite's file format, 4: the WAL.
+"""Parses SQLite's write-ahead log, and tells whether each frame matches its checksum. See SQLite's file format, 4.
 
 A frame's checksum continues the checksum of the frame before. Here each frame is verified from the checksum that the
 frame before *says*, so that one damaged frame does not make all frames behind it look damaged.
@@ -21,7 +21,7 @@ cdef enum:
 
 
 def read_header(const unsigned char[::1] log):
-    """Return (salts, page size) from the header of a log; None if the header is incomplete or damaged."""
+    """Return (salts, page size) from the header of the log ``log``; None if the header is incomplete or damaged."""
     cdef u32 one = 0, other = 0
     if log.shape[0] < _HEADER_BYTES or (_number(&log[0]) & 0xFFFFFFFE) != _MAGIC:
         return None
@@ -32,9 +32,10 @@ def read_header(const unsigned char[::1] log):
 
 
 def read_frames(const unsigned char[::1] log, bytes salts not None, int page_bytes):
-    """Return (page number, page count or 0, has these salts, is as written) of each frame.
+    """Return (page number, page count, has these salts, matches its checksum) of each complete frame of a log.
 
-    The page count is the database's, which the last frame of a transaction has; 0 in other frames.
+    The page count of the database is in the last frame of a transaction; 0 in other frames. A frame without these salts
+    never counts as matching its checksum. Raises ValueError if the salts are not 8 bytes.
     """
     cdef Py_ssize_t size = _FRAME_HEAD_BYTES + page_bytes
     cdef Py_ssize_t at = _HEADER_BYTES
@@ -70,7 +71,7 @@ cdef u32 _turned(const unsigned char *at) noexcept:
 
 
 cdef void _add(const unsigned char *at, Py_ssize_t size, bint is_big, u32 *one, u32 *other) noexcept:
-    """Add bytes to the checksum; ``size`` is a multiple of 8."""
+    """Continue the checksum (``one``, ``other``) over ``size`` bytes, a multiple of 8, in the log's byte order."""
     cdef const unsigned char *end = at + size
     while at < end:
         one[0] += (_number(at) if is_big else _turned(at)) + other[0]

@@ -1,7 +1,7 @@
-"""The index of SQLite's log, `store.db-shm`, which SQLite maps into memory: allocated early, and read after commits.
+"""The index of SQLite's log, `store.db-shm`: the broker allocates the file early, and reads it after commits.
 
-Touching a page of the index without room on the disk ends the process (SIGBUS). SQLite writes to each page first, but
-some file systems allocate later, when other writers may have taken the room.
+SQLite maps the index into memory. Touching a page of the index without room on the disk ends the process (SIGBUS).
+SQLite writes to each page first, but some file systems allocate later, when other writers may have taken the room.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAGE = 4096
 
 
 class LogState(NamedTuple):
-    """The committed part of the log: its number of frames, the last checksum, and the salts of the log."""
+    """The committed part of SQLite's log: its number of frames, the checksum of the last, and the salts of the log."""
 
     frames: int
     checksum: bytes
@@ -44,7 +44,7 @@ class LogIndex:
         self._mapped: mmap.mmap | None = None
 
     def allocate(self) -> None:
-        """Allocate INDEX_BYTES on the disk, if the file system can. Raises OSError if there is no room."""
+        """Allocate INDEX_BYTES on the disk for the index, if the file system can. Raises OSError without room."""
         try:
             os.posix_fallocate(self._handle, 0, INDEX_BYTES)
         except OSError as error:

@@ -1,6 +1,7 @@
-"""Numbers of logs (SQLite's WAL): a row of the database has the number of the last log, to recognize older files.
+"""Numbers of logs (SQLite's WAL): a row of the database has the number of the last log, which shows older files.
 
-The row has a page of its own, and can be read without SQLite from the database file as well as from the log.
+The row is in table log_number, has a page of its own, and can be read without SQLite from the database file and the
+log.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _MOST_CELL_BYTES = 64
 
 
 def stamp_of(number: int) -> bytes:
-    """Return the content of the row for a number, with a checksum."""
+    """Return the content of the row of table log_number for this number of a log, with a checksum."""
     stamp = _STAMP.pack(_MAGIC, number)
     return stamp + _SUM.pack(crc32(stamp))
 
 
 def number_of(stamp: bytes) -> int | None:
-    """Return the number in the content of the row; None for damaged or other bytes."""
+    """Return the number of a log in the content of the row of table log_number; None for damaged or other bytes."""
     if len(stamp) != _STAMP_BYTES or stamp[-_SUM.size :] != _SUM.pack(crc32(stamp[: -_SUM.size])):
         return None
     magic, number = _STAMP.unpack_from(stamp)
@@ -36,7 +37,7 @@ def number_of(stamp: bytes) -> int | None:
 
 
 def number_on(page: bytes) -> int | None:
-    """Return the number on a page of the database, read without SQLite; None if the row is missing or damaged."""
+    """Return the number of a log on a page of the database, read without SQLite; None if it has no intact row."""
     if not page or page[0] != _LEAF:
         return None
     cell = int.from_bytes(page[_FIRST_CELL])
@@ -45,7 +46,7 @@ def number_on(page: bytes) -> int | None:
 
 
 def number_in(connection: sqlite3.Connection) -> int | None:
-    """Return the number in the database; None if the row is missing or damaged. Raises sqlite3.Error."""
+    """Return the last log's number in the database; None if its row is missing or damaged. Raises sqlite3.Error."""
     row = connection.execute(f"SELECT stamp FROM {TABLE}").fetchone()
     return number_of(row[0]) if row is not None and isinstance(row[0], bytes) else None
 
@@ -55,6 +56,6 @@ def put_number(connection: sqlite3.Connection, number: int) -> None:
 
 
 def root_in(connection: sqlite3.Connection) -> int:
-    """Return the number of the page that has the row."""
+    """Return the number of the database page that has the row of table log_number."""
     (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (TABLE,)).fetchone()
     return int(page)

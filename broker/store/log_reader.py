@@ -1,4 +1,4 @@
-"""Reads SQLite's write-ahead log from disk: the frames that SQLite would use, and the commits that it would lose."""
+"""Reads SQLite's write-ahead log from the disk, and finds the frames that SQLite would use, and those it would lose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUM = slice(16, 24)
 
 
 class LogFrame(NamedTuple):
-    """A frame of the log: a new version of a page of the database."""
+    """A frame of SQLite's log, which has a new version of one page of the database."""
 
     page: int
     file_pages: int
@@ -28,9 +28,9 @@ class LogFrame(NamedTuple):
 
 @dataclass(frozen=True)
 class SqliteLog:
-    """A write-ahead log as found on the disk.
+    """A write-ahead log of SQLite as found on the disk.
 
-    ``salts``, which the frames of the log have, are from the header or, with a damaged header, the expected salts.
+    ``salts``, which each frame of this log has, are from the header or, if that is damaged, the expected salts.
     """
 
     content: bytes
@@ -40,25 +40,25 @@ class SqliteLog:
 
     @cached_property
     def whole_count(self) -> int:
-        """The number of frames before the first damaged frame; SQLite uses no later frame."""
+        """The number of frames before the first that is damaged or of an earlier log; SQLite uses no later frame."""
         if not self.is_header_whole:
             return 0
         return next((at for at, frame in enumerate(self.frames) if not frame.is_whole), len(self.frames))
 
     @cached_property
     def committed_count(self) -> int:
-        """The number of frames that SQLite uses: those of whole transactions before the first damaged frame."""
+        """The number of frames that SQLite uses: those of complete transactions in the first ``whole_count`` frames."""
         ends = (at + 1 for at in range(self.whole_count - 1, -1, -1) if self.frames[at].file_pages)
         return next(ends, 0)
 
     @cached_property
     def transaction_count(self) -> int:
-        """The number of whole transactions before the first damaged frame."""
+        """The number of transactions that SQLite uses: the complete ones within the first ``whole_count`` frames."""
         return sum(bool(frame.file_pages) for frame in self.frames[: self.committed_count])
 
     @cached_property
     def lost_transactions(self) -> int:
-        """The number of transactions behind the first damaged frame that were certainly synced; SQLite ignores them.
+        """The number of commits behind the first damaged frame that were certainly synced; SQLite would ignore them.
 
         With synchronous=FULL no transaction begins before the last is on the disk. So a commit followed by a whole
         frame of this log was whole once, and so were all before; a commit at the end may never have been written
@@ -77,20 +77,23 @@ class SqliteLog:
         return self.content[place + _SUM.start : place + _SUM.stop]
 
     def page(self, page: int, count: int | None = None) -> bytes | None:
-        """Return a page as of the first ``count`` frames, or of the frames that SQLite uses; None if in no frame."""
+        """Return a page as of the first ``count`` frames, or of those that SQLite uses; None if these lack the page."""
         for at in range((self.committed_count if count is None else count) - 1, -1, -1):
             if self.frames[at].page == page:
                 return self.page_at(at)
         return None
 
     def page_at(self, number: int) -> bytes:
-        """Return the page in a frame; frames are counted from 0."""
+        """Return the content of the page in frame ``number`` of the log, counted from 0."""
         place = _frame_at(number) + FRAME_HEAD_BYTES
         return self.content[place : place + PAGE_BYTES]
 
 
 def read_log(path: Path, salts: bytes | None = None) -> SqliteLog | None:
-    """Read the log; None if missing or empty. ``salts``: the salts to expect if the header is damaged."""
+    """Return the log in the file ``path``; None if missing or empty.
+
+    ``salts`` are expected if the header is damaged; None: those of the first frame.
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:

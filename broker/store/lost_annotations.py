@@ -19,21 +19,21 @@ Annotations = dict[tuple[int, int], bytes]
 
 
 def readable_annotations(connection: sqlite3.Connection) -> ReadableRows:
-    """Return the readable rows of table annotation, as `section_of` expects them."""
+    """Return the rows of table annotation that can be read, as `section_of` expects them."""
     columns = "queue_id, message_id, section, checksum"
     return read_what_can_be(connection, "annotation", columns, ("queue_id", "message_id"))
 
 
 def section_of(row: tuple[Any, ...]) -> bytes:
-    """Return the encoded section in a row of table annotation. Raises ValueError if its checksum does not match."""
+    """Return the encoded annotations in a row of table annotation. Raises ValueError for damaged annotations."""
     _, _, section, checksum = row
     if not isinstance(section, bytes) or crc32(section) != checksum:
-        raise ValueError("the section does not match its checksum")
+        raise ValueError("the annotations do not match their checksum")
     return section
 
 
 def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
-    """Return readable annotations, and sentences about losses. Damaged rows are deleted, or the table is put aside."""
+    """Return the readable annotations, and sentences about losses; delete damaged rows, or put the table aside."""
     found = readable_annotations(statements.connection)
     annotations: Annotations = {}
     spoiled: dict[int, list[int]] = {}
@@ -60,12 +60,12 @@ def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
 
 
 def forget_annotations(statements: Statements, queue_id: int, message_ids: list[int]) -> None:
-    """Delete the annotations of messages in a queue. Call within a transaction."""
+    """Delete the annotations of these messages in one queue. Call within a transaction."""
     statements.delete("DELETE FROM annotation WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
 
 def write_annotations(statements: Statements, written: dict[tuple[int, int], bytes | None]) -> None:
-    """Write annotations; None deletes the annotations of a message. Call within a transaction."""
+    """Write the annotations in ``written``, by (queue_id, message_id); None deletes them. Call within a transaction."""
     put = [annotation_values(key, section) for key, section in written.items() if section is not None]
     statements.insert(PUT_ANNOTATION, put)
     gone: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
-"""Loads the causes for which the broker moved messages (dead letters ...), as far as their rows are readable.
+"""Loads the causes for which the broker moved messages, such as dead letters, as far as their rows are readable.
 
 A message with a cause has no deadline. If the cause is lost the deadline must not apply again, or a dead letter would
-expire at once: the message counts as moved from nowhere. So does every message that may have lost a cause.
+expire at once: the message counts as moved from an unknown queue. So does every message that may have lost a cause.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def readable_causes(connection: sqlite3.Connection) -> ReadableRows:
 
 
 def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
-    """Return all causes, and sentences about losses. In the table, too, LOST_CAUSE replaces unreadable causes."""
+    """Return all causes, and sentences about losses; LOST_CAUSE replaces unreadable causes, in the table, too."""
     found = readable_causes(statements.connection)
     causes: Causes = {}
     spoiled: list[CauseRow] = []
@@ -56,7 +56,7 @@ def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
 
 
 def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
-    """Put table cause aside, and give LOST_CAUSE to messages whose causes may be in the ``gap``; return a sentence."""
+    """Put table cause aside, and add LOST_CAUSE for messages whose causes may be in the ``gap``; return a sentence."""
     left = len(causes)
     for key in _with_deadlines(statements.connection, gap):
         causes[key] = LOST_CAUSE
@@ -67,7 +67,7 @@ def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
 
 
 def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[int, int]]:
-    """Yield (queue_id, message_id) of messages with deadlines whose keys are in the gap of unreadable causes."""
+    """Yield the (queue_id, message_id) within the ``gap`` of unreadable causes of messages that have deadlines."""
     tables = SegmentTables(connection)
     queue_id, message_id = gap.after
     holdings = connection.execute(
@@ -82,7 +82,10 @@ def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[
 
 
 def _mortal(tables: SegmentTables, segment_id: int, counts: bytes) -> list[int]:
-    """Return the places in a segment of a queue's messages with deadlines; none for an unreadable segment."""
+    """Return the places in a segment of messages with deadlines that a queue has; none for an unreadable segment.
+
+    ``counts`` are those of the queue's holding.
+    """
     try:
         slots = read_index(tables.index_of(segment_id) or b"")
         both = enumerate(zip(slots, counts_in(counts), strict=True))

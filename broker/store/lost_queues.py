@@ -1,7 +1,7 @@
 """Finds queues with readable rows, and lost queues: a lost queue has messages (holdings), but no readable row.
 
 Messages of a lost queue are not delivered, since the queue's address is unknown. The messages stay stored, and the id
-of the queue is never given to another queue, which would get the messages.
+of the lost queue is never given to another queue, which would get the messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def stored_queues(connection: sqlite3.Connection) -> list[QueueRow]:
 
 
 def salvage_queues(statements: Statements) -> list[str]:
-    """Put a damaged table of queues aside, with its readable rows in a new table; return a sentence, or none."""
+    """Put a damaged table of queues aside, with its readable rows in a new table; return one sentence, or none."""
     connection = statements.connection
     found = read_what_can_be(connection, "queue", QUEUE_COLUMNS, ("queue_id",))
     rows = found.rows if found.gap is None else [*found.rows, *_within(connection, found.gap)]
@@ -47,7 +47,10 @@ def salvage_queues(statements: Statements) -> list[str]:
 
 
 def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
-    """Return queue_id -> number of messages of each lost queue. Raises sqlite3.Error if a holding is unreadable."""
+    """Return the number of messages of each lost queue, by queue_id; {} unless a table of queues was put aside.
+
+    Raises sqlite3.Error if a holding is unreadable.
+    """
     if not has_lost_queues(connection):
         return {}
     lost: dict[int, int] = {}
@@ -59,19 +62,19 @@ def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
 
 
 def next_queue_id(connection: sqlite3.Connection) -> int:
-    """Return an id for a new queue that no queue of this store ever had."""
+    """Return an id for a new queue that is above the ids of all queues in the store, lost ones included."""
     highest = max(_highest(connection, table) for table in ("queue", "holding"))
     return highest + 1 + (UNSEEN_IDS if has_lost_queues(connection) else 0)
 
 
 def holders(connection: sqlite3.Connection) -> list[int]:
-    """Return the ids of queues, lost or not, that have messages by readable holdings."""
+    """Return the ids of queues, lost or not, for which there is a readable holding."""
     holders = read_what_can_be(connection, "holding", "queue_id, segment_id", ("queue_id", "segment_id")).rows
     return sorted({queue_id for queue_id, _ in holders})
 
 
 def _within(connection: sqlite3.Connection, gap: Gap) -> list[tuple[Any, ...]]:
-    """Return readable rows between damaged pages, found by the ids of queues in holdings."""
+    """Return the readable rows of queues between damaged pages, found by the ids of queues in holdings."""
     found: list[tuple[Any, ...]] = []
     for queue_id in holders(connection):
         if gap.after < (queue_id,) < gap.before:

@@ -1,7 +1,7 @@
 """The encoding of a segment's index: size, priority, deadline and checksum of each message.
 
-A slot for each message, as FORMAT.md shows: a size, with flags in the high bits, a time in ms or 0, and a checksum,
-which segments from before checksums lack.
+The index has a slot for each message, as FORMAT.md shows: a size, with flags in the high bits, a deadline in ms or 0,
+and a checksum, which segments of old formats lack.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -9,12 +9,12 @@ from cpython.bytes cimport PyBytes_AS_STRING
 SLOT_BYTES = WORDS * sizeof(u64)
 
 cdef enum:
-    # A bit of the first slot of an index: set if all slots have a third word, the checksum of the body.
+    # This bit of the first slot of an index is set if all slots have a third word, the checksum of the body.
     SUMMED_SHIFT = 60
-    # A bit of a message's slot: set if the body is large, and has its own file.
+    # This bit of a message's slot is set if the body is large, and has its own file.
     LARGE_SHIFT = 63
-    # The message's priority in four bits, XOR 4: 0 means 4, the usual priority, and the only priority before these bits
-    # existed.
+    # These four bits have the message's priority, XOR 4: so 0 means 4, the usual priority, which all messages had
+    # before these bits existed.
     PRIORITY_SHIFT = 56
     PRIORITY_BITS = 0xF
     USUAL_PRIORITY = 4
@@ -22,7 +22,7 @@ cdef enum:
 
 
 cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
-    """Write a slot of an index, three words, to ``at``."""
+    """Write the slot of one message, three words of 8 bytes, into an index at ``at``."""
     cdef u64 marks = <u64>(slot.priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
     at[0] = slot.size_bytes | marks | (<u64>slot.is_large << LARGE_SHIFT) | (<u64>is_first << SUMMED_SHIFT)
     at[1] = slot.expires_at_ms
@@ -30,7 +30,7 @@ cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
 
 
 cdef class Slots:
-    """Decodes the slots of an index one by one, one for each message; size 0 for a message deleted by compaction."""
+    """Decodes the slots of a segment's index one by one; size 0 stands for a message that compaction deleted."""
 
     def __cinit__(self, bytes message_index not None):
         self.message_index = message_index
@@ -48,7 +48,10 @@ cdef class Slots:
 
 
 def read_index(bytes message_index):
-    """Return (size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 after a compaction."""
+    """Return (size_bytes, priority, expires_at_ms or None, is_large) of each slot of an index.
+
+    The size is 0 for a message that compaction deleted.
+    """
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number
@@ -60,7 +63,7 @@ def read_index(bytes message_index):
 
 
 def has_strange_priority(bytes message_index):
-    """Whether a slot has a priority above 9, so that the index is damaged."""
+    """Whether a slot of an index has a priority above 9, which only damage can cause."""
     cdef Slots slots = Slots(message_index)
     cdef Py_ssize_t number
     for number in range(slots.count):
@@ -70,7 +73,7 @@ def has_strange_priority(bytes message_index):
 
 
 def large_in(bytes message_index):
-    """Return (place in the segment, size_bytes) of large bodies, which have files of their own."""
+    """Return (place in the segment, size_bytes) of each large body, which has a file of its own, of an index."""
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number
@@ -81,12 +84,12 @@ def large_in(bytes message_index):
 
 
 def slot_bytes_of(bytes message_index):
-    """Return the size of a slot, which depends on the format; of the index, the first eight bytes are enough."""
+    """Return the size of one slot of an index in bytes; the first eight bytes of the index are enough to tell."""
     return _words_of(message_index) * sizeof(u64)
 
 
 def checksums_in(bytes message_index):
-    """Return the body's checksum in each slot, or 0; None for an index without checksums."""
+    """Return the checksums of the bodies in the slots of an index, 0 for none; None for an index without checksums."""
     cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
     cdef Py_ssize_t slot
     if _words_of(message_index) == OLD_WORDS:
@@ -95,13 +98,13 @@ def checksums_in(bytes message_index):
 
 
 def without(bytes message_index, list needed):
-    """Return the index with zeros in the slots of messages that ``needed`` says no queue has."""
+    """Return the index with zeros in the slots of messages that no queue has, those that are False in ``needed``."""
     cdef Py_ssize_t size = slot_bytes_of(message_index)
     cdef bytearray left = bytearray(message_index)
     for slot, is_needed in enumerate(needed):
         if not is_needed:
             left[slot * size:(slot + 1) * size] = bytes(size)
-    # Keep the bit in the first slot that tells how long slots are.
+    # The bit of the first slot that tells how long slots are stays, even if its message is not needed.
     if size == WORDS * sizeof(u64):
         left[7] |= 1 << (SUMMED_SHIFT - 56)
     return bytes(left)

@@ -1,4 +1,4 @@
-"""The fields at the head of the database's first page. See the file format of SQLite, 1.3."""
+"""Reads and changes the fields at the head of the database's first page. See the file format of SQLite, 1.3."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_ours(page: bytes) -> bool:
 
 
 def format_of(page: bytes) -> int:
-    """Return the format of a broker's store, by its first page; 0 for any other page."""
+    """Return the version of the format of a broker's store, by its first page; 0 for any other page."""
     is_store = page.startswith(MAGIC) and number(page, _APPLICATION_ID) == APPLICATION_ID
     return number(page, _FORMAT_VERSION) if is_store else 0
 
@@ -56,18 +56,19 @@ def unchanging(page: bytes) -> bytes:
     for part in _CHANGING:
         page = with_number(page, part, 0)
     if page[_JOURNAL] == _ROLLBACK:
-        # Ignore a changed journal mode, set by another program: opening the store sets the mode back.
+        # The rollback journal mode, which another program may have set, counts as the mode of a store: opening the
+        # store sets the mode back.
         page = page[: _JOURNAL.start] + _LOG + page[_JOURNAL.stop :]
     return page
 
 
 def is_counted(page: bytes) -> bool:
-    """Whether the page count in the first page is valid."""
+    """Whether the number of pages in the first page is valid, so that SQLite uses it."""
     return page[CHANGES] == page[COUNTED_AT]
 
 
 def without_count(page: bytes) -> bytes:
-    """Return the first page with an invalid page count, so that SQLite uses the size of the file."""
+    """Return the first page with an invalid number of pages, so that SQLite uses the size of the file."""
     return with_number(page, COUNTED_AT, number(page, CHANGES) + 1 & 0xFFFFFFFF)
 
 

@@ -1,6 +1,6 @@
-"""Read access to a store: nothing in its directory is written, not even by SQLite. The log (WAL) is read, too.
+"""Reads a store without a write to its directory, not even by SQLite; the log (WAL) is read, too.
 
-If no broker uses the store, a lock keeps brokers from starting on the store.
+If no broker uses the store, a shared lock keeps brokers from starting on the store meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGE = "large"
 
 @dataclass(frozen=True, slots=True)
 class HoldingRow:
-    """The row of a holding: ``counts`` say which messages of a segment a queue has."""
+    """A row of table holding, whose ``counts`` say which messages of a segment a queue has."""
 
     queue_id: int
     segment_id: int
@@ -41,7 +41,7 @@ class HoldingRow:
 
 
 class ReadStore:
-    """A store opened for reading: all tables as of one moment.
+    """A store that is open for reading, with all tables as of one moment.
 
     Methods raise sqlite3.Error for unreadable rows, unless they say otherwise.
     """
@@ -58,7 +58,7 @@ class ReadStore:
         """Whether a broker uses the store, and may have changed the content since it was read."""
 
     def queues(self) -> list[QueueRow]:
-        """Return the queues whose rows are readable; others are left out."""
+        """Return the queues and subscriptions whose rows are readable; damaged rows are left out."""
         found = []
         for row in self.readable_queues().rows:
             with suppress(ValueError):
@@ -66,16 +66,16 @@ class ReadStore:
         return found
 
     def readable_queues(self) -> ReadableRows:
-        """Return the readable rows of table queue, as `queue_of` expects them."""
+        """Return the rows of table queue that can be read, as `queue_of` expects them."""
         return read_what_can_be(self.database, "queue", QUEUE_COLUMNS, ("queue_id",))
 
     def marked_queues(self) -> list[int]:
-        """Return the ids of queues with a seen mark: their broker did not stop in order."""
+        """Return the ids of the queues that have seen marks, since their broker did not stop in order, or runs."""
         rows = self.database.execute("SELECT DISTINCT queue_id FROM mark WHERE seen_mark <> 0")
         return [queue_id for (queue_id,) in rows]
 
     def causes(self) -> Causes:
-        """Return the causes whose rows are readable; others are left out."""
+        """Return the causes of moved messages whose rows are readable; damaged rows are left out."""
         found: Causes = {}
         for row in self.readable_causes().rows:
             with suppress(ValueError):
@@ -83,7 +83,7 @@ class ReadStore:
         return found
 
     def readable_causes(self) -> ReadableRows:
-        """Return the readable rows of table cause, as `cause_of` expects them."""
+        """Return the rows of table cause that can be read, as `cause_of` expects them."""
         return readable_causes(self.database)
 
     def segment_ids(self) -> ReadableRows:
@@ -93,7 +93,7 @@ class ReadStore:
         return self._segments.segment(segment_id)
 
     def readable_segment(self, segment_id: int) -> SegmentRow | None:
-        """Return a segment; None if the segment is missing or unreadable."""
+        """Return the segment with this id; None if the segment is missing or unreadable."""
         try:
             return self.segment(segment_id)
         except sqlite3.Error as error:
@@ -102,7 +102,7 @@ class ReadStore:
             return None
 
     def holdings(self) -> Iterator[HoldingRow]:
-        """Yield all holdings, by segment, then by queue."""
+        """Yield the rows of all holdings, in order of segment_id, then queue_id."""
         yield from (
             HoldingRow(*row)
             for row in self.database.execute(
@@ -111,7 +111,7 @@ class ReadStore:
         )
 
     def has_now(self, segment_id: int, slot: int) -> bool:
-        """Whether a queue still has this message now, if a broker uses the store; otherwise True."""
+        """Whether any queue has the message in this slot of a segment now; always True if no broker uses the store."""
         if not self.is_used:
             return True
         with closing(sqlite3.connect(_uri(self.directory, "mode=ro"), uri=True)) as now:
@@ -124,9 +124,9 @@ class ReadStore:
 
 @contextmanager
 def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore]:
-    """Open a store for reading. Raises StoreError if there is no readable store.
+    """Open the store in a directory for reading, and close it after the context.
 
-    A store in use by a broker is refused with a StoreError, unless ``may_be_used``.
+    Raises StoreError if there is no readable store, or if a broker uses the store, unless ``may_be_used``.
     """
     if not directory.is_dir():
         raise StoreError(_no_store(directory))
@@ -134,7 +134,7 @@ def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore
         holder = hold_shared(directory, stack)
         if holder is not None and not may_be_used:
             raise StoreError(f"{directory} is in use by process {holder}: stop the broker first")
-        # Do not judge a store in use: while a broker writes, its files are from different moments.
+        # A store in use is not judged: while a broker writes, its files are from different moments.
         missing = judge(directory).findings if holder is None else []
         if not (directory / DATABASE).is_file():
             raise StoreDamagedError(directory, missing) if missing else StoreError(_no_store(directory))
@@ -162,7 +162,8 @@ def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:
         return _uri(directory, "immutable=1")
     if (directory / SHARED_MEMORY).exists():
         return _uri(directory, "mode=ro&readonly_shm=1")
-    # A log without its index, as in a copy made by a user: SQLite would write an index, so it reads a temporary copy.
+    # For a log without its index, as in a copy made by a user, SQLite would write an index into the directory: so it
+    # reads a temporary copy of database and log.
     copy = Path(stack.enter_context(TemporaryDirectory(prefix="amqpmesh-store-")))
     for name in (DATABASE, LOG):
         copyfile(directory / name, copy / name)
@@ -174,7 +175,7 @@ def _uri(directory: Path, how: str) -> str:
 
 
 def refuse_others(directory: Path, database: sqlite3.Connection) -> None:
-    """Raise StoreError for a database that is no store, or has another format."""
+    """Raise StoreError for a database that is not the store of a broker, or has another format than this version's."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:

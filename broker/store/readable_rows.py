@@ -18,7 +18,7 @@ HIGHEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The part of a table that is unreadable: rows with keys strictly between ``after`` and ``before`` may be lost."""
+    """The unreadable part of a table: rows with keys strictly between ``after`` and ``before`` may be lost."""
 
     after: Key
     before: Key
@@ -34,7 +34,10 @@ class ReadableRows:
 
 
 def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, key: Sequence[str]) -> ReadableRows:
-    """Read the rows of a table before and behind its damage. ``columns`` begin with ``key``, the order of the table."""
+    """Return the rows of a table before and behind its damage; ``columns`` begin with ``key``, the primary key.
+
+    Rows whose keys are no integers are left out, and make the whole table the gap.
+    """
     everything = Gap((LOWEST,) * len(key), (HIGHEST,) * len(key))
     scan = _Scan(connection, f"SELECT {columns} FROM {table}", key)
     rows = scan.up(everything.after)
@@ -48,7 +51,7 @@ def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, k
 
 
 class _Scan:
-    """Reads rows in the order of their key; ``is_whole``: the last scan met no damaged page."""
+    """Reads the rows of a table in the order of their key; ``is_whole``: the last scan met no damaged page."""
 
     def __init__(self, connection: sqlite3.Connection, select: str, key: Sequence[str]) -> None:
         self._connection = connection
@@ -64,7 +67,7 @@ class _Scan:
         return [row for row in reversed(rows) if row[: len(self._key)] > after]
 
     def _read(self, beyond: str, order: str, start: Key) -> list[Row]:
-        """Read rows up to the damage.
+        """Return the rows beyond the key ``start``, in this ``order``, up to the first damaged page.
 
         Python's SQLite fetches one row ahead, so the last row before the damage is read separately.
         """

@@ -1,11 +1,12 @@
 """Recovery of a store when a broker starts: damage is put aside, and leftovers of a crash are put in order.
 
-    tables that are damaged          put aside, and their readable rows into new tables
-    (`broker.store.table_salvage`) holdings of queues that are gone, segments that nobody holds          deleted
-    messages that somebody may have seen          their counts raised, and the marks that say so deleted
-    large bodies that nobody needs          unlinked
+    damaged tables                          put aside, with readable rows in new tables (`broker.store.table_salvage`)
+    holdings of queues that are gone        deleted
+    segments that no queue holds            deleted
+    messages that consumers may have seen   their delivery-counts raised, and the marks that say so deleted
+    large bodies that no queue needs        unlinked
 
-A damaged page met inside a transaction would end the transaction, so everything is read before the transaction begins.
+A damaged page met inside a transaction would end the transaction, so what may be damaged is read before it begins.
 """
 
 from __future__ import annotations
@@ -37,11 +38,10 @@ _ALL_HELD = "FROM holding"
 
 
 class Recovery:
-    """Recovers a store, once; repeated with a new object if the disk was full.
+    """One try to recover a store when a broker starts; after a full disk another object makes another try.
 
-    Raises sqlite3.Error, ValueError and KeyError for unexpected content.
-
-    ``damages`` has the findings of earlier tries, which ran out of disk room; the findings of this try are added.
+    Raises sqlite3.Error, ValueError and KeyError for unexpected content. ``damages`` has the findings of earlier tries,
+    which ran out of disk room; the findings of this try are added.
     """
 
     def __init__(
@@ -105,7 +105,10 @@ class Recovery:
             self._damages.append(f"queue {queue_id} is lost, and {what} unreachable in the file")
 
     def _load_segments(self) -> None:
-        """Load segments and holdings into memory. Holdings tell a segment's length, even if the segment is damaged."""
+        """Load segments and holdings into memory; a holding tells the number of messages even of a damaged segment.
+
+        Damaged holdings are left out, with a sentence for each.
+        """
         for segment_id, slots in self._connection.execute(
             f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {self._held} GROUP BY segment_id"
         ):
@@ -124,7 +127,7 @@ class Recovery:
                 self._damages.append(f"{what} cannot be read, and are not delivered")
 
     def _marked(self) -> list[tuple[int, int, bytes]]:
-        """Raise the counts of messages that consumers may have seen, by the marks; return the changed holdings."""
+        """Raise in memory the delivery-counts of messages up to the seen marks; return the rows of changed holdings."""
         marks: dict[int, dict[int, int]] = {}
         for queue_id, priority, mark in self._connection.execute("SELECT queue_id, priority, seen_mark FROM mark"):
             marks.setdefault(queue_id, {})[priority] = mark
@@ -136,7 +139,7 @@ class Recovery:
         return changed
 
     def _unneeded(self) -> list[int]:
-        """Return the ids of segments without holdings; none if an unreadable holding may need one of these."""
+        """Return the ids of segments without holdings, to be deleted; none if a lost holding may need one of them."""
         if may_be_needed(self._connection):
             return []
         try:
@@ -150,7 +153,7 @@ class Recovery:
         return [segment_id for (segment_id,) in rows]
 
     def _sweep(self, segment_ids: Sequence[int]) -> None:
-        """Delete segments; a damaged segment, which cannot be deleted, stays."""
+        """Delete segments from the store; a damaged segment, which cannot be deleted, stays."""
         try:
             with self._statements.transaction():
                 self._statements.delete("DELETE FROM segment WHERE segment_id", segment_ids)

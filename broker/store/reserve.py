@@ -40,15 +40,15 @@ def reserve_bytes(total_bytes: int) -> int:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether nothing was written for want of room. A failed sync is another matter, whatever the error says."""
+    """Whether an error means that nothing was written for want of room; a failed sync never counts as such."""
     if isinstance(error, sqlite3.Error):
-        # The second code: the index of the log cannot grow.
+        # SQLITE_IOERR_SHMSIZE means that the index of the log cannot grow.
         return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
     return isinstance(error, OSError) and error.errno == errno.ENOSPC
 
 
 class Reserve:
-    """The file `reserve`, whose content is never read: only its disk space matters."""
+    """The file `reserve` of a store, whose content is never read: only the disk space that it takes matters."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -56,7 +56,10 @@ class Reserve:
         """The disk space that the reserve still has; 0 if there is none."""
 
     def make(self, total_bytes: int, free_bytes: int) -> None:
-        """Make the reserve complete, unless it is already, or less than ROOM_TIMES its size is free on the disk."""
+        """Make the reserve complete, unless it is, or less than ROOM_TIMES its size is free on the disk.
+
+        ``total_bytes`` and ``free_bytes`` are those of the file system.
+        """
         size = reserve_bytes(total_bytes)
         if self.size_bytes >= size or free_bytes < size * ROOM_TIMES:
             return
@@ -69,7 +72,7 @@ class Reserve:
         self.size_bytes = _allocated_bytes(self._path)
 
     def give_up(self, piece_bytes: int) -> bool:
-        """Cut the reserve by ``piece_bytes``, to free disk space; return False if there is no reserve."""
+        """Cut the reserve by ``piece_bytes``, to free disk space; return False if there is no reserve left."""
         if not self.size_bytes:
             return False
         self.size_bytes = max(0, self.size_bytes - piece_bytes)
@@ -77,7 +80,7 @@ class Reserve:
         return True
 
     def keep_free(self, free_bytes: int) -> None:
-        """Cut the reserve by a piece if hardly any disk space is free, for code that gets no error on a full disk."""
+        """Cut the reserve by a piece if hardly any disk space is free, for work that gets no error on a full disk."""
         if free_bytes < LEAST_PIECE_BYTES:
             self.give_up(self._piece_bytes)
 
@@ -101,7 +104,7 @@ class Reserve:
 
 
 def _allocated_bytes(path: Path) -> int:
-    """Return the disk space that a file has; the length of a file with holes, such as a copy, says more."""
+    """Return the disk space that a file takes, 0 for none; a file with holes, such as a copy, may be longer."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Checks the rows of queues, marks, causes and annotations for a report on a store; damaged rows become findings."""
+"""Checks the rows of queues, seen marks, causes and annotations for a report on a store; damage becomes findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.store.rows import cause_of, queue_of
 
 
 def check_queues(store: ReadStore, report: CheckReport) -> bool:
-    """Add readable queues to the ``report``; return whether rows of other queues are lost."""
+    """Add the queues with readable rows to the ``report``; return whether rows of other queues are lost."""
     names: set[tuple[QueueKind, str, str, str]] = set()
     found = store.readable_queues()
     if found.gap is not None:
@@ -31,14 +31,14 @@ def check_queues(store: ReadStore, report: CheckReport) -> bool:
 
 
 def check_marks(store: ReadStore, report: CheckReport) -> None:
-    """Note in the ``report`` the queues whose broker did not stop in order, by their seen marks."""
+    """Note in the ``report`` which queues have seen marks, as their broker did not stop in order."""
     for queue_id in store.marked_queues():
         if queue_id in report.queues:
             report.queues[queue_id].is_mark_open = True
 
 
 def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
-    """Check the causes of moved messages; return (queue_id, message_id) of all messages with a cause."""
+    """Check the rows of causes of moved messages; return (queue_id, message_id) of all messages with a cause."""
     causes: set[tuple[int, int]] = set()
     found = store.readable_causes()
     if found.gap is not None:
@@ -53,7 +53,7 @@ def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
 
 
 def check_annotations(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
-    """Check the annotations that consumers added; return (queue_id, message_id) of all messages with any."""
+    """Check the rows of annotations that consumers added; return (queue_id, message_id) of all messages with any."""
     found = readable_annotations(store.database)
     if found.gap is not None:
         report.find("store.db: some annotations of consumers are on pages that cannot be read")

@@ -1,6 +1,7 @@
 """Decodes rows of tables queue and cause; a damaged value affects only its own row.
 
-Text is read as bytes: otherwise one damaged text would end the read of the whole table with "could not decode".
+Columns of text are read as bytes: otherwise one damaged text would end the read of the whole table with "could not
+decode".
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ CAUSE_COLUMNS = "queue_id, message_id, CAST(reason AS BLOB), CAST(origin AS BLOB
 
 
 def queue_of(row: tuple[Any, ...]) -> QueueRow:
-    """Return the queue that a row of the table of queues describes; raises ValueError for impossible values."""
+    """Return the queue or subscription in a row of table queue; raises ValueError for impossible values."""
     queue_id, kind, address, container_id, link_name, owner, used_at_s = row
     return QueueRow(
         queue_id,
@@ -33,18 +34,18 @@ def queue_of(row: tuple[Any, ...]) -> QueueRow:
 
 
 def cause_of(row: tuple[Any, ...]) -> Cause:
-    """Return why a message was moved, from a row of the table of causes; raises ValueError for impossible values."""
+    """Return the cause of a message's move in a row of table cause; raises ValueError for impossible values."""
     _, _, reason, origin, delivery_count, at_ms = row
     return Cause(Reason(_text(reason)), _text(origin), _number(delivery_count), _number(at_ms))
 
 
 def _text(value: object) -> str:
     if not isinstance(value, bytes):
-        raise ValueError(f"expected text, got {value!r}")
+        raise ValueError(f"expected text in a column, got {value!r}")
     return value.decode()
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise ValueError(f"expected a number, got {value!r}")
+        raise ValueError(f"expected a number in a column, got {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""The tables of a store, the statements that write rows, and the numbers that identify the database as a store.
+"""The tables of a store, the SQL statements that write rows, and the numbers that identify a database as a store.
 
 FORMAT.md describes the content of the tables.
 """

@@ -14,7 +14,7 @@ from broker.store.segment_tables import SegmentTables
 
 
 class SegmentReader:
-    """Reads bodies from segments, and keeps the segment read last: a consumer soon asks for the next message there."""
+    """Reads message bodies from segments, and keeps the segment read last: its next message is soon asked for."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -29,7 +29,7 @@ class SegmentReader:
         self._checksums: list[int] | None = None
 
     def read(self, message_id: int) -> bytes:
-        """Return the body of a message. Raises DamagedBody, or sqlite3.Error."""
+        """Return the body of a message that has no file of its own. Raises DamagedBody, or sqlite3.Error."""
         if not 0 <= message_id - self._first < len(self._bounds) - 1:
             self._load(message_id)
         slot = message_id - self._first
@@ -37,7 +37,7 @@ class SegmentReader:
             raise DamagedBody("no segment has the message")
         begin, end = self._bounds[slot : slot + 2]
         if end > len(self._bodies):
-            raise DamagedBody(f"a page of the segment, with this body or one before, cannot be read: {self._damage}")
+            raise DamagedBody(f"a page of the segment with the message cannot be read: {self._damage}")
         body = self._bodies[begin:end]
         if self._checksums is not None and crc32(body) != self._checksums[slot]:
             raise DamagedBody("the message's body does not match its checksum")

@@ -1,7 +1,7 @@
 """Reads segments from the table segment, and from tables of segments that were put aside as damaged.
 
-A table is put aside when nothing can be appended to it any more. It is read, as far as possible, and never written
-again: a delete might free pages that belong to other tables by now.
+A table of segments is put aside when nothing can be appended to it any more. The table is then read, as far as
+possible, and never written again: a delete might free pages that belong to other tables by now.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """A segment as read from its table."""
+    """A segment as read from its table; ``bodies`` may be incomplete."""
 
     segment_id: int
     message_index: bytes
@@ -42,7 +42,7 @@ class SegmentRow:
 
 
 class SegmentTables:
-    """Finds segments in all tables of segments of a database, as listed when this object was made."""
+    """Finds segments in the tables of segments that a database had when this object was made, damaged ones included."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -52,33 +52,34 @@ class SegmentTables:
         self.unseen_count = UNSEEN_MESSAGES if aside else 0
 
     def find(self, columns: str, where: str, segment_id: int) -> tuple[Any, ...] | None:
-        """Return the first row found, of the newest table first; None if there is none.
+        """Return ``columns`` of the first segment for which ``where`` holds, by table, the newest first; None for none.
 
-        Raises sqlite3.Error if no row is found, but an unreadable page may have the row.
+        ``segment_id`` stands for the ? of ``where``. Raises sqlite3.Error if none is found, but an unreadable page may
+        have it.
         """
         return self._first(lambda table: self._row_in(table, columns, where, segment_id))
 
     def segment(self, segment_id: int) -> SegmentRow | None:
-        """Return a segment, with unreadable bodies left out; None if missing. Raises sqlite3.Error, as `find` does."""
+        """Return a segment, unreadable bodies left out; None if it is missing. Raises sqlite3.Error, as `find` does."""
         return self._first(lambda table: self._segment_in(table, "segment_id = ?", segment_id))
 
     def segment_with(self, message_id: int) -> SegmentRow | None:
-        """Return, as `segment` does, the segment with this message, or else the last segment before the message."""
+        """Return, as `segment` does, the last segment with an id up to ``message_id``: only it may have the message."""
         return self._first(lambda table: self._last_in(table, message_id))
 
     def _last_in(self, table: str, message_id: int) -> SegmentRow | None:
         try:
             return self._segment_in(table, "segment_id <= ? ORDER BY segment_id DESC LIMIT 1", message_id)
         except sqlite3.Error as error:
-            # SQLite searches where a segment with the message's id would be, perhaps on the next page, a damaged one:
-            # then search upwards.
+            # SQLite searches where a segment with the message's id would be, perhaps on the next page, a damaged one.
+            # The segment is then searched upwards, from the lowest id that it may have.
             before = self._last_before_damage(table, message_id) if is_damage(error) else None
             if before is None:
                 raise
             return self._segment_in(table, "segment_id = ?", before)
 
     def _last_before_damage(self, table: str, message_id: int) -> int | None:
-        """Return the id of the last readable segment that may have the message, by an ascending scan; None for none."""
+        """Return the id of the last readable segment that may have a message, by an ascending scan; None for none."""
         last = None
         start = message_id - SEGMENT_MESSAGES + 1
         where = "segment_id BETWEEN ? AND ? ORDER BY segment_id LIMIT 1"
@@ -125,18 +126,18 @@ class SegmentTables:
         return None
 
     def index_of(self, segment_id: int) -> bytes | None:
-        """Return the index of a segment; None if the segment is missing. Raises sqlite3.Error, as `find` does."""
+        """Return the message_index of a segment; None if that is missing. Raises sqlite3.Error, as `find` does."""
         row = self.find("message_index", "segment_id = ?", segment_id)
         return None if row is None else row[0]
 
     def readable_ids(self) -> ReadableRows:
-        """Return the ids of all readable segments, of all tables, in order; with a gap if any table is damaged."""
+        """Return the ids of the readable segments in all tables, in order, and the gap of a damaged table, if any."""
         found = [read_what_can_be(self._connection, table, "segment_id", ("segment_id",)) for table in self.names]
         gaps = [readable.gap for readable in found if readable.gap is not None]
         return ReadableRows(sorted(row for readable in found for row in readable.rows), gaps[0] if gaps else None)
 
     def last_id(self) -> int:
-        """Return the highest readable id of a segment; 0 if there is none."""
+        """Return the highest id of a segment in the readable tables; 0 if there is none."""
         return max(self._last_of(table) for table in self.names)
 
     def _last_of(self, table: str) -> int:
@@ -150,7 +151,7 @@ class SegmentTables:
 
 
 def salvage_segments(statements: Statements) -> list[str]:
-    """Put the table of segments aside if no segment can be appended to it; return a sentence, or none."""
+    """Put the table segment aside if no segment can be appended to it; return one sentence about this, else none."""
     if _can_append(statements.connection):
         return []
     aside = put_aside(statements, "segment", SEGMENT, PUT_SEGMENT, [])

@@ -1,11 +1,11 @@
-"""The segments of a store in memory, and the rows to write for a batch: many messages share a row, a segment.
+"""What memory knows of a store's segments, and the rows to write for a batch: many messages share a row, a segment.
 
     segment   consecutive messages, up to SEGMENT_MESSAGES, that were committed together: their bodies, and an index
     holding   what one queue or subscription still has of a segment: a number for each message
 
 A message leaves a queue by a 0 in the queue's holding; a holding is deleted when all its numbers are 0, a segment when
-no queue has any of its messages. FORMAT.md shows the bytes. Memory has no bodies, and the numbers of a holding, two
-bytes for each message, only if a message has left the queue or was delivered without being accepted.
+no queue has any of its messages. FORMAT.md shows the bytes. These objects have no bodies, and the numbers of a holding,
+two bytes for each message, only if a message has left the queue or was delivered without being accepted.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -33,23 +33,24 @@ for _slot in range(MOST_SLOTS):
 
 @dataclass(slots=True)
 class SegmentRows:
-    """The rows of segments and holdings to write and delete for a batch."""
+    """The rows of the tables segment and holding to write and to delete for a batch."""
 
     segments: list[tuple[int, bytes, bytes]] = field(default_factory=list)
-    """(segment_id, message_index, bodies)"""
+    """New rows of the table segment, as (segment_id, message_index, bodies)."""
     holdings: list[tuple[int, int, bytes]] = field(default_factory=list)
-    """(queue_id, segment_id, counts), new or changed"""
+    """New and changed rows of the table holding, as (queue_id, segment_id, counts)."""
     gone_holdings: dict[int, list[int]] = field(default_factory=dict)
-    """queue_id -> segment_ids of holdings to delete"""
+    """The holdings to delete, as lists of segment_ids by queue_id."""
     gone_segments: list[int] = field(default_factory=list)
-    """Ids of segments to delete."""
+    """The ids of the segments to delete."""
 
 
 cdef class Holding:
-    """The messages of a segment that one queue has.
+    """What one queue or subscription has of the messages of a segment.
 
-    ``counts``: for each message 0 if not, or no longer, in this queue, else its delivery-count plus 1. NULL while all
-    counts are 1, as in most segments of a long queue. ``left``: the number of messages still in the queue.
+    ``counts`` has for each message of the segment 0 if the queue does not, or no longer, have the message, else its
+    delivery-count plus 1; NULL while all counts are 1, as in most segments of a long queue. ``left`` is the number of
+    messages of the segment that are still in the queue.
     """
 
     cdef object queue_id
@@ -84,7 +85,7 @@ cdef class Holding:
         return 0
 
     cdef int compact(self) except -1:
-        """Free the memory of the counts if all are 1; call when no change is expected soon."""
+        """Free the memory of ``counts`` if all are 1; call when no change of the holding is expected soon."""
         if self.segment.slots > MOST_SLOTS:
             return 0
         if self.counts is not NULL and memcmp(self.counts, _ONES, self.segment.slots * sizeof(Count)) == 0:
@@ -98,15 +99,15 @@ cdef class Holding:
 
 
 cdef class Segment:
-    """The messages from id ``first`` up to, and without, ``first + slots``, with their holdings.
+    """A segment in memory: the messages from id ``first`` up to, and without, ``first + slots``, with their holdings.
 
-    ``needed``: the number of messages that a queue still has.
+    ``needed`` is the number of these messages that any queue still has.
     """
 
     cdef long long first
     cdef int slots
     cdef int needed
-    # ``sole`` saves a dict, half of all memory otherwise: most segments have one holding.
+    # The one holding of most segments is in ``sole``, without a dict, which would take half of all memory.
     cdef Holding sole
     cdef dict more
 
@@ -139,7 +140,7 @@ cdef class Segment:
         return 0
 
     cdef bint holds_something(self) except -1:
-        """Whether any queue has a message of the segment, even a lost queue, whose row is unreadable."""
+        """Whether any queue has a message of the segment; even a lost queue counts, whose row is unreadable."""
         cdef Holding holding
         for holding in self.holdings():
             if holding.left:
@@ -152,7 +153,7 @@ cdef class Segment:
 
 
 cdef class _Filling:
-    """A new segment to which messages of a batch are added, with the content of its row."""
+    """A new segment while messages of a batch are added to it, with the content of its row for the store."""
 
     cdef Segment segment
     cdef u64 index[WORDS * MOST_SLOTS]
@@ -187,7 +188,7 @@ cdef class _Filling:
 
 
 cdef class Segments:
-    """All segments of a store, in memory. Used by the thread that loads, and then by the thread that commits."""
+    """All segments of a store as memory knows them. Used by the thread that loads, then by the thread that commits."""
 
     cdef dict by_first
     cdef list firsts
@@ -207,7 +208,7 @@ cdef class Segments:
 
     @property
     def next_message_id(self):
-        """The first message id beyond all segments; an id used again could be read from the wrong segment."""
+        """The first message id beyond all segments, for new messages: an id in use would mix two messages up."""
         cdef Segment segment
         cdef long long beyond = self.floor
         for segment in self.by_first.values():
@@ -218,12 +219,12 @@ cdef class Segments:
         return (<Segment>self.by_first[first]).slots
 
     def keep_clear_of(self, long long first):
-        """Keep new ids above a segment that may exist on disk but is not loaded, so that its ids are not used again."""
+        """Keep new message ids above a segment ``first`` that may be on disk but is not loaded; 0: there is none."""
         if first and first not in self.by_first:
             self.floor = first + MOST_SLOTS
 
     def load(self, long long first, int slots):
-        """Add a segment from the store, without holdings: load these next."""
+        """Add a segment of the store, without its holdings, which `load_holding` adds next."""
         self._add(Segment(first, slots))
 
     def load_holding(self, queue_id, long long first, bytes counts):
@@ -242,7 +243,7 @@ cdef class Segments:
         holding.is_stored = True
 
     def count_needed(self, long long first):
-        """Return how many messages of a loaded segment any queue has; sets the segment's ``needed``, too."""
+        """Return, and note in the segment's ``needed``, how many messages of a loaded segment any queue has."""
         cdef Segment segment = self.by_first[first]
         cdef Holding holding
         cdef list holdings = segment.holdings()
@@ -256,7 +257,7 @@ cdef class Segments:
         return segment.needed
 
     def is_needed(self, long long message_id):
-        """Whether a queue has this message."""
+        """Whether any queue of the store has the message with this id."""
         cdef Py_ssize_t place = bisect_right(self.firsts, message_id)
         cdef Segment segment
         if place == 0:
@@ -271,9 +272,9 @@ cdef class Segments:
         return [((<Holding>each).queue_id, (<Holding>each).blob()) for each in segment.holdings()]
 
     def raise_counts(self, long long first, bytes message_index, dict marks):
-        """Raise the count of each message at or below the seen mark of its queue and priority; return changed holdings.
+        """Raise the delivery-count of each message of a segment at or below the seen mark of its queue and priority.
 
-        ``marks`` are by queue_id, then priority.
+        Return the rows of the changed holdings. ``marks`` are by queue_id, then priority.
         """
         cdef Segment segment = self.by_first[first]
         cdef Slots index = Slots(message_index)
@@ -299,7 +300,7 @@ cdef class Segments:
     def apply(self, batch, dict large_sums=None):
         """Return the rows to write for a WriteBatch, and change the segments in memory as if the rows were written.
 
-        ``large_sums``: message_id -> CRC-32 of the body, for bodies in files of their own.
+        ``large_sums`` has the CRC-32 of each body in a file of its own, by message id.
         """
         cdef list changed = []
         rows = SegmentRows()
@@ -334,8 +335,8 @@ cdef class Segments:
         return 0
 
     cdef int _add(self, Segment segment) except -1:
-        # A large message may come late: it got its id with its first bytes, and its segment is added once the message
-        # is complete.
+        # The segment of a large message may come after segments with higher ids: the message got its id with its first
+        # bytes, and its segment is added once the message is complete.
         if not self.firsts or segment.first > self.firsts[len(self.firsts) - 1]:
             self.firsts.append(segment.first)
         else:

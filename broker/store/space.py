@@ -1,6 +1,6 @@
-"""Decides whether the disk has room for new messages, or the broker must stop producers until messages are consumed.
+"""Decides whether the disk has room for new messages, or the broker must stop producers until there is more room.
 
-Without I/O: the store measures the room (``Store.look``), and the broker's node decides.
+The store measures the room (``Store.look``), and the broker's node decides, without I/O.
 Units: bytes.
 """
 
@@ -21,7 +21,7 @@ LEAST_PART = 4
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The room on the file system of the store's ``directory``, as measured."""
+    """A measure of the room on the file system that has the store's ``directory``."""
 
     directory: str
     total_bytes: int
@@ -34,19 +34,20 @@ class Space:
 
 
 def default_wanted(total_bytes: int) -> int:
-    """Return the bytes to keep free on a file system if the topology file does not say."""
+    """Return the bytes to keep free on a file system of this size if the topology file does not say."""
     return min(max(WANTED_BYTES, total_bytes // WANTED_PART), total_bytes // WANTED_AT_MOST_PART)
 
 
 class Watermark:
-    """Tells whether room is low: from less than ``wanted_bytes`` on, until a margin more than ``wanted_bytes`` is free.
+    """Tells whether a disk's room is low: once less than ``wanted_bytes`` is free, until a margin more is free.
 
-    Room of deleted messages within the tables counts. Otherwise a broker that filled its disk, and was drained, would
-    stay low for ever: SQLite gives no room back.
+    Room of deleted messages within the tables counts as free, beyond a quarter of ``wanted_bytes`` that must be free on
+    the file system. Otherwise a broker that filled its disk, and was drained, would stay low for ever: SQLite gives no
+    room back.
     """
 
     def __init__(self, wanted_bytes: int | None = None) -> None:
-        """``wanted_bytes`` None: by the size of the file system. 0: room is never low."""
+        """Want ``wanted_bytes`` free; None: a number by the size of the file system, 0: room is never low."""
         self._wanted_bytes = wanted_bytes
         self.is_low = False
 
@@ -54,7 +55,7 @@ class Watermark:
         return default_wanted(space.total_bytes) if self._wanted_bytes is None else self._wanted_bytes
 
     def on_space(self, space: Space) -> bool:
-        """Take a new measure; return whether ``is_low`` changed."""
+        """Take a new measure of the room, and note in ``is_low`` whether it is low; return whether that changed."""
         wanted = self.wanted_of(space)
         margin = min(wanted // MARGIN_PART, MARGIN_BYTES) if self.is_low else 0
         was_low, self.is_low = self.is_low, not _has_room(space, wanted + margin)

@@ -2,8 +2,7 @@
 
 A batch has few rows, each for many messages (`broker.store.segments`), and few statements: at each row that Python's
 SQLite steps, the thread gives up the interpreter lock, and waits milliseconds to get the lock back from a busy event
-loop. FORMAT.md has the tables and
-the order of a commit.
+loop. FORMAT.md has the tables and the order of a commit.
 """
 
 from __future__ import annotations
@@ -65,7 +64,11 @@ CHECKPOINT_PAGES = 4000
 
 
 class SqliteStore:
-    """Implements ``Store`` with the files of a directory. Raises StoreError for every failure."""
+    """A broker's store in the files of one directory, which implements ``Store``.
+
+    Raises StoreError for every failure. The directory is made if missing, and locked until `close`. A store with
+    missing or unreadable files is refused.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._passing = when_passing(os.environ)
@@ -140,20 +143,22 @@ class SqliteStore:
                 self._passing(StoreFailpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
-                # Call `apply` once, since the rows then count as written; the transaction may have to be made twice.
+                # The batch is applied once to the segments in memory, whose rows then count as written: only the
+                # transaction may have to be made twice.
                 rows = self._segments.apply(batch, self._large.checksums)
                 self._commit_what_can_be(batch, rows)
                 for message_id in batch.sealed:
-                    # The index of the segment has the checksum of the large body now.
+                    # The checksum of the large body is in the index of its segment now.
                     del self._large.checksums[message_id]
                 self._passing(StoreFailpoint.ROWS_COMMITTED)
             if batch.unlinked:
-                # Bodies of a lost queue, one without a readable row, stay: the broker does not know that queue.
+                # The files of large bodies in a lost queue, one without a readable row, stay: the broker does not know
+                # that queue, and so cannot know that its messages are done.
                 self._large.unlink([number for number in batch.unlinked if not self._segments.is_needed(number)])
                 self._passing(StoreFailpoint.BODIES_UNLINKED)
 
     def look(self) -> Space:
-        """Measure the room on the disk, after making the reserve (a file that keeps space) if there is room for it."""
+        """Return a measure of the disk's room, after making the reserve (a file that keeps space) if there is room."""
         with _blaming(f"cannot use the disk of {self._directory}"):
             self._reserve.make(*_room(self._directory))
             total_bytes, free_bytes = _room(self._directory)
@@ -167,7 +172,7 @@ class SqliteStore:
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | UnreadableBody]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
-            # Read in ascending order, so that each segment is read once.
+            # Bodies are read in ascending order of message ids, so that each segment is read once.
             bodies = {wanted: self._read(wanted) for wanted in sorted(ranges, key=lambda wanted: wanted.message_id)}
             return [bodies[wanted] for wanted in ranges]
 
@@ -184,7 +189,7 @@ class SqliteStore:
             return UnreadableBody(wanted.message_id, str(error))
 
     def _written_of(self, message_id: int) -> Written:
-        """Return a large body's size and checksum, from its segment or, before its commit, from memory and file."""
+        """Return a large body's size and checksum: from its segment or, before its commit, from file and memory."""
         checksum = self._large.checksums.get(message_id)
         if checksum is None:
             return self._bodies.large(message_id)
@@ -202,7 +207,7 @@ class SqliteStore:
             self._lock.release()
 
     def _end_log(self) -> None:
-        """Write `anchor` for a closed store, after a last commit unless an earlier commit failed."""
+        """Write `anchor` for a closed store, after a last commit with a number of the log unless a commit failed."""
         if not self._is_failed:
             try:
                 self._reserve.lend_to(self._anchored.end)
@@ -246,7 +251,7 @@ class SqliteStore:
         if table_count and application != APPLICATION_ID:
             raise StoreError(f"{self._directory / 'store.db'} is a database, but not the store of a broker")
         if self._is_log_left:
-            # Refuse to go on: frames of a remaining log might be mistaken for part of a new log later.
+            # A log that could not be emptied is refused: its frames might be mistaken for part of a new log later.
             raise StoreError(f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}")
         _use_wal(writer)
         if not table_count:
@@ -288,9 +293,10 @@ class SqliteStore:
     # Writing
 
     def _commit_what_can_be(self, batch: WriteBatch, rows: SegmentRows) -> None:
-        """Commit the rows; if a page of a segment to delete is damaged, commit again without deletes of segments.
+        """Commit the rows of a batch; if this fails at a damaged segment to delete, commit without deletes of segments.
 
-        A damaged segment makes the whole transaction fail. Segments not deleted are left to the next start.
+        A damaged page of a segment makes the whole transaction fail. Segments that were not deleted are left to the
+        next start.
         """
         try:
             self._reserve.lend_to(partial(self._commit_rows, batch, rows))
@@ -327,7 +333,7 @@ class SqliteStore:
 
 @contextmanager
 def _blaming(what: str) -> Iterator[None]:
-    """Turn each error of the disk, of SQLite or of unexpected content into a StoreError that begins with ``what``."""
+    """Turn an error of the disk, of SQLite or of unexpected content into a StoreError that begins with ``what``."""
     try:
         yield
     except StoreError:
@@ -337,27 +343,29 @@ def _blaming(what: str) -> Iterator[None]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # No check of threads: one thread opens the connections, and two others write and read, each with one connection.
+    # SQLite's check of threads is off: one thread opens the two connections, and two others use them, one to write and
+    # one to read.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-8192")
     connection.execute(f"PRAGMA wal_autocheckpoint={_checkpoint_pages(path.parent)}")
-    # Turned off, since Debian's SQLite overwrites deleted content with zeros, and so writes every body twice.
+    # The setting secure_delete is turned off: with it, as in Debian, SQLite overwrites deleted content with zeros, and
+    # so writes every body twice.
     connection.execute("PRAGMA secure_delete=OFF")
     return connection
 
 
 def _checkpoint_pages(directory: Path) -> int:
-    """Return the length of the log, in pages, at which SQLite moves it into the tables.
+    """Return the length of the log, in pages, at which SQLite moves the log into the tables.
 
-    Shorter on a small disk: the log, and its pages in the tables, must fit into the room of the reserve.
+    The log is shorter on a small disk: it and its pages in the tables must fit into the room of the reserve.
     """
     return min(CHECKPOINT_PAGES, reserve_bytes(_room(directory)[0]) // 4 // PAGE_BYTES)
 
 
 def _room(directory: Path) -> tuple[int, int]:
-    """Return the size of the file system under ``directory``, and its free space, in bytes."""
+    """Return (size, free space) of the file system that has ``directory``, in bytes."""
     found = os.statvfs(directory)
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
@@ -366,5 +374,5 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"this file system does not support a write-ahead log (journal mode is {mode})")
-    # Read the database once: the first read makes the index of the write-ahead log.
+    # The database is read once here, since the first read makes the index of the write-ahead log.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

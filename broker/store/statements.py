@@ -13,7 +13,7 @@ IDS_PER_STATEMENT = (500, 100, 20, 1)
 
 
 class Statements:
-    """Executes statements on a connection without implicit transactions. Raises sqlite3.Error."""
+    """Executes SQL statements on a connection without implicit transactions. Raises sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection

@@ -1,7 +1,7 @@
-"""The check of a store: every message, index and total is verified; nothing is changed.
+"""The check of a store: pages, rows, indexes, counts and message bodies are verified, and nothing is changed.
 
-A finding is damage that a broker would report, or an accepted message that is lost. Leftovers of a crash, which the
-next start of the broker deletes, are only counted.
+A finding of the check is damage that a broker would report, or an accepted message that is lost. Leftovers of a crash,
+which the next start of the broker deletes, are only counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Slot = tuple[int, int, int | None, bool]
 
 
 def check(directory: Path) -> CheckReport:
-    """Check a store. Raises StoreError for a directory without a store, or with a store in use by a broker."""
+    """Return a report on the store in a directory. Raises StoreError if there is none, or a broker uses the store."""
     with reading(directory) as store:
         report = CheckReport(directory)
         _Check(store, report).run()
@@ -44,7 +44,7 @@ def check(directory: Path) -> CheckReport:
 
 
 class _Check:
-    """One check of a store, which fills in ``report``."""
+    """One check of a store, which fills in a ``report`` with totals and findings."""
 
     def __init__(self, store: ReadStore, report: CheckReport) -> None:
         self._store = store
@@ -79,8 +79,8 @@ class _Check:
         self._look_at_files()
 
     def _look_at_pages(self) -> None:
-        """Check all pages of the database. Pages that nothing uses, as after a damaged free list, are only counted."""
-        # Use the size of the file, since the page count in the first page may be damaged.
+        """Check all pages of the database; pages that nothing uses, as after a damaged free list, are only counted."""
+        # The number of pages is taken from the size of the file, since the page count in the first page may be damaged.
         page_count = (self._store.directory / DATABASE).stat().st_size // PAGE_BYTES
         for (found,) in self._store.database.execute(f"PRAGMA integrity_check({MOST_FINDINGS + page_count})"):
             for line in found.splitlines():
@@ -138,7 +138,7 @@ class _Check:
                 self._report.leftovers += 1
 
     def _look_at(self, segment: SegmentRow, holdings: list[HoldingRow]) -> int:
-        """Check a segment; return its number of messages."""
+        """Check a segment with its ``holdings`` and the bodies that a queue needs; return its number of messages."""
         where, report = f"segment {segment.segment_id}", self._report
         slot_bytes = slot_bytes_of(segment.message_index)
         count, rest = divmod(len(segment.message_index), slot_bytes)
@@ -180,7 +180,7 @@ class _Check:
         return count
 
     def _needed(self, where: str, slots: list[Slot], holdings: list[HoldingRow]) -> set[int]:
-        """Check the holdings of a segment; return the places of messages that a queue has."""
+        """Check the holdings of a segment, and count messages by queue; return the places of messages in any queue."""
         needed: set[int] = set()
         for holding in holdings:
             totals = self._report.queues.get(holding.queue_id)

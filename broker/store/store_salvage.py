@@ -1,8 +1,8 @@
-"""Salvages a damaged store into a new directory. The old directory stays as it is.
+"""Salvages a damaged store into a new directory; the old directory stays as it is.
 
-Every whole frame of the log is used, even behind a damaged frame, since each frame is enough to verify the next. A page
-whose last frame is damaged gets zeros in the copy, so that no earlier version passes for the last: opening the copy
-finds such pages, and reports the losses.
+If the log belongs to the database, every whole frame of its commits is used, even behind a damaged frame, since each
+frame is enough to verify the next. A page whose last frame is damaged gets zeros in the copy, so that no earlier
+version passes for the last: opening the copy finds such pages, and reports the losses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from broker.store.store_check import check
 
 @dataclass(slots=True)
 class Salvage:
-    """The result of a salvage."""
+    """The result of the salvage of a damaged store: a report on the new store, and the losses."""
 
     report: CheckReport
     """The check of the new store."""
@@ -38,7 +38,10 @@ class Salvage:
 
 
 def salvage(directory: Path, copy: Path) -> Salvage:
-    """Make ``copy``, a new directory, from readable parts of the store in ``directory``. Raises StoreError."""
+    """Make a store in ``copy``, a new directory, from the readable parts of the store in ``directory``.
+
+    Raises StoreError if ``copy`` exists, a broker uses the store, or no message can be found.
+    """
     if copy.exists():
         raise StoreError(f"{copy} already exists: expected the name of a new directory")
     if not directory.is_dir():
@@ -77,7 +80,7 @@ def _copied_files(directory: Path) -> list[str]:
 
 
 def _put_pages(directory: Path, partial: Path, judgement: Judgement) -> list[str]:
-    """Copy the database, and write the changes in its log into the copy; return sentences about unreadable changes."""
+    """Copy the database, and write the changes in its log into the copy; return sentences about changes left out."""
     database = partial / DATABASE
     if (directory / DATABASE).exists():
         copyfile(directory / DATABASE, database)
@@ -118,7 +121,7 @@ def _replay(log: SqliteLog, database: Path) -> list[str]:
 
 
 def _credible_end(frames: Sequence[LogFrame]) -> int:
-    """Return the number of frames up to the last end of a transaction that is whole, or followed by a whole frame."""
+    """Return the number of frames up to the last commit frame that is whole, or followed by a whole one; 0 for none."""
     for at in range(len(frames) - 1, -1, -1):
         is_credible = frames[at].is_whole or (at + 1 < len(frames) and frames[at + 1].is_whole)
         if frames[at].is_live and frames[at].file_pages and is_credible:
@@ -135,7 +138,7 @@ def _claim_nothing(partial: Path) -> None:
 
 
 def _opened(partial: Path) -> list[str]:
-    """Open the copy as a broker does, which puts damaged tables aside; return sentences about losses."""
+    """Open and close the copy as a broker does, which puts damaged tables aside; return sentences about losses."""
     try:
         store = SqliteStore(partial)
     except StoreDamagedError as damage:

@@ -1,8 +1,8 @@
-"""Puts tables with damaged pages aside, and writes their readable rows into new tables.
+"""Puts tables with damaged pages aside, and makes new tables with their readable rows.
 
 A lost page of holdings takes the messages of a few segments out of their queues; the messages stay stored, since no
-segment is deleted for want of a holding once a table was put aside. A lost page of marks may be about any queue: all
-messages of all queues then count as seen by a consumer.
+segment is deleted for want of a holding once a table was put aside. A lost page of seen marks may be about any queue:
+the marks in the new table then make all messages of all queues count as seen by a consumer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 
 
 def put_damaged_aside(statements: Statements) -> list[str]:
-    """Put damaged tables aside (queue, holding, mark, segment); return sentences about losses."""
+    """Put the tables queue, holding, mark and segment aside if they are damaged; return sentences about losses."""
     found = salvage_queues(statements)
     if not _is_whole(statements.connection, "holding", f"{_ALL_OF_A_HOLDING}, total(NOT ({_IS_HOLDING}))"):
         found.append(_salvage_holdings(statements))
@@ -60,7 +60,7 @@ def _salvage_marks(statements: Statements) -> str:
 
 
 def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
-    """Whether a table is readable, without impossible rows: ``columns`` read all values, and count such rows."""
+    """Whether a table is readable, and has no impossible rows; ``columns`` reads all values, and counts such rows."""
     try:
         _, strange = connection.execute(f"SELECT {columns} FROM {table}").fetchone()
     except sqlite3.Error as error:
@@ -73,7 +73,7 @@ def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
 def _readable(
     connection: sqlite3.Connection, table: str, columns: tuple[str, ...], keys: Iterator[Key]
 ) -> Iterator[Row]:
-    """Yield all readable rows of a damaged table; ``keys``, ascending, are the keys of rows that may exist.
+    """Yield all readable rows of a damaged table of holdings; ``keys``, ascending, are those of rows that may exist.
 
     A scan ends at a damaged page, without the row before, which Python has not returned yet: key by key the rows after
     the scan are tried, until one is readable and a new scan begins.
@@ -96,7 +96,7 @@ def _readable(
 def _first_readable(
     connection: sqlite3.Connection, select: str, last: Key, keys: Iterator[Key]
 ) -> tuple[Key | None, list[Row]]:
-    """Return the first key after ``last`` whose page is readable, with its row if there is one; None if none is."""
+    """Return the first of ``keys`` after ``last`` whose page is readable, with its row if any; None for none."""
     for key in keys:
         if key <= last:
             continue
@@ -109,5 +109,5 @@ def _first_readable(
 
 
 def _segment_ids(connection: sqlite3.Connection) -> list[int]:
-    """Return the ids of all readable segments."""
+    """Return the ids of all segments that can be read, in order."""
     return [segment_id for (segment_id,) in SegmentTables(connection).readable_ids().rows]

@@ -13,7 +13,7 @@ USUAL_PRIORITY = 4
 
 
 def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], None]) -> None:
-    """Upgrade from format 1, with a row for each message, to segments; ``write`` writes a batch to the new tables."""
+    """Move messages of format 1, with a row for each, into segments; ``write`` writes a batch to the new tables."""
     ids = [message_id for (message_id,) in writer.execute("SELECT message_id FROM message ORDER BY message_id")]
     for start in range(0, len(ids), CHUNK_MESSAGES):
         within = (ids[start], ids[min(start + CHUNK_MESSAGES, len(ids)) - 1])
@@ -31,7 +31,7 @@ def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], N
 
 
 def marks_by_priority(writer: sqlite3.Connection) -> None:
-    """Upgrade from format 2, where a queue had one seen mark, in its row, to a mark for each priority."""
+    """Move the one seen mark in a queue's row, of formats 1 and 2, to table mark, as that of the usual priority."""
     writer.execute(
         f"INSERT INTO mark (queue_id, priority, seen_mark) SELECT queue_id, {USUAL_PRIORITY}, seen_mark FROM queue "
         "WHERE seen_mark <> 0"
@@ -40,11 +40,11 @@ def marks_by_priority(writer: sqlite3.Connection) -> None:
 
 
 def add_owners_of_queues(writer: sqlite3.Connection) -> None:
-    """Upgrade from format 4: add the owner, and the time of last use, of queues and subscriptions, all unknown."""
+    """Add the columns for owner and time of last use to the queues of formats 1 to 4, with unknown values."""
     writer.execute("ALTER TABLE queue ADD COLUMN owner TEXT")
     writer.execute("ALTER TABLE queue ADD COLUMN used_at_s INTEGER NOT NULL DEFAULT 0")
 
 
 def add_sums_of_holdings(writer: sqlite3.Connection) -> None:
-    """Upgrade from format 3: add the checksums of holdings; old rows stay without a checksum."""
+    """Add the column for checksums to the holdings of formats 2 and 3; old rows stay without a checksum."""
     writer.execute("ALTER TABLE holding ADD COLUMN checksum INTEGER")

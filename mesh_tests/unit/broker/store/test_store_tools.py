@@ -194,7 +194,7 @@ def sql(*statements: str) -> Callable[[Path], None]:
         ),
         (
             sql("INSERT INTO annotation VALUES (1, 9, x'00', 1)"),
-            r"queue 1: the annotations of message 9 cannot be read: the section does not match its checksum",
+            r"queue 1: the annotations of message 9 cannot be read: the annotations do not match their checksum",
         ),
     ],
 )
