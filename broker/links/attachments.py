@@ -271,7 +271,7 @@ class Attachments:
         self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
     ) -> None:
         if is_pattern(place.address.name):
-            raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards, and is not a topic")
+            raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards: only a topic can have them")
         held = self._message_store.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
         self._steal(link, now)

@@ -387,7 +387,7 @@ def _what_keeps(held: HeldQueue) -> str:
 
 def _refuse_count(count: int | None) -> None:
     if count is not None and count < 1:
-        raise AdministrationError(f"expected a count of 1 or more, got {count}")
+        raise AdministrationError(f"expected 1 or more as the count of messages, got {count}")
 
 
 def _refuse_deleted(held: HeldQueue) -> None:

@@ -5,7 +5,8 @@ take all memory for bodies, and every producer of the broker would wait.
 """
 
 CROWDED_BYTES = 192 << 20
-"""Pinned bytes at which eviction starts: below `PINNED_LIMIT_BYTES`, at which all producers are held back."""
+"""Eviction starts at this many bytes of pinned bodies, which only memory has: below `PINNED_LIMIT_BYTES`, at which all
+producers are held back."""
 ROOMY_BYTES = 160 << 20
 """Eviction stops below this number of pinned bytes."""
 FEW_BYTES = 1 << 20

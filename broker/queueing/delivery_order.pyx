@@ -53,7 +53,7 @@ cdef class PriorityLevel:
         return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
 
     cdef int _restore_shared(self, QueueEntry entry) except -1:
-        """Append, when the broker starts, an entry whose message is in several queues, or large, or was moved here.
+        """Append, when the broker starts, an entry whose message is in several queues, or large, or moved to it.
 
         The entry goes into a pack if possible.
         """
@@ -224,7 +224,7 @@ cdef class DeliveryOrder:
         return 0
 
     cdef int put_back(self, QueueEntry entry) except -1:
-        """Put an entry that a consumer returned back into its place."""
+        """Put an entry that `pop` returned before, such as one that a consumer gave back, back into its place."""
         heapq.heappush(self._level(entry.message.priority).returned, (entry.position, entry))
         return 0
 

@@ -54,7 +54,7 @@ cdef class HeldQueue:
     ``key`` is set for a subscription that can be found again, or shared; a subscription's ``address`` is its filter.
     ``taker_count``: number of links that take from the queue, or will once the queue is on disk. `Attachments` counts.
 
-    Always: ``moved`` has the ids of the messages moved here from another queue whose cause (reason and origin of the
+    Always: ``moved`` has the ids of the messages moved to this queue from another whose cause (reason and origin of the
     move) is in the store, or in a batch on the way to the store
     Always: ``promised`` is the credit of the producers that this queue holds back when it is full
     """

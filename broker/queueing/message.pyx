@@ -50,10 +50,9 @@ cdef class QueuedMessage:
 cdef class QueueEntry:
     """A message's place in one queue.
 
-    ``position`` orders the queue and never changes: a returned entry goes back to its place.
-    ``shunned_by`` are the consumers that said undeliverable-here, and do not get the entry again. [3.4.5]
-    ``cause`` says why the broker moved the message here; None if a producer sent the message here. An entry with a
-    cause has no deadline.
+    ``position`` orders the queue and never changes: a returned entry goes back to its place. ``shunned_by`` are the
+    consumers that said undeliverable-here, and do not get the entry again. [3.4.5] ``cause`` says why the broker moved
+    the message to this queue; None if a producer sent the message to it. An entry with a cause has no deadline.
     """
 
     def __init__(self, QueuedMessage message not None, long long position, unsigned int delivery_count=0, cause=None):

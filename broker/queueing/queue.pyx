@@ -127,7 +127,8 @@ cdef class Queue:
                      unsigned int delivery_count) except -1:
         """Add a message from the store at the back of the queue, in a pack, when the broker starts.
 
-        The message is small, is in no other queue, and was not moved here. Call `end_restoring` after the last message.
+        The message is small, is in no other queue, and was not moved to this one. Call `end_restoring` after the last
+        message.
         """
         self.line.restore(priority, message_id, self.next_position, size_bytes, deadline_s, delivery_count)
         self.next_position += 1

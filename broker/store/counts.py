@@ -1,4 +1,4 @@
-"""The counts of a holding: which messages of a segment a queue has, and how often each delivery failed (FORMAT.md)."""
+"""The counts of a holding: which messages of a segment a queue has, and their delivery-counts. See FORMAT.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors about damaged content of a store, and the difference between damage and a failing disk or a bug."""
+"""Errors about damaged content of a store, and the test that tells damage from a failing disk or a bug."""
 
 from __future__ import annotations
 

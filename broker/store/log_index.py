@@ -24,7 +24,7 @@ _PAGE = 4096
 
 
 class LogState(NamedTuple):
-    """The committed part of SQLite's log: its number of frames, the checksum of the last, and the salts of the log."""
+    """The committed part of SQLite's log: its number of frames, the checksum of the last frame, and the log's salts."""
 
     frames: int
     checksum: bytes

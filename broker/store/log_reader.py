@@ -40,7 +40,7 @@ class SqliteLog:
 
     @cached_property
     def whole_count(self) -> int:
-        """The number of frames before the first that is damaged or of an earlier log; SQLite uses no later frame."""
+        """The number of frames before the first frame that is damaged or of an earlier log; SQLite uses no more."""
         if not self.is_header_whole:
             return 0
         return next((at for at, frame in enumerate(self.frames) if not frame.is_whole), len(self.frames))

@@ -73,7 +73,7 @@ def has_strange_priority(bytes message_index):
 
 
 def large_in(bytes message_index):
-    """Return (place in the segment, size_bytes) of each large body, which has a file of its own, of an index."""
+    """Return (place in the segment, size_bytes) of each message in an index with a large body, in its own file."""
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number

@@ -119,7 +119,9 @@ class Recovery:
         ):
             try:
                 if not is_holding(queue_id, segment_id, counts, checksum):
-                    raise KeyError(f"holding {queue_id}, {segment_id} does not match its checksum")
+                    raise KeyError(
+                        f"the holding of queue {queue_id} in segment {segment_id} does not match its checksum"
+                    )
                 self.segments.load_holding(queue_id, segment_id, counts)
             except KeyError:
                 self._is_some_damaged = True

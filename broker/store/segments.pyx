@@ -1,4 +1,4 @@
-"""What memory knows of a store's segments, and the rows to write for a batch: many messages share a row, a segment.
+"""The segments of a store, as memory knows them, and the rows to write for a batch: a segment is a row of messages.
 
     segment   consecutive messages, up to SEGMENT_MESSAGES, that were committed together: their bodies, and an index
     holding   what one queue or subscription still has of a segment: a number for each message
@@ -46,7 +46,7 @@ class SegmentRows:
 
 
 cdef class Holding:
-    """What one queue or subscription has of the messages of a segment.
+    """The part of the messages of a segment that one queue or subscription has.
 
     ``counts`` has for each message of the segment 0 if the queue does not, or no longer, have the message, else its
     delivery-count plus 1; NULL while all counts are 1, as in most segments of a long queue. ``left`` is the number of

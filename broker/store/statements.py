@@ -1,4 +1,4 @@
-"""Writes many rows with few SQL statements, of a few sizes only, so that the connection's cache keeps each compiled."""
+"""Inserts and deletes many rows with few SQL statements, of few sizes, so that SQLite's cache keeps them compiled."""
 
 from __future__ import annotations
 
