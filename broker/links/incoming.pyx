@@ -473,7 +473,7 @@ cdef class BrokerReceiver(QueueProducer):
         held.promised += granted
         return granted
 
-    # The link log calls the next methods, and these call it.
+    # The next methods are for the link log, which records the changes that they note.
     cdef int _note_credit(self) except -1:
         """Have the link log record the link this second, and note when the producer's credit ended or came."""
         if not self.record_level or self.is_over or self.link.is_gone:

@@ -231,7 +231,7 @@ cdef class BrokerSender(QueueTaker):
             return 0
         return self._judge(delivery, self.message_store.now)
 
-    # The link log calls the next methods, and the first one calls it.
+    # The next methods are for the link log, which records the changes that they note.
     cdef int _note_move(self) except -1:
         """Have the link log record deliveries and credit of the link this second, since they may have changed."""
         if self.record_level and not self.has_moved:

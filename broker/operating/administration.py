@@ -205,7 +205,7 @@ class Administration:
             if goal is not None:
                 wanted = min(wanted, goal.free_count)
             # Packed messages are skipped when dead letters return to their queues of origin: only messages that
-            # producers sent to this queue are packed, never messages that the broker moved here.
+            # producers sent to this queue are packed, never messages that were moved to it.
             are_packed = goal is not None or not is_back
             moved = move(
                 self._message_store, held, goals.choose, wanted, before, self._message_store.now, is_back, are_packed

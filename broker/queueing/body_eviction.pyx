@@ -27,7 +27,7 @@ cdef class BodyEviction:
         self.spared, self.gave_way = {}, []
 
     cdef bint is_due(self) noexcept:
-        """Whether CROWDED_BYTES are pinned, and FEW_BYTES more or less than when the last eviction began."""
+        """Whether at least CROWDED_BYTES are pinned, and FEW_BYTES more or fewer than when the last eviction began."""
         cdef long long held = self.body_cache.pinned_bytes
         return held >= _CROWDED_BYTES and not -_FEW_BYTES < held - self.tried_at < _FEW_BYTES
 

@@ -112,7 +112,7 @@ class ClientQueues:
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:
-        """Note that a link attached to a queue, or detached: its time until expiry stops, or starts without links."""
+        """Note that a link attached to a queue, or detached: its time until expiry stops, or starts without a link."""
         made = self._made.get(held)
         if made is not None:
             self._note_use(made, now)

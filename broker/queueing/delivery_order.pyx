@@ -53,7 +53,7 @@ cdef class PriorityLevel:
         return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
 
     cdef int _restore_shared(self, QueueEntry entry) except -1:
-        """Append, when the broker starts, an entry whose message is in several queues, or large, or moved to it.
+        """Append, when the broker starts, an entry whose message is in several queues, or large, or was moved.
 
         The entry goes into a pack if possible.
         """

@@ -215,7 +215,7 @@ cdef class MessageStore(BrokerQueues):
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
 
     cdef int _make_room(self) except -1:
-        """Free memory: the non-durable subscription with the most bytes loses half of them, again until there is room.
+        """Until there is room, have the non-durable subscription with the most bytes lose half of them, to free memory.
 
         A body in two subscriptions leaves the memory when both have dropped the message.
         """
@@ -341,7 +341,7 @@ cdef class MessageStore(BrokerQueues):
         return self._go_to(target, entry.message, cause)
 
     def _way_out(self, HeldQueue held not None, departure):
-        """Return the queue that the policy of ``held`` names for this departure; None if such messages are deleted.
+        """Return the queue that the policy of ``held`` names for messages that leave so; None if they are deleted.
 
         The queue is made if there is none.
         """

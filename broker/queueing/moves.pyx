@@ -23,7 +23,7 @@ def move(
     ``choose`` gets each QueueEntry and returns the durable queue for its message, or None to leave the message. A
     message that was moved to that queue before, from another subscription, stays too. A dead letter keeps its cause
     (reason and origin), unless the move ``is_back``, to the queue of origin. Without ``are_packed`` packed messages are
-    skipped: no packed message was moved here from another queue.
+    skipped: no packed message was moved to ``source`` from another queue.
     """
     cdef list rest = []
     cdef dict targets = {}

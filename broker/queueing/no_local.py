@@ -44,7 +44,10 @@ class NoLocal:
             del self._own[held]
 
     def without_own(self, targets: list[HeldQueue], link: Link) -> list[HeldQueue]:
-        """Return ``targets``, subscriptions for a message from ``link``, without no-local ones of its connection."""
+        """Return ``targets``, subscriptions, without those that are not to get a message from ``link``.
+
+        A subscription with a no-local filter is left out if its consumer has the same connection as ``link``.
+        """
         if not self._own:
             return targets
         return [held for held in targets if self._own.get(held) is not link.endpoint]

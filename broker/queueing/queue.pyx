@@ -42,8 +42,8 @@ FRONT_ENTRIES = 4096
 a time, and more than wait in a queue whose consumers keep up."""
 
 cdef enum:
-    # A pack is searched for expired messages once in this many seconds. Messages that expire meanwhile stay in the
-    # queue until the next search, and no consumer gets them.
+    # A pack is searched for expired messages at most once in this many seconds. Messages that expire meanwhile stay in
+    # the queue until the next search, and no consumer gets them.
     PATIENCE_S = 1
     AT_ONCE = 1000
     # At most this many entries are searched for a message that a consumer with a size limit can take, since millions

@@ -36,7 +36,7 @@ cdef class BrokerQueues:
         self.next_queue_id = 1
 
     def watch(self, watcher):
-        """Have ``watcher.on_made`` and ``on_gone`` called with each durable queue, no subscription, made or deleted."""
+        """Have ``watcher.on_made`` and ``on_gone`` called with durable queues made or deleted, not subscriptions."""
         self.watcher = watcher
 
     def queue(self, address, owner=None):

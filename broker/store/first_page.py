@@ -245,7 +245,7 @@ def forget_copy(directory: Path) -> None:
 
 
 def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
-    """Move the log of a broker's store into the tables, unless another process reads it; return the tables' pages."""
+    """Move the log of a store into the tables, unless another process reads it; return the first page of each table."""
     with closing(connect()) as database:
         database.execute("PRAGMA busy_timeout=0")
         roots = _roots(database)

@@ -207,7 +207,7 @@ class SqliteStore:
             self._lock.release()
 
     def _end_log(self) -> None:
-        """Write `anchor` for a closed store, after a last commit with a number of the log unless a commit failed."""
+        """Write `anchor` for a closed store, after a last commit that numbers the log anew, unless a commit failed."""
         if not self._is_failed:
             try:
                 self._reserve.lend_to(self._anchored.end)
