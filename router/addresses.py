@@ -1,8 +1,8 @@
 """The addresses in use at this router, with the circuits, broker links and advertisements that each address needs.
 
 An address that changes is only noted as changed, and settled after the input: settling makes and closes circuits and
-links, and advertises. So a burst of attaches costs one pass. Groups report by actions, which are taken at the same
-place (`router.forwarding.actions`).
+links, and advertises. So a burst of attaches costs one pass. The actions by which groups report changes
+(`router.forwarding.actions`) are taken at the same moment.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ before this router makes the last.
 class RouterAddresses:
     """Owns the address entries and groups of this router, and settles each after a change.
 
-    ``advertise(key, is_there)`` tells other routers whether this router has takers for a key. It is called at once,
-    since some keys have to leave before the next delivery.
+    ``advertise(key, is_there)`` tells other routers that this router begins or ceases to advertise a routing key: this
+    router has takers or producers of an address, or a fallback queue holds messages. ``advertise`` is a call, not an
+    action, since some keys have to leave before the next delivery.
     """
 
     def __init__(
@@ -132,14 +133,15 @@ class RouterAddresses:
         return entry
 
     def has_taker(self, policy: AddressPolicy) -> bool:
-        """True if a dynamic address has a taker here, or at a router that advertises one."""
+        """True if a dynamic address has a taker here, or, as an open one, at a router that advertises consumers."""
         entry = self._entries.get((policy.address, 0))
         return bool(entry is not None and entry.group.takers) or self._reach.is_taken_elsewhere(policy)
 
     def add_consumer(self, policy: AddressPolicy, link: OutgoingLink, user: str | None) -> None:
         """Answer the attach of a consumer of ``user``, and add the consumer to the address's group.
 
-        The attach to a multicast may be answered later (`router.distribution.attach_waits`).
+        ``user`` becomes the maker of a queue that has none yet. The attach to a multicast may be answered later
+        (`router.distribution.attach_waits`).
         """
         entry = self._entry(policy, self._reach.consumer_phase(policy))
         if policy.kind.is_stored and entry.group.maker is None:
@@ -151,7 +153,7 @@ class RouterAddresses:
             entry.group.add_taker(Taker(link, entry.group))
 
     def accept_circuit(self, link: IncomingLink, spec: CircuitSpec, edge: int = 0) -> None:
-        """Act as the egress of an anycast circuit, or as a router on the tree of a multicast.
+        """Accept the arriving ``link`` of a circuit, as the circuit's egress or as a router on the tree of a multicast.
 
         ``edge``: number of the connection if the circuit comes from an edge router; then this router is the ingress.
         Raises AmqpError if this router cannot serve the circuit.
@@ -171,8 +173,9 @@ class RouterAddresses:
         inlet.is_stream = spec.kind is CircuitKind.STREAM
         if edge:
             inlet.is_edge = True
-            # Deliveries do not go back to the edge router from which they came (``shuns``). With a fallback they may:
-            # an edge router then sends even the deliveries for its own consumers here, behind those of the queue.
+            # Deliveries do not go back to the edge router from which they came (``shuns``). Deliveries of an address
+            # with a fallback queue may go back: an edge router sends even the deliveries for its own consumers here,
+            # since they have to go behind those of the queue.
             inlet.shuns = 0 if policy.fallback else edge
         else:
             self._branches.pass_on(group, spec, inlet)
@@ -191,14 +194,14 @@ class RouterAddresses:
         for action in self._actions.take():
             entry = self._entries.get((action.group.address, action.group.phase))
             if entry is None or entry.group is not action.group:
-                continue  # the address was dropped meanwhile
+                continue  # The entry of the group's address was dropped after the group reported the action.
             match action:
                 case ReplacementUp(_, taker):
                     self._circuits.better.on_up(entry, taker)
                 case NoTakerInTime():
                     self._fallbacks.on_no_taker_in_time(entry)
 
-    # Calls from groups, answered at once
+    # Methods that a group calls in the midst of a delivery, since the group needs the answer or the effect at once
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
         entry = self._entries.get((group.address, group.phase))
         if entry is None:
@@ -211,15 +214,16 @@ class RouterAddresses:
             self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)
         self._fallbacks.on_end_lost(entry, end, error)
-        # The egress says that a dynamic address has no taker: release the deliveries. But consumers of an open dynamic
-        # address may be at several routers.
+        # The egress says that a dynamic address has no taker: release the deliveries that wait for the address, unless
+        # another router advertises consumers. Consumers of an open dynamic address may be at several routers.
         if error is not None and error.condition == NO_TAKER and not self._reach.is_taken_elsewhere(entry.policy):
             group.give_up()
 
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
         """True if the messages of a queue on several brokers arrive here from each broker in reach.
 
-        ``is_circuit``, for a consumer at another router: True if they arrive from each broker connected to this router.
+        A broker that refused its link a moment ago does not count. ``is_circuit``, for a consumer at another router:
+        True if the messages arrive from each broker connected to this router.
         """
         entry = self._entries.get((group.address, group.phase))
         if entry is None:
@@ -240,7 +244,7 @@ class RouterAddresses:
         entry = self._entries.get((group.address, group.phase))
         return self._branches.streams(entry, inlet) if entry is not None else []
 
-    # Changes of paths and of other routers' takers, from the routing core
+    # Methods that the node calls after the routing core reported changes of paths, or of takers at other routers
     def on_paths_changed(self) -> None:
         for entry in self._entries.values():
             if self._depends_on_paths(entry):
@@ -248,28 +252,33 @@ class RouterAddresses:
         self._look_for_consumers()
 
     def _depends_on_paths(self, entry: AddressEntry) -> bool:
-        """False if the address has consumers here, and nothing else: no path leads from here to any other taker."""
+        """True if a change of paths may concern the address.
+
+        False if the address has consumers here and nothing else: no inlet, no circuit or link of this router's own, no
+        attach that waits, no queue, and no edge router that asks for takers.
+        """
         group, policy = entry.group, entry.policy
         if not group.takers or group.inlets or entry.has_ends or entry.joiners:
             return True
         return policy.kind.is_stored or bool(policy.fallback) or bool(self._edges.asking(entry.key))
 
     def _look_for_consumers(self) -> None:
-        """Settle the queues on several brokers whose consumers at other routers are in reach now.
+        """Note the queues on several brokers that have consumers at other routers in reach now, to be settled.
 
-        A broker connected to this router may hold messages for them.
+        A broker connected to this router may hold messages for these consumers.
         """
         self.on_keys_changed(frozenset(key for key in self._consumed if self._routing.routers_with(key)))
 
     def on_keys_changed(self, keys: frozenset[str]) -> None:
-        """Other routers gained or lost takers for ``keys``: settle the addresses concerned.
+        """Note the addresses of ``keys``, which other routers began or ceased to advertise, to be settled.
 
-        The key of a broker or edge router concerns all addresses at the broker or edge router.
+        The key of a broker or edge router concerns all addresses at the broker or edge router. A malformed key of a
+        neighbor, or one of a later protocol, is ignored.
         """
         for text in keys:
             key = Key.parse(text)
             if key is None:
-                continue  # ignore a key of a later protocol, or a malformed key of a neighbor
+                continue
             if key.form is KeyForm.BROKER:
                 self.on_broker_changed(key.name)
             elif key.form is KeyForm.EDGE:
@@ -288,15 +297,16 @@ class RouterAddresses:
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
-        """The edge router may have another active uplink, so its dynamic addresses are elsewhere: settle them."""
+        """Note the dynamic addresses of edge router ``edge``, which may have another active uplink, to be settled."""
         for entry in self._entries.values():
             if router_of(entry.policy.address.name) == edge:
                 self._changed.add(entry)
 
     def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
-        """An edge router of this router takes, or asks for, other ``keys`` than before: settle their addresses.
+        """Note the addresses of ``keys`` to be settled: edge router ``edge`` began or ceased to take or ask for them.
 
-        ``has_moved``: the edge router began or ceased to use this router as its active uplink.
+        A key of no address of the topology is answered with "no taker". ``has_moved``: the edge router began or ceased
+        to use this router as its active uplink.
         """
         if has_moved:
             self._on_edge_moved(edge)
@@ -309,7 +319,7 @@ class RouterAddresses:
                 self._changed.add(self._entry(policy, key.phase))
 
     def _deny(self, key: str) -> None:
-        """Answer "no taker" to edge routers that ask for a malformed key, or a key of no address of the topology."""
+        """Answer "no taker" to edge routers that ask for ``key``, malformed or of no address of the topology."""
         for edge in self._edges.asking(key):
             self._edges.note(edge, key, ReachLevel.NONE)
             self._has_news = True
@@ -326,9 +336,10 @@ class RouterAddresses:
                 self._give_back_later(entry, edge)
 
     def _give_back_later(self, entry: AddressEntry, edge: str) -> None:
-        """Only ``edge`` takes the address now: after ``hold_s``, release the deliveries that came from ``edge``.
+        """Release the deliveries that came from ``edge`` after ``hold_s``, if nobody else takes the address then.
 
-        Deliveries are held for the same time after any last taker leaves.
+        Deliveries are held for the same time after any last taker leaves. As long as nobody else takes the address,
+        later deliveries are released every ``hold_s``.
         """
         self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
 
@@ -361,8 +372,8 @@ class RouterAddresses:
     def settle(self) -> list[Action]:
         """Settle changed addresses: make the circuits and links that each needs now, close others, and advertise.
 
-        Return the changed answers to edge routers about the keys that they ask for. If many addresses have changed, a
-        timer due at once settles the rest, after other inputs.
+        Return the changed answers to edge routers about the keys that they ask for, as messages to send. If more than
+        64 addresses have changed, a timer due at once has the node settle the rest, after other inputs.
         """
         count = 0
         while self._has_work() and count < _MOST_AT_ONCE:
@@ -380,7 +391,7 @@ class RouterAddresses:
         return list(self._edges.take_news())
 
     def _has_work(self) -> bool:
-        """True if an address is to be settled, after the actions of groups."""
+        """Take the actions of groups, if there are any; return True if an address is to be settled."""
         if self._actions.changed or self._actions.actions:
             self._take_actions()
         return bool(self._changed)
@@ -396,7 +407,8 @@ class RouterAddresses:
             self._branches.settle(entry)
         else:
             self._circuits.settle(entry)
-        # The circuits made above have marked the entry as changed again, but the code below sees them all.
+        # The circuits made above have marked the entry as changed again. The code below sees all of these circuits, so
+        # the mark is taken away.
         self._actions.changed.pop(group, None)
         self._changed.discard(entry)
         self._settle_advertisement(entry)
@@ -412,8 +424,8 @@ class RouterAddresses:
         elif self._is_over(entry):
             group.give_up()
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
-            # The address has no taker and no router announces one: release at once, not after a wait, what anonymous
-            # producers sent.
+            # The address never had a taker, and no router announces one: release at once, not after ``hold_s``, the
+            # messages that anonymous producers sent.
             group.give_up()
         if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
@@ -421,24 +433,24 @@ class RouterAddresses:
             self._reach.forget(entry)
 
     def _is_over(self, entry: AddressEntry) -> bool:
-        """True if this is an edge router, and its uplink says that the entry's dynamic address is gone."""
+        """True if this is an edge router, and its uplink says that the entry's dynamic address has no takers."""
         return (
             self._reach.is_edge and bool(router_of(entry.policy.address.name)) and not self._reach.is_announced(entry)
         )
 
     @staticmethod
     def _may_be_kept(entry: AddressEntry) -> bool:
-        """True if the address has no need of takers, because a broker may store its deliveries."""
+        """True if the deliveries of the address may wait for takers, because a broker can store the deliveries."""
         return entry.policy.kind.is_stored or bool(entry.policy.fallback)
 
     def _bury(self, group: AddressGroup) -> None:
-        """The consumer of a dynamic address here is gone, and the address with it: release its deliveries at once.
+        """Release at once the deliveries that wait for a dynamic address of this router, whose last taker is gone.
 
-        The circuits of other routers to the address are ended after ``BURIAL_S``.
+        The circuits of other routers to the address are ended after ``BURIAL_S``, unless a taker came by then.
         """
         group.give_up()
-        # During ``BURIAL_S``, deliveries on the way are still released one by one, so that their producers know them
-        # unsent.
+        # During ``BURIAL_S``, deliveries on the way are still released one by one, so that their producers learn that
+        # no consumer got them.
         self._timers.after(BURIAL_S, lambda: self._end_circuits(group))
 
     @staticmethod
@@ -449,10 +461,10 @@ class RouterAddresses:
             inlet.expel(AmqpError(NO_TAKER, f"address {group.address.name!r} no longer has a receiver"))
 
     def _is_awaited(self, entry: AddressEntry) -> bool:
-        """True if the entry must stay although it has no inlet and no taker.
+        """True if the entry must stay although the entry has no inlet and no taker.
 
-        Other routers have consumers of a queue with a broker here, this router keeps the entry's fallback, or an edge
-        router takes the address or asks for it.
+        Reasons are consumers at other routers of a queue on several brokers, one of them connected here; a fallback
+        queue that this router keeps; an edge router that takes the address or asks for takers.
         """
         if self._fallbacks.is_keeping(entry) or self._reach.behind(entry) or self._edges.asking(entry.key):
             return True

@@ -18,7 +18,7 @@ from wire.link import IncomingLink, Link
 
 
 class CircuitPlacement:
-    """Decides where an arriving circuit goes on. All methods raise AmqpError for a circuit that cannot be placed."""
+    """Decides where an arriving circuit goes on or ends. All methods raise AmqpError if it can do neither."""
 
     def __init__(
         self, router_id: str, books: SpaceBooks, addresses: RouterAddresses, circuits: Circuits, ways: RoutePaths
@@ -44,7 +44,8 @@ class CircuitPlacement:
     def of_edge(self, link: Link, spec: CircuitSpec, number: int) -> None:
         """Place a circuit from an edge router, over the connection ``number``.
 
-        The edge router knows no path beyond this router, so this router computes the path.
+        A link route goes on to its broker over a path that this router computes, since an edge router knows no path
+        beyond its uplink. Any other circuit ends at the address's group at this router.
         """
         if spec.kind is CircuitKind.ROUTE:
             path = self._ways.path_to(spec.broker)

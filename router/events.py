@@ -76,9 +76,11 @@ class LinkEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class CircuitRefused(LogEvent):
-    """A circuit to the router `egress`, or a link to the broker of that name, was refused or ended with an error.
+    """A circuit to the router `egress`, or a link to or from a broker of that name, was refused or ended with an error.
 
-    The router tries again.
+    The router tries again. `egress` is `feed of` and the broker's name for the link from a fallback queue, and the
+    broker's name with `over` and the keeper's for the way to it. A lost path and a gone consumer of a dynamic address
+    are not logged.
     """
 
     level: ClassVar[Level] = "warning"
@@ -90,7 +92,7 @@ class CircuitRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouteReattached(LogEvent):
-    """The path of a client's link to a broker was lost, and the link is attached again, possibly over another path."""
+    """The path of a client's link to a broker was lost, and the link is attached again over `path`, perhaps another."""
 
     link: str
     address: str
@@ -108,7 +110,7 @@ class FallbackBegan(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackEnded(LogEvent):
-    """Deliveries that producers here send to `address` go to consumers again, no longer to the queue `queue`."""
+    """Deliveries that producers here send to `address` go to its consumers again, no longer to its queue `queue`."""
 
     address: str
     queue: str

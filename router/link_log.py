@@ -47,7 +47,7 @@ class RouterLinkLog:
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
-        """Note a new connection; its state record is written once the peer's OPEN names the peer."""
+        """Note a new connection, to write its state record once the peer's OPEN has told what the peer is."""
         if self._teller.is_on:
             self._arriving[connection.number] = connection
 
@@ -74,7 +74,10 @@ class RouterLinkLog:
         self._settle(None, "")
 
     def _settle(self, lost: int | None, reason: str) -> None:
-        """Record the changes. ``lost``: the number of a connection that is gone, with all its links, for ``reason``."""
+        """Record all connections and links that came or went since the last call.
+
+        ``lost``: the number of a connection that is gone, with all its links, for ``reason``; None if none is.
+        """
         if self._arriving:
             self._meet()
         if self._recorder.has_changes:
@@ -125,7 +128,10 @@ class RouterLinkLog:
             self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:
-        """Record once a second what changes all the time: credit, time without credit, drains, missed copies, paths."""
+        """Record the values that change all the time: credit, time without credit, drains, missed copies, paths.
+
+        The node calls this once a second.
+        """
         self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()
@@ -167,7 +173,7 @@ class RouterLinkLog:
 
     # Neighbors and paths
     def on_routing(self, action: actions.Action) -> None:
-        """Record a lost neighbor at once, other changes of neighbors and paths at the end of the second.
+        """Record a lost neighbor at once; note other changes of neighbors and paths for the next call of `on_second`.
 
         When a mesh starts, many changes come together, and one record for each neighbor and path is enough.
         """

@@ -132,7 +132,7 @@ class RouterNode:
             return EdgeReach(settings.router_id, routing, self._brokers, self._ask)
         return AddressReach(settings.router_id, routing, self._brokers, self._edges, settings.edges)
 
-    # Inputs of the driver
+    # Methods by which the driver passes inputs to the node
     def _look_at_clock(self, now: float) -> None:
         self._timers.now = now
         self._recorder.set_now(now)
@@ -232,7 +232,7 @@ class RouterNode:
         self._settle()
 
     def on_second(self, now: float) -> None:
-        """Write the state records of this second to the link log; called by the driver once a second."""
+        """Write the state records of the last second to the link log; called once a second."""
         self._link_log.on_second(now)
 
     def next_deadline(self) -> float | None:
@@ -247,7 +247,7 @@ class RouterNode:
             return edges if routing is None else routing
         return min(routing, edges)
 
-    # For operators and simulations
+    # Properties and methods for operators and simulations
     @property
     def router_id(self) -> str:
         return self._settings.router_id
@@ -258,9 +258,9 @@ class RouterNode:
         return self._routing.epoch if isinstance(self._routing, Routing) else 0
 
     def edges(self) -> dict[tuple[str, str], int]:
-        """Return the connections between routers in reach, as this router knows them: two ids in order -> cost.
+        """Return the connections between routers in reach, as this router knows them: two router ids in order -> cost.
 
-        Empty at an edge router, which knows none.
+        Return an empty dict at an edge router, which knows no connections between other routers.
         """
         return self._routing.edges() if isinstance(self._routing, Routing) else {}
 
@@ -272,7 +272,7 @@ class RouterNode:
         """
         if self._settings.is_edge or neighbor in self._settings.edges:
             edge = self._settings.router_id if self._settings.is_edge else neighbor
-            raise ValueError(f"{edge} is an edge router: it uses its uplinks in the order of the topology")
+            raise ValueError(f"{edge} is an edge router: its uplinks keep the order of the costs in the topology")
         if neighbor not in self._costs:
             known = ", ".join(sorted(self._costs)) or "nobody"
             raise ValueError(f"{self._settings.router_id} is not connected to {neighbor!r}, but to {known}")
@@ -286,7 +286,7 @@ class RouterNode:
         self._settle()
         return before
 
-    # Events of deliveries and credit: passed on at once, one by one, to the owner of the link
+    # Methods that pass events of deliveries and credit on, at once and one by one, to the owner of the link
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if link.owner is not None:
             link.owner.on_delivery(link, delivery)
@@ -311,8 +311,10 @@ class RouterNode:
         self._link_log.on_connection(connection)
 
     def _on_arrived(self, arriving: ArrivingConnection) -> None:
-        """The OPEN of a connection to the node port arrived. Make a connection to a router if the OPEN's properties
-        give the peer the role of a router, else a connection of an operator.
+        """Treat the peer of a connection to the node port as a router or as an operator, now that its OPEN arrived.
+
+        The peer is a router if the OPEN's properties say so. Raises AmqpError if the router's certificate has another
+        name than the router, or if this router is an edge router, to which no router may connect.
         """
         endpoint, number = arriving.endpoint, arriving.number
         remote = endpoint.remote
@@ -344,7 +346,7 @@ class RouterNode:
         connection = self._connections.get(number) if number is not None else None
         return connection if isinstance(connection, NeighborConnection) else None
 
-    # Calls from neighbor connections
+    # Methods that the connections to neighbors call
     def on_control_up(self, connection: NeighborConnection) -> None:
         cost = self._costs.get(connection.router_id, 1)
         self._act(self._plane_of(connection).on_connected(connection.number, cost, self._timers.now))
@@ -408,12 +410,12 @@ class RouterNode:
                 case LogEvent():
                     self._emit(action)
 
-        # Cached, because the driver asks for the deadline after every input. Bytes from a neighbor move the deadline
-        # too, but only to a later time.
+        # The deadline is cached, because the driver asks for it after every input. Bytes from a neighbor move the
+        # deadline, too, but only to a later time, so a call at the cached deadline may come too early and do nothing.
         self._routing_deadline = self._find_routing_deadline()
 
     def _drop(self, number: int, error: AmqpError) -> None:
-        """Close the connection and abort it, without an answer from the peer.
+        """Close the connection with ``error`` and abort the connection, without waiting for the peer's answer.
 
         A peer that was only suspended finds the CLOSE, with its error, when the peer runs again.
         """
@@ -425,7 +427,7 @@ class RouterNode:
     def _obey(event: LinkDetached) -> None:
         event.link.endpoint.owner.on_event(event)
 
-    # Snapshots for people and tests.
+    # Methods that return snapshots for people and tests.
     def snapshot(self) -> RouterNodeSnapshot:
         return RouterNodeSnapshot(
             router_id=self._settings.router_id,

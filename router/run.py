@@ -47,7 +47,7 @@ class RunningSnapshot:
 
 
 class RunningRouter:
-    """A running router, as control sockets and tests see it: snapshots, and changes of link costs."""
+    """A running router, as control sockets and tests see the router: snapshots, and changes of connection costs."""
 
     def __init__(self, node: RouterNode, driver: Driver) -> None:
         self._node = node
@@ -57,9 +57,10 @@ class RunningRouter:
         return RunningSnapshot(self._node.snapshot(), self._driver.snapshot())
 
     def set_cost(self, neighbor: str, cost: object) -> int:
-        """Set the cost of the connection to ``neighbor`` until the router stops; return the cost before.
+        """Set this router's cost of the connection to ``neighbor`` until the router stops; return the cost before.
 
-        Raises ValueError if ``cost`` is not valid or the topology has no such connection.
+        Raises ValueError if ``cost`` is not valid, the topology has no such connection, or one of the two routers is an
+        edge router.
         """
         before = self._node.set_cost(neighbor, cost, self._driver.now())
         self._driver.wake()
@@ -67,7 +68,7 @@ class RunningRouter:
 
 
 def _calm_collector() -> None:
-    """Let Python's garbage collector run rarely: scanning long-lived objects took a fifth of a multicast's time.
+    """Let Python's garbage collector run rarely: its scans of long-lived objects took a fifth of a multicast's time.
 
     Objects in cycles that closed connections leave behind are freed with the second generation, after some thousand
     connections.
@@ -84,7 +85,7 @@ async def run_router(
     stop: asyncio.Event,
     on_started: Callable[[RunningRouter], Awaitable[None]],
 ) -> None:
-    """Run router ``name`` until ``stop`` is set; ``on_started`` is awaited once its listeners are open.
+    """Run router ``name`` of the topology until ``stop`` is set; await ``on_started`` once its listeners are open.
 
     Raises BindError when a port is taken, TlsSetupError when a certificate cannot be used.
     """

@@ -19,7 +19,7 @@ _MAX_LINKS_BETWEEN_NODES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ListenerSettings:
-    """The limits that a client listener grants to each connection."""
+    """The settings of each connection that a client listener accepts: limits, and the space of its addresses."""
 
     endpoint: EndpointSettings
     link_capacity: int = 1000
@@ -32,7 +32,7 @@ class ListenerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
-    """One router's part of the topology. ``costs``: neighbor -> cost of the connection as the topology has it."""
+    """One router's part of the topology. ``costs``: neighbor -> cost of the connection as the topology has the cost."""
 
     router_id: str
     mesh: str
@@ -58,7 +58,7 @@ def routing_settings(topology: Topology) -> RoutingSettings:
 
 
 def node_endpoint_settings(router_id: str, instance: int, version: str, *, is_edge: bool = False) -> EndpointSettings:
-    """Return the endpoint settings of a router towards other nodes."""
+    """Return the settings of a router's connections to other routers and to operators: its id, role and limits."""
     role = EDGE_ROLE if is_edge else ROUTER_ROLE
     return EndpointSettings(
         container_id=router_id,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 class Timer:
-    """A pending call. ``cancel`` may be called at any moment, also after the call or from within it."""
+    """A pending call. ``cancel`` may be used at any moment, also after the pending call was made or from within it."""
 
     __slots__ = ("action", "deadline")
 
@@ -23,7 +23,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class RetryDelay:
-    """A time to wait before a failed step is tried again, or before another step is taken."""
+    """A time to wait before a failed step is tried again, or another step is taken, with the timers that count it."""
 
     timers: Timers
     seconds: float
@@ -51,7 +51,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def run(self, now: float) -> None:
-        """Set ``now``, and make every call that is due, earliest first; also calls that become due meanwhile."""
+        """Set ``now``, and make every pending call that is due, earliest first, also those that the calls add."""
         self.now = now
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             timer = heapq.heappop(self._heap)[2]

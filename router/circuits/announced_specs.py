@@ -21,7 +21,7 @@ _MOST_WAITING = 10_000
 class AnnouncedCircuits:
     """Matches the circuit specs announced on one connection with their links, by the name of the link.
 
-    ``on_circuit(link, circuit)``, with the spec as text, is called once both have arrived.
+    ``on_circuit(link, circuit)`` is called with the link and the spec as text once both have arrived, in either order.
     """
 
     def __init__(self, on_circuit: Callable[[Link, str], None]) -> None:
@@ -38,7 +38,7 @@ class AnnouncedCircuits:
         self._links[link.name] = link
 
     def on_told(self, body: Mapping[str, Any]) -> None:
-        """A control message with a circuit's spec arrived: keep the spec until the link arrives, if need be.
+        """Match the circuit spec in a control message with the spec's link, or keep the spec until the link arrives.
 
         Raises ControlMessageError if the message is malformed.
         """

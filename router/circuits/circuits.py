@@ -26,7 +26,8 @@ _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 class Circuits:
     """Makes the links of circuits: at an ingress the first link, at a transit router the onward link.
 
-    ``neighbor(router)`` returns the connection in use to a neighbor, or None; the other arguments are as in `Relay`.
+    ``neighbor(router)`` returns the connection in use to a neighbor, None if there is none. The arguments ``patience``,
+    ``copies`` and ``recorder`` are as in `Relay`.
     """
 
     def __init__(
@@ -48,7 +49,10 @@ class Circuits:
         self.transit_count = 0
 
     def sender(self, spec: CircuitSpec, hop: str) -> OutgoingLink:
-        """Return the first link of a new circuit, to ``hop``; the caller sets the owner, then opens the link."""
+        """Return the first link of a new circuit, to router ``hop``; the caller sets the owner, then opens the link.
+
+        Raises AmqpError if ``hop`` is not connected, or the attach does not fit a frame.
+        """
         link = self._session(spec, hop).sender(self._name(spec))
         link.set_source(source(spec.address.text))
         link.set_target(target(spec.address.text))
@@ -59,13 +63,16 @@ class Circuits:
         return link
 
     def route(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
-        """Return the first link of a link route, to ``hop``, with the terms of the client's attach of ``near``."""
+        """Return the first link of a link route, to router ``hop``, with the terms of the client's attach of ``near``.
+
+        Raises AmqpError if ``hop`` is not connected, or the attach does not fit a frame.
+        """
         link = self._like(near, spec, hop)
         self._say(link, spec, hop)
         return link
 
     def _say(self, link: Link, spec: CircuitSpec, hop: str) -> None:
-        """Send ``hop`` the spec of the circuit: in the attach, or in a control message if it would not fit a frame.
+        """Send ``hop`` the spec of the circuit: in the attach of ``link``, or in a control message if it is too long.
 
         Raises FrameTooSmall when even the attach without the spec does not fit, because of the client's own terms.
         """
@@ -83,7 +90,10 @@ class Circuits:
         connection.send_circuit(link.name, text)
 
     def _like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
-        """Return a link to ``hop`` in the direction of ``near``, with the same terms."""
+        """Return a new link to router ``hop`` that goes on where the link ``near`` arrives, with the terms of ``near``.
+
+        The terms are those that the peer of ``near`` asked for: source, target, settle modes and largest message.
+        """
         session = self._session(spec, hop)
         name = self._name(spec)
         link: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
@@ -94,14 +104,14 @@ class Circuits:
         return link
 
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
-        """Act as a transit router: attach to the next hop, and tie the new link to ``near``.
+        """Pass the circuit of ``near`` on as a transit router: attach to the next hop, and tie that link to ``near``.
 
         Raises AmqpError if the path has no next hop, or the next hop is not connected, and FrameTooSmall if the attach
         does not fit a frame.
         """
         hop = spec.next_hop(self._router_id)
         onward = self._like(near, spec, hop)
-        # Send ``spec``, not the text that arrived: for a link route from an edge router, this router added the path.
+        # ``spec`` is sent, not the text that arrived: for a link route from an edge router, this router added the path.
         self._say(onward, spec, hop)
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
@@ -136,7 +146,10 @@ class Transit:
         self._count = count
 
     def tie(self, priority: int, patience: RetryDelay | None, copies: Copies | None, recorder: Recorder) -> None:
-        """Tie both links together with a relay. ``copies``: memory for deliveries that wait; None for a link route."""
+        """Pass deliveries and credit between both links from now on, by a relay.
+
+        ``copies``: the memory budget for pre-settled deliveries that wait here for credit; None for a link route.
+        """
         self._count(1)
         is_transit = copies is not None
         relay = Relay(
@@ -157,7 +170,8 @@ class Transit:
         try:
             answer(self._near, self._onward)
         except AmqpError as error:
-            # Detach, do not close: the terminus may have existed before this attach, and a close would delete it.
+            # The onward link is detached and not closed: its terminus at the broker may have existed before this
+            # attach, and a close would delete the terminus.
             link.detach(error)
             self._on_left(link, False, error)
         else:
@@ -180,8 +194,8 @@ class Transit:
 def route_patience(near: Link, patience: RetryDelay) -> RetryDelay | None:
     """Return how long deliveries of a link route may wait for the credit of a consumer at ``near``.
 
-    After that time the relay gives them back to the queue, for other consumers. None, for ever, for a producer, whose
-    deliveries have only the broker, and for a browser, which gets each delivery only once.
+    After that time the relay gives the deliveries back to the queue, for other consumers. Return None, for ever, for a
+    producer, whose deliveries can go to the broker only, and for a browser, which gets each delivery only once.
     """
     is_consumer = isinstance(near, OutgoingLink)
     return patience if is_consumer and near.remote_source.distribution_mode is not DistributionMode.COPY else None
@@ -199,7 +213,8 @@ def answer(near: Link, onward: Link) -> None:
     """Answer the attach of ``near`` with the terms with which the peer of ``onward`` answered. Raises FrameTooSmall."""
     near.copy_source(onward)
     near.copy_target(onward)
-    # Settle modes are those that the peer of ``near`` asked for: a relay bridges the modes of the peer of ``onward``.
+    # The answer has the settle modes that the peer of ``near`` asked for: a relay translates if the peer of ``onward``
+    # uses other modes.
     near.settle_as_asked()
     near.set_max_message_bytes(onward.remote_max_message_bytes)
     near.open()

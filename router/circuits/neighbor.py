@@ -1,4 +1,4 @@
-"""A connection to another router: its router id, the control link, and sessions for circuits.
+"""A connection to another router: that router's id, a control link in each direction, and sessions for circuits.
 
 Both send OPEN --> both attach a control link --> routing exchanges HELLO --> circuits may be attached
 """
@@ -35,7 +35,7 @@ MAX_CONTROL_BYTES = 64 * 1024 * 1024
 
 
 class ControlPlane(Protocol):
-    """The node, as called by a connection to another router."""
+    """The methods of the router node that its connections to other routers call."""
 
     def on_control_up(self, connection: NeighborConnection) -> None: ...
 
@@ -47,7 +47,7 @@ class ControlPlane(Protocol):
 class NeighborConnection(RouterConnection):
     """A connection to another router.
 
-    ``kind``: between interior routers, from an edge router, or from this edge router to an uplink.
+    ``kind``: `INTERIOR` between interior routers, `EDGE` from an edge router, `UPLINK` from this edge router.
     """
 
     def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane, kind: str = INTERIOR) -> None:
@@ -64,7 +64,10 @@ class NeighborConnection(RouterConnection):
         self._heard_bytes = 0
 
     def has_news(self) -> bool:
-        """True if bytes arrived since the last call: the node gets inputs also when only a timer of the engine ran."""
+        """True if bytes arrived on the connection since the last call.
+
+        The node gets an input of a connection also when only a timer of the engine ran.
+        """
         heard, self._heard_bytes = self._heard_bytes, self.endpoint.bytes_in
         return self._heard_bytes > heard
 
@@ -114,9 +117,9 @@ class NeighborConnection(RouterConnection):
             self._plane.on_control(self, opcode, body)
 
     def send_circuit(self, link: str, circuit: str) -> None:
-        """Send a circuit's spec, for which the attach of ``link`` has no room, in a control message.
+        """Send the neighbor a control message with a circuit's spec, for which the attach of ``link`` has no room.
 
-        The attach may come before or after the message.
+        The attach may arrive there before or after the message.
         """
         self.send_control(ANNOUNCED, {"link": link, "circuit": circuit})
 
@@ -135,7 +138,10 @@ class NeighborConnection(RouterConnection):
 
 
 class ControlSender(UnstitchedOwner):
-    """Owner of this router's control link to a neighbor: sends control messages pre-settled, queued without credit."""
+    """Owner of this router's control link to a neighbor: sends control messages, which wait while there is no credit.
+
+    The messages are pre-settled.
+    """
 
     def __init__(self, link: OutgoingLink, on_up: Callable[[], None]) -> None:
         self._link = link
@@ -144,7 +150,7 @@ class ControlSender(UnstitchedOwner):
         self.is_up = False
 
     def attach(self) -> None:
-        """Own the link from now on, and attach the link."""
+        """Become the owner of the control link, whose events come here from now on, and attach the link."""
         link = self._link
         link.owner = self
         link.set_source(source(None))
@@ -170,7 +176,7 @@ class ControlSender(UnstitchedOwner):
 
 
 class ControlReceiver(UnstitchedOwner):
-    """Owner of a neighbor's control link to this router: decodes control messages, and keeps the link in credit."""
+    """Owner of a neighbor's control link to this router: decodes control messages, and grants the link new credit."""
 
     def __init__(self, link: IncomingLink, on_control: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._link = link
@@ -180,7 +186,7 @@ class ControlReceiver(UnstitchedOwner):
         self._heard = b"", Message()
 
     def accept(self) -> None:
-        """Own the link from now on, answer its attach, and grant credit."""
+        """Become the owner of the control link, to get its deliveries; answer its attach, and grant credit."""
         self._link.owner = self
         self._link.accept_as_proposed()
         self._link.grant(_CONTROL_CREDIT)
@@ -188,8 +194,8 @@ class ControlReceiver(UnstitchedOwner):
     def on_delivery(self, link: Link, delivery: Pointer) -> None:
         link = self._link
         while (current := link.current) is not None:
-            # Read a message as its bytes arrive: with all addresses it may be larger than the session's window, and no
-            # more bytes would come.
+            # The bytes of a control message are read as they arrive: a message with all addresses may be larger than
+            # the session's window, and if its bytes stayed unread, no more would come.
             if size := deliveries.pending(current):
                 self._parts.append(link.recv(size))
                 self._part_bytes += size

@@ -1,4 +1,4 @@
-"""The spec of a circuit: link properties under one key, sent in the attach to every router on the path.
+"""The spec of a circuit: one property of the link, sent with the attach to every router on the path.
 
 The ingress computes the whole path. Transit routers follow the path and choose nothing, so routers that disagree for
 a moment make no loops.
@@ -47,9 +47,10 @@ class CircuitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CircuitSpec:
-    """Everything that a router on the way has to know of a circuit, as sent in the attach.
+    """Everything that a router on the way has to know of a circuit, as sent with the attach.
 
-    ``path``: router ids from ingress to egress. A multicast has ``tree`` instead: the routers behind the receiver.
+    ``path``: router ids from ingress to egress. The path of a multicast branch has only the sender and the receiver;
+    ``tree`` has the routers behind the receiver.
 
     ``broker``, ``client`` and ``link_name`` are for link routes: the client that owns the link, and the link's name
     at the broker. ``user`` is the user of that client, or of the client that used the queue first; "" stands for an
@@ -72,13 +73,13 @@ class CircuitSpec:
 
     @property
     def egress(self) -> str:
-        """The last router of the path, where the circuit ends. Raises LinkError when the path is empty."""
+        """The last router of the circuit's path, where the circuit ends. Raises LinkError when the path is empty."""
         if not self.path:
             raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach has an empty path, expected router ids")
         return self.path[-1]
 
     def next_hop(self, router_id: str) -> str:
-        """Return the router after ``router_id``. Raises LinkError if ``router_id`` is not on the path, or ends it."""
+        """Return the router after ``router_id`` on the path. Raises LinkError if the path has no router after it."""
         try:
             return self.path[self.path.index(router_id) + 1]
         except (ValueError, IndexError):
@@ -86,7 +87,10 @@ class CircuitSpec:
             raise LinkError("amqp:invalid-field", f"router {router_id} has no next hop on the path {path}") from None
 
     def to_text(self) -> str:
-        """Return the spec as one JSON string: an AMQP map would take 2 KB of the engine's memory for each link."""
+        """Return the spec as one JSON string, without the fields that have their default values.
+
+        An AMQP map would take 2 KB of the engine's memory for each link.
+        """
         fields = {
             "kind": self.kind.value,
             "address": self.address.text,
@@ -106,7 +110,7 @@ class CircuitSpec:
 
     @classmethod
     def from_text(cls, text: Any) -> CircuitSpec:
-        """Parse a spec. Raises LinkError for anything that no router would send."""
+        """Parse the text of a spec, as `to_text` makes it. Raises LinkError for a malformed text."""
         try:
             value = {**_ABSENT, **json.loads(text)}
             return cls(
@@ -148,7 +152,7 @@ def _level(value: Any) -> int:
 
 
 def tree_of(branch: Branch) -> Tree:
-    """Return the tree behind the neighbor that ``branch`` belongs to."""
+    """Return the routers behind the first router of ``branch``, as nested maps: router id -> the tree behind it."""
     return {router: tree_of(child) for router, child in branch.children.items()}
 
 

@@ -1,5 +1,7 @@
 """Answer the attaches of a client: with a place in an address's group, with a link route to a broker, or a refusal.
 
+A producer without a target address becomes an anonymous producer, whose messages name their addresses.
+
 A group has the producers and consumers of one address at this router.
 """
 
@@ -42,7 +44,10 @@ order for each address, until takers have credit.
 
 @dataclass(frozen=True, slots=True)
 class ClientServices:
-    """The parts of a router that a client connection uses. ``new_token`` returns an unguessable string."""
+    """The parts of a router that a client connection uses.
+
+    ``new_token`` returns an unguessable string, for the name of a dynamic address.
+    """
 
     router_id: str
     instance: int
@@ -92,8 +97,8 @@ class ClientConnection(RouterConnection):
         try:
             self._services.sole_connections.enter(self.endpoint, self.space)
         except AmqpError:
-            # This property of the OPEN announces that a CLOSE with an error follows: clients then treat the connection
-            # as never established.
+            # The property `ESTABLISHMENT_FAILED` of the OPEN announces that a CLOSE with an error follows: clients then
+            # treat the connection as never established.
             self.endpoint.open({ESTABLISHMENT_FAILED: True})
             raise
 
@@ -165,7 +170,8 @@ class ClientConnection(RouterConnection):
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
         """Make a dynamic address at this router for a client's producer that asks for one, and attach the producer.
 
-        JMS clients do so for a temporary destination. Consumers attach to the address by name.
+        JMS clients ask for a dynamic address to have a temporary destination. Consumers, at any router, attach to the
+        address by name.
         """
         policy, address = self._new_address(wanted, is_open=True)
         link.copy_source(link)
@@ -199,7 +205,8 @@ class ClientConnection(RouterConnection):
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
         """Return ``group``, after noting this client's user as the maker of its queue if no maker is noted yet.
 
-        A broker that creates the queue learns from the maker who owns the queue.
+        The group of an address without a queue gets no maker. A broker that creates the queue learns from the maker who
+        owns the queue.
         """
         if policy.kind.is_stored and group.maker is None:
             group.maker = self._user
@@ -226,8 +233,8 @@ class ClientConnection(RouterConnection):
         if policy.is_sharded:
             _check_shardable(policy, wanted)
         link.copy_source(link)
-        # Answer without the client's filter, which says that the filter is not in force: a router reads no messages.
-        # [3.5.3]
+        # The answer leaves the client's filter out, and so says that the filter is not in force: a router reads no
+        # messages. [3.5.3]
         link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
         link.settle_as_asked()
@@ -243,17 +250,21 @@ class ClientConnection(RouterConnection):
         group.add_taker(Taker(link, group))
 
     def _on_nameless(self, link: OutgoingLink) -> None:
-        """Answer an attach without a source address, which resumes or ends a durable subscription by its link name.
+        """Route an attach without a source address, which resumes or ends a durable subscription by its link name.
 
         The subscription's address is known when the broker has answered. An embedded broker first checks that the user
-        owns the subscription; `_why_not_found` then checks that the user may receive from the address.
+        owns the subscription; `_why_not_found` then checks that the user may receive from the address. Raises AmqpError
+        if the user may receive from no topic, or the topology does not say which broker has the subscription.
         """
         peer = self.endpoint.peer
         if not self._services.permissions.may_receive_any(peer.user, is_mesh=peer.is_mesh):
             raise self._not_permitted("receive from", "the topic of any subscription")
         broker = self._services.subscription_broker
         if broker is None:
-            raise AmqpError("amqp:not-found", "the source has no address, and several brokers have topics")
+            raise AmqpError(
+                "amqp:not-found",
+                "the source has no address, and the mesh has neither a default broker nor a single broker with topics",
+            )
         self._route(link, self._book.subscription_policy(broker), None)
 
     # Producers and consumers
@@ -262,7 +273,7 @@ class ClientConnection(RouterConnection):
         allows = services.permissions.may_send if sends else services.permissions.may_receive
         policy = self._book.resolve(address)
         # A connection may always use the dynamic addresses that it made. Other clients need a permission to receive
-        # there: they would read somebody else's replies.
+        # from a dynamic address: they would read somebody else's replies.
         is_own = policy is not None and policy.address in self._dynamic
         if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
             raise self._not_permitted("send to" if sends else "receive from", address)
@@ -291,12 +302,18 @@ class ClientConnection(RouterConnection):
 
     @property
     def _user(self) -> str | None:
-        """The user of this connection, who owns queues made for it; None for an operator, who may use all queues."""
+        """The user of this connection, who owns the queues that are made for the connection's links.
+
+        `ANONYMOUS` for a client without a user name; None for an operator, who may use all queues.
+        """
         peer = self.endpoint.peer
         return None if peer.is_mesh else peer.user or ANONYMOUS
 
     def _why_not_found(self, link: Link, address: str) -> AmqpError | None:
-        """Return an error, and log it, unless the client may receive from the address that the broker found."""
+        """Return an error unless the client may receive from ``address``, which the broker found for a link name.
+
+        The error is logged as `AttachRefused`, too. Return None if the client may.
+        """
         peer = self.endpoint.peer
         if self._services.permissions.may_receive(peer.user, address, is_mesh=peer.is_mesh):
             return None
@@ -316,9 +333,10 @@ class ClientConnection(RouterConnection):
     def _name_at_broker(self, link: Link, policy: AddressPolicy, address: str | None) -> str:
         """Return the name of the client's link at the broker.
 
-        The name of a link whose terminus outlives its connection has the container-id and the client's link name, so
-        that the client may resume the link at any router. The name of any other link, and of a link to a shared
-        subscription, has this connection's id, too.
+        The name of a link whose terminus outlives its connection, or that has no address, consists of the container-id
+        and the client's link name, so that the client may resume the link at any router. The name of any other link,
+        and of a link to a shared subscription, has this connection's id, too. Where the broker's subscriptions are by
+        user, the user stands in the name.
         """
         remote = self.endpoint.remote
         container_id = remote.container_id if remote else ""
@@ -335,7 +353,10 @@ class ClientConnection(RouterConnection):
 
 
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
-    """Raise AmqpError if a consumer of a queue on several brokers asks for what only a queue on one broker can give."""
+    """Raise AmqpError if a consumer of a queue on several brokers asks for a filter, browsing or a durable source.
+
+    Only a queue on one broker can give these.
+    """
     what = None
     if wanted.filter:
         what = "a filter"

@@ -20,7 +20,7 @@ class ConnectionLimits:
         self._counts: Counter[str | None] = Counter()
 
     def enter(self, user: str | None) -> None:
-        """Count a new connection of ``user``. Raises AmqpError if ``user`` has as many connections as allowed."""
+        """Count a new connection of ``user``. Raises AmqpError if ``user`` already has as many as allowed."""
         most = self._most_of(user)
         if most and self._counts[user] >= most:
             who = f"user {user!r}" if user else "anonymous clients"

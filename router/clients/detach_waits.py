@@ -1,5 +1,7 @@
 """Delay the answer to a producer's detach or close until each complete delivery that came before was passed on.
 
+The answer comes at the latest when none of the deliveries has moved for ``path_wait_s``.
+
 A producer that sends, settles and leaves at once has done its part, but its deliveries may still wait in the router,
 for a taker, for room or for a circuit. A detach with an error, the end of a session and the loss of a connection take
 effect at once.
@@ -33,9 +35,10 @@ class _Leaver:
 
 
 class DetachWaits:
-    """The detaches and closes of clients that wait for deliveries.
+    """The detaches and closes of clients that are kept until the client's deliveries were passed on.
 
-    ``obey(event)`` carries a detach out, once all deliveries were passed on, or none moved for ``patience_s``.
+    ``obey(event)`` is called to carry out a detach, once the link's complete deliveries were all passed on, or none
+    moved for ``patience_s``.
     """
 
     def __init__(self, timers: Timers, patience_s: float, obey: Callable[[LinkDetached], None]) -> None:
@@ -45,7 +48,10 @@ class DetachWaits:
         self.leavers: dict[Link | Endpoint, _Leaver] = {}
 
     def keeps(self, event: Event) -> bool:
-        """Keep ``event`` for later, and return True, if it is a detach that has to wait; else return False."""
+        """Keep ``event`` for later, and return True, if ``event`` is a detach that has to wait; else return False.
+
+        A detach has to wait if it has no error and complete deliveries of its link wait at this router.
+        """
         if not isinstance(event, LinkDetached) or not _has_more(event.link) or event.error is not None:
             return False
         link = event.link
@@ -65,7 +71,7 @@ class DetachWaits:
         return not links
 
     def look(self) -> None:
-        """Deliveries may have moved: answer each detach and close whose deliveries have all been passed on."""
+        """Carry out each kept detach and close whose deliveries were all passed on; called when some may have moved."""
         for who in [who for who, leaver in self.leavers.items() if not leaver.has_more]:
             self._end(who)
 

@@ -1,4 +1,4 @@
-"""Let a client's container have a single connection, if the client asks for it: refuse or close a second connection.
+"""Let a client's container have a single connection, if the client asks: refuse a second connection or close the first.
 
 A client that desires ``sole-connection-for-container`` is promised that its container has no other open connection at
 this router with the same desire. JMS asks for the promise with its client id. Equal container-ids of different users
@@ -31,16 +31,17 @@ _Container = tuple[str, str | None, str]
 class SoleConnections:
     """The connections to this router that are promised to be the only one of their container.
 
-    Always: ``_held`` has, for each container, the last connection to which this was promised.
+    Always: ``_held`` has, for each container with such a promise, the last connection that got the promise.
     """
 
     def __init__(self) -> None:
         self._held: dict[_Container, Endpoint] = {}
 
     def enter(self, endpoint: Endpoint, space: str) -> None:
-        """The OPEN of ``endpoint``'s peer, a client of ``space``, arrived: promise a sole connection if it desires one.
+        """Promise the connection of ``endpoint`` to be its container's sole one, if the client's OPEN desires that.
 
-        If the container has a connection already, close that connection if the peer asks for it, else raise AmqpError:
+        The container of a client is known by the client's space, user and container-id. If the container already has an
+        open connection with this promise, close that connection if the new OPEN asks for a close, else raise AmqpError:
         the new connection is refused.
         """
         remote = endpoint.remote
@@ -55,7 +56,7 @@ class SoleConnections:
         self._held[key] = endpoint
 
     def leave(self, endpoint: Endpoint, space: str) -> None:
-        """The connection of ``endpoint`` is gone: its container may have another."""
+        """Forget the promise to the connection of ``endpoint``, which is gone: its container may have another."""
         if endpoint.remote is not None and self._held.get(key := _key(endpoint, space)) is endpoint:
             del self._held[key]
 
