@@ -13,7 +13,7 @@ _SPARE_SESSIONS = 16
 
 
 class BrokerConnectionOwner(Protocol):
-    """The owner of connections to one broker, which is called when a connection opens and when it is lost."""
+    """The owner of this router's connections to one broker, called when a connection opens and when one is lost."""
 
     def on_opened(self, connection: BrokerConnection) -> None: ...
 
@@ -21,7 +21,11 @@ class BrokerConnectionOwner(Protocol):
 
 
 class BrokerConnection(RouterConnection):
-    """A connection to a broker. ``client``: the client whose link routes it carries; None for the base connection."""
+    """A connection to a broker.
+
+    ``client``: the client whose link routes the connection carries; None for the base connection, which carries this
+    router's own links.
+    """
 
     kind = "broker"
 
@@ -33,7 +37,7 @@ class BrokerConnection(RouterConnection):
         self._site = site
 
     def session_of_stream(self) -> Session:
-        """Return a session for one stream (a link for large deliveries), or a shared session if sessions run short.
+        """Return a session for one stream (a link for large deliveries), or a shared one if sessions run short.
 
         Raises ConnectionFault if the broker accepts no more sessions.
         """

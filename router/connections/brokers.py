@@ -33,7 +33,7 @@ _NAMED_CHARS = 64
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """How to reach one broker. ``connector(name)`` returns the spec of a connector to the broker under that name."""
+    """How to reach one broker. ``connector(name)`` returns the spec of a connector of that name to the broker."""
 
     name: str
     endpoint: EndpointSettings
@@ -90,9 +90,9 @@ class BrokerSite:
 
 
 class Brokers:
-    """The connections of this router to all its brokers, and the links that it makes on the base connections.
+    """The connections of this router to all its brokers, and the links that the router makes on the base connections.
 
-    ``on_change(broker)`` is called when a base connection opened or was lost.
+    ``on_change(broker)`` is called when the base connection to ``broker`` opened or was lost.
     """
 
     def __init__(
@@ -124,10 +124,11 @@ class Brokers:
         return kind.capabilities if self._sites[broker].settings.needs_kind else ()
 
     def keeps_owners(self, broker: str) -> bool:
-        """True for an embedded broker, which knows the owners of queues: links there carry the name of their user."""
+        """True if ``broker`` is an embedded one, which knows the owners of queues: links there say the user's name."""
         return not self._sites[broker].settings.needs_kind
 
-    # Waypoint links, on the base connection: all methods raise AmqpError if the link cannot be made
+    # Methods that make waypoint links: this router's own links to queues and topics, on the base connection. Each
+    # method raises AmqpError if the link cannot be made.
     def sender(
         self,
         broker: str,
@@ -139,7 +140,9 @@ class Brokers:
     ) -> OutgoingLink:
         """Return a new link, not opened yet, to send to the address of ``policy`` at ``broker``.
 
-        A link for all addresses of a pattern has a target without an address. [ANONYMOUS-RELAY] ``user`` becomes the maker of the queue if the broker creates the queue for this link.
+        The target of a link for all addresses of a pattern has no address. [ANONYMOUS-RELAY]
+        ``user`` becomes the owner of the queue if an embedded broker creates the queue for this link. ``is_stream``:
+        the link is for large deliveries, and gets a session of its own while the broker has sessions to spare.
         """
         base = self._base(broker)
         session = base.session_of_stream() if is_stream else base.sessions.shared()
@@ -162,15 +165,15 @@ class Brokers:
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, kind)))
         link.set_target(target(address))
         self._say_user(link, broker, user)
-        # With rcv-settle-mode second the broker settles first, once the outcome is on disk: only then does a consumer
-        # that asked for mode second see its delivery settled.
+        # With rcv-settle-mode second on this link, the broker settles first, once the outcome is on disk: only then
+        # does a consumer that asked for rcv-settle-mode second see its delivery settled.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         link.check_fits()
         return link
 
     def _name(self, role: str, address: str) -> str:
-        # All routers are one container to a broker: the name distinguishes their links, and new links from ending
-        # links.
+        # All routers are one container to a broker: the name of a link distinguishes the routers' links, and a new link
+        # from one that is ending.
         return f"{role}/{self._router_id}/{next(self._link_count)}/{address[:_NAMED_CHARS]}"
 
     def _base(self, broker: str) -> BrokerConnection:
@@ -181,9 +184,10 @@ class Brokers:
 
     # Link routes
     def claim(self, claim: RouteClaim, broker: str, client: str, ready: OnConnection) -> None:
-        """Call ``ready`` with the connection for link routes of ``client`` at ``broker``, which is dialed if missing.
+        """Call ``ready`` with the connection for link routes of ``client`` to ``broker``, which is dialed if missing.
 
-        Call ``ready`` with None if the connection fails, at once if the broker is down.
+        Call ``ready`` with None if the connection fails, at once if ``broker`` is down. ``claim`` keeps the connection
+        open; ``ready`` is not called once the claim is released.
         """
         if self.is_up(broker):
             self._sites[broker].routes.claim(claim, client, ready)
@@ -229,7 +233,7 @@ def route_connector(broker: str, client: str) -> str:
 
 
 def parse_connector(name: str) -> tuple[str, str | None]:
-    """Return (broker, client) of a connector to a broker; client is None for the base connection."""
+    """Return (broker, client) from the name of a connector to a broker; client is None for the base connection."""
     _, broker, *client = name.split(":", 2)
     return broker, client[0] if client else None
 

@@ -27,7 +27,7 @@ EDGE_ROLE = "edge"
 
 
 class RouterConnection:
-    """The base class of all kinds of connections: calls a method, or the owner of a link, for each event."""
+    """The base class of all kinds of connections: passes each AMQP event to a method or to the owner of the link."""
 
     kind = "client"
     space = DEFAULT_SPACE
@@ -41,42 +41,47 @@ class RouterConnection:
         match event:
             case Opened():
                 self.on_opened()
-            # Ignore a link that ended in the same batch of events: no state of the link is left.
+            # The attach of a link that ended in the same batch of events is ignored: no state of the link is left.
             case LinkAttached(link=link):
                 if not link.is_gone:
                     self.on_attached(link)
             case LinkOverLimit(link=link, error=error):
                 self.on_over_limit(link, error)
             case LinkEstablished(link=link):
-                # Ignore an answer that crossed our own detach, when the other end of a relay is already gone.
+                # The answer to this router's attach is ignored if this router has detached meanwhile: the link at the
+                # other end of the relay is already gone.
                 if link.owner is not None and not link.is_gone and not link.has_left:
                     link.owner.on_established(link)
             case LinkDetached(link=link, closed=closed, error=error):
                 if link.fault is not None and not link.is_gone and not link.has_left:
                     self.on_link_faulted(link, link.fault)
-                # Skip a link that is gone, since its session ended in the same batch of events.
+                # The owner of a link that is gone is not told: the link's session ended in the same batch of events.
                 if link.owner is not None and not link.is_gone:
                     link.owner.on_left(closed, error)
-                # The owner of a link answers the detach. Answer here if the link has no owner, or its owner did not.
+                # The owner of a link answers the detach. If the link has no owner, or its owner did not answer, the
+                # answer is sent here.
                 if not link.has_left:
                     link.close() if closed else link.detach()
             case _:
                 pass
 
     def on_opened(self) -> None:
-        """The peer's OPEN arrived."""
+        """Called when the peer's OPEN arrived: a subclass answers the OPEN or goes on from there."""
 
     def on_attached(self, link: Link) -> None:
-        """The peer attaches a link."""
+        """Called when the peer attached ``link``: a subclass answers or refuses the attach."""
 
     def on_over_limit(self, link: Link, error: AmqpError) -> None:
-        """The peer attached more links than allowed; ``link`` was refused."""
+        """Called when the peer attached more links than allowed, and ``link`` was refused with ``error``."""
 
     def on_link_faulted(self, link: Link, error: AmqpError) -> None:
-        """The peer broke a rule of AMQP on ``link``, which ends with ``error``."""
+        """Called when the peer broke a rule of AMQP on ``link``, which ends with ``error``."""
 
     def on_lost(self, reason: str) -> None:
-        """The connection is gone. The owners of its links were told before; those of a broker's links are told next."""
+        """Called when the connection is gone, after the owners of its links were told.
+
+        Of a connection to a broker, the owners of its links are told after this call.
+        """
 
     def describe(self) -> str:
         remote = self.endpoint.remote
@@ -95,7 +100,7 @@ class SessionPool:
         self._shared: dict[int, list[Session]] = {}
 
     def shared(self, priority: int = DEFAULT_PRIORITY) -> Session:
-        """Return a shared session with room for another link, begun if there is none.
+        """Return a shared session of this address priority with room for another link, begun if there is none.
 
         Raises ConnectionFault if the peer accepts no more sessions.
         """
@@ -108,7 +113,10 @@ class SessionPool:
         return sessions[-1]
 
     def own(self) -> Session:
-        """Return a session for one link alone, which ends with the link: a stall there blocks no other link."""
+        """Return a new session for one link alone, which ends with the link: a stall there blocks no other link.
+
+        Raises ConnectionFault if the peer accepts no more sessions.
+        """
         session = self._endpoint.begin()
         session.ends_with_its_links = True
         return session

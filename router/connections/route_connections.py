@@ -3,8 +3,9 @@
     no claim --first claim--> dialing --OPEN--> open --last claim released--> lingering --2 s--> dropped
                                  \\--last claim released, or the attempt failed-----------------/
 
-A route claims the connection before the first byte is sent and releases the claim when the route ends, in whatever
-state the connection is by then: if the last route ends while the connection is being dialed, the attempt ends.
+A link route claims its client's connection before the route's first byte is sent, and releases the claim when the
+route ends, in whatever state the connection is by then. If the last route ends while the connection is being dialed,
+the attempt ends.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ OnConnection = Callable[[BrokerConnection | None], None]
 
 
 class RouteClaim:
-    """One link route's claim on the connection of its client to a broker, which stays open as long as it has claims.
+    """One link route's claim on the connection of its client to a broker: a connection with claims stays open.
 
     The route makes the claim, and releases the claim when the route ends.
     """
@@ -38,7 +39,7 @@ class RouteClaim:
         self._ready: OnConnection | None = None
 
     def wait(self, owner: RouteConnections, shared: SharedConnection, ready: OnConnection) -> None:
-        """Call ``ready`` once, with the connection or with None on failure, unless the claim is released before."""
+        """Have `tell` call ``ready`` once, with the connection or None on failure, unless the claim was released."""
         self._owner, self._shared, self._ready = owner, shared, ready
 
     def tell(self, connection: BrokerConnection | None) -> None:
@@ -47,7 +48,10 @@ class RouteClaim:
             ready(connection)
 
     def release(self) -> None:
-        """Release the claim. Idempotent, and harmless for a claim that was never made."""
+        """Let go of the claimed connection, which ends some time after its last claim; then `tell` calls nothing.
+
+        Do nothing for a claim that was released before, or was never made.
+        """
         owner, shared = self._owner, self._shared
         self._owner = self._shared = self._ready = None
         if owner is not None and shared is not None:
@@ -55,9 +59,9 @@ class RouteClaim:
 
 
 class SharedConnection:
-    """The connection to a broker for one client's link routes, from the first claim on.
+    """The state of one client's connection for link routes to a broker, from the first claim on.
 
-    ``connection`` is None until the broker's OPEN arrives.
+    ``connection`` is None until the broker's OPEN arrives. ``linger`` runs while the open connection has no claim.
     """
 
     __slots__ = ("claims", "client", "connection", "linger")
@@ -74,8 +78,8 @@ class RouteConnections:
 
     ``connector(client)`` makes the spec of a client's connector; commands for the driver go to ``commands``.
 
-    Always: a connector exists for exactly the clients in ``_shared``
-            a connection in ``_lingering`` is open and has no claim; every other connection in ``_shared`` has claims
+    Always: a connector exists for exactly the clients in ``_shared``. A connection in ``_lingering`` is open and has no
+    claim; every other connection in ``_shared`` has claims.
     """
 
     def __init__(self, connector: Callable[[str], ConnectorSpec], timers: Timers, commands: list[Command]) -> None:
@@ -90,7 +94,7 @@ class RouteConnections:
 
     @property
     def clients(self) -> list[str]:
-        """The clients that have a connection, or whose connection is being dialed."""
+        """The clients that have a connection for link routes to the broker, or whose connection is being dialed."""
         return list(self._shared)
 
     @property
@@ -98,7 +102,10 @@ class RouteConnections:
         return sum(len(shared.claims) for shared in self._shared.values())
 
     def claim(self, claim: RouteClaim, client: str, ready: OnConnection) -> None:
-        """Call ``ready`` with the connection of ``client``, dialed if there is none; with None if dialing fails."""
+        """Call ``ready`` with the connection of ``client``, dialed if there is none; with None if dialing fails.
+
+        The connection stays open until ``claim`` and all other claims are released.
+        """
         shared = self._shared.get(client)
         if shared is None:
             shared = self._shared[client] = SharedConnection(client)
@@ -125,16 +132,17 @@ class RouteConnections:
     def on_opened(self, connection: BrokerConnection, client: str) -> None:
         shared = self._shared.get(client)
         if shared is None or shared.connection is not None:
-            connection.endpoint.close()  # the connector was dropped while the connection was being opened
+            connection.endpoint.close()  # The connector was dropped while its connection was being opened.
             return
         shared.connection = connection
         for claim in list(shared.claims):
             claim.tell(connection)
 
     def on_lost(self, connection: BrokerConnection | None, client: str) -> None:
-        """The connection of ``client`` was lost, or with None the attempt to dial it failed: tell all its claims.
+        """Drop the connector of ``client``, and tell all claims that there is no connection.
 
-        A route that goes on makes a new claim, for another connection.
+        ``connection``: the connection that was lost, None if an attempt to dial it failed; ignored if the client has
+        another connection by now. A route that goes on makes a new claim, for another connection.
         """
         shared = self._shared.get(client)
         if shared is None or shared.connection is not connection:

@@ -1,4 +1,4 @@
-"""The owner of links that are not stitched (tied to another link by a relay), or not yet: ignores all calls."""
+"""An owner for links that are not stitched (tied to another link by a relay), or not yet: ignores their events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from wire.link import Link
 
 
 class UnstitchedOwner:
-    """The base class for the owner of a link without deliveries; a sub-class handles the calls that it needs."""
+    """Base class for the owner of a link that no relay or group has: does nothing at any event of the link.
+
+    A subclass handles the events that matter to it.
+    """
 
     def on_delivery(self, link: Link, delivery: Pointer) -> None: ...
 

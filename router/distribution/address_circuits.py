@@ -1,8 +1,8 @@
 """Keep a router's circuits of an anycast address: one to each of the cheapest egresses (routers with takers), and
-streaming circuits beside it.
+streams beside that circuit.
 
-A stream carries the deliveries of one inlet that are too large to share a link with other inlets. The spec of a circuit
-is in `router.circuits.spec`.
+A stream is a circuit for the deliveries of one inlet that are too large to share a link with other inlets. The spec of
+a circuit is in `router.circuits.spec`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ class AddressCircuits:
         return self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
 
     def settle(self, entry: AddressEntry) -> None:
-        """Open the missing circuits of the entry; retire circuits whose egress has no takers, or is not needed."""
+        """Open the circuits that the entry lacks, and move circuits to cheaper paths.
+
+        Circuits whose egress has no takers, or is not needed, are closed, at once or after some seconds without a
+        producer.
+        """
         has_producer = entry.has_producer
         wanted = self._reach.ways(entry) if has_producer else {}
         if entry.group.inlets:
@@ -57,8 +61,8 @@ class AddressCircuits:
         idle = {} if has_producer else self._idle(entry, wanted)
         self.better.forget_all_but(entry, wanted | idle)
         for egress, path in idle.items():
-            # Move idle circuits to cheaper paths, too: a later producer would otherwise start on a path that has long
-            # not been the cheapest.
+            # Circuits without a producer move to cheaper paths, too: a later producer would otherwise start on a path
+            # that has long not been the cheapest.
             self.better.look(entry, egress, entry.ends.circuits[egress], path)
         for egress, path in wanted.items():
             circuit = entry.ends.circuits.get(egress)
@@ -69,9 +73,9 @@ class AddressCircuits:
                 self._add(entry, egress, path)
 
     def _look_at_left(self, entry: AddressEntry, wanted: dict[str, Path]) -> None:
-        """Let deliveries no longer wait for those on replaced circuits whose egress has no takers.
+        """Let deliveries no longer wait for earlier ones on replaced circuits whose egress has no takers.
 
-        Such an egress may never grant credit for the barrier that asks about earlier deliveries.
+        Such an egress may never grant credit for the barrier that asks about the earlier deliveries.
         """
         if not entry.ends.left:
             return
@@ -82,7 +86,10 @@ class AddressCircuits:
                 entry.group.give_up_order_behind(taker)
 
     def _idle(self, entry: AddressEntry, wanted: dict[str, Path]) -> dict[str, Path]:
-        """Return the egresses of open circuits that no producer here needs now, with the cheapest paths to them."""
+        """Return the egresses of the circuits that are not ``wanted`` now, with the cheapest paths to these egresses.
+
+        Circuits that are closing, and egresses out of reach, are left out.
+        """
         circuits = entry.ends.circuits.items()
         egresses = [egress for egress, taker in circuits if egress not in wanted and not taker.is_closing]
         return {egress: path for egress in egresses if (path := self._reach.path(egress)) is not None}
@@ -96,7 +103,10 @@ class AddressCircuits:
         entry.group.add_taker(taker)
 
     def open(self, entry: AddressEntry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
-        """Return a new circuit along ``path``, not in the group yet; None if its first hop is not connected."""
+        """Return a new circuit along ``path``, not in the group yet, whose attach is sent.
+
+        Return None if the circuit cannot be made, for example because its first hop is not connected.
+        """
         group = entry.group
         spec = CircuitSpec(
             kind,
@@ -119,9 +129,10 @@ class AddressCircuits:
         return taker
 
     def stream(self, entry: AddressEntry, circuit: Taker, inlet: Inlet) -> Taker | None:
-        """Return the streaming circuit of ``inlet`` to the egress of ``circuit``, opened when first asked for.
+        """Return the stream of ``inlet``, for its large deliveries, to the egress of ``circuit``.
 
-        None until the stream has credit and is free for the next delivery.
+        The stream is opened when first asked for. Return None until the stream has credit and is free for the next
+        delivery.
         """
         egress = next((name for name, taker in entry.ends.circuits.items() if taker is circuit), None)
         if egress is None:
@@ -135,5 +146,5 @@ class AddressCircuits:
             entry.ends.streams[egress, inlet] = taker
             entry.group.add_stream(taker)
         if taker.link.is_open:
-            taker.is_closing = False  # the stream is needed again
+            taker.is_closing = False  # The stream may have been about to close, and is needed again.
         return taker if taker.can_take else None

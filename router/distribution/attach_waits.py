@@ -25,10 +25,10 @@ that led here."""
 
 
 class AttachWaits:
-    """Answers the attaches of multicast consumers, at once or when all circuits are here.
+    """Answers the attaches of multicast consumers, at once or when the circuits of all producers' routers are here.
 
-    ``entry.joiners`` are the consumers of an entry whose attach is not answered yet. When a consumer came or went, the
-    entry is added to ``changed``.
+    ``entry.joiners`` are the consumers of an entry whose attach is not answered yet. When a consumer begins or ceases
+    to wait, the entry is added to ``changed``.
     """
 
     def __init__(self, reach: AddressReach, timers: Timers, patience_s: float, changed: ChangedAddresses) -> None:
@@ -38,7 +38,10 @@ class AttachWaits:
         self._changed = changed
 
     def join(self, entry: AddressEntry, link: OutgoingLink) -> None:
-        """Answer the consumer's attach now, or once no circuit is missing, or after ``patience_s`` in any case."""
+        """Answer the consumer's attach of ``link`` now, or once the circuits of all producers' routers are here.
+
+        The attach is answered after ``patience_s`` in any case. With the answer the consumer joins the entry's group.
+        """
         if not self._is_missed(entry):
             _take(entry, link)
             return
@@ -49,15 +52,16 @@ class AttachWaits:
         self._changed.add(entry)
 
     def look(self, entry: AddressEntry) -> None:
-        """Answer the waiting consumers if no circuit is missing now; called when circuits or producers changed."""
+        """Answer the waiting consumers if the circuits of all producers' routers are here; called when one may be."""
         if entry.joiners and not self._is_missed(entry):
             for joiner in list(entry.joiners):
                 self._admit(entry, joiner)
 
     def on_withdrawn(self, entry: AddressEntry) -> None:
-        """Note the time at which the last consumer here left: other routers are about to close their circuits to here.
+        """Note the time at which this router withdrew its advertisement of consumers, since the last one left.
 
-        For a while after, `_is_missed` does not count a circuit without other takers as a circuit that is here.
+        Other routers are about to close their circuits to this router. For ``NEWS_S`` from now on, `_is_missed` counts
+        an arriving circuit only if it goes on to a further router.
         """
         entry.withdrawn_s = self._timers.now
 
@@ -75,7 +79,7 @@ class AttachWaits:
         self._changed.add(entry)
 
     def _is_missed(self, entry: AddressEntry) -> bool:
-        """True if some reachable router with producers has no circuit to this router that stays."""
+        """True if a router in reach that advertises producers has no circuit to this router, or one about to close."""
         reach = self._reach
         ingresses = reach.routing.routers_with(producer_key(entry.policy.address)) - {reach.router_id}
         if not ingresses:

@@ -1,7 +1,8 @@
 """Replace a circuit by one over a cheaper path, after a router came back or an operator changed a cost.
 
-The circuit over the better path is made first. When the new circuit is up, it replaces the old circuit, and a
-producer's next deliveries go behind those already sent (`router.forwarding.order`). Nothing is lost or duplicated.
+The circuit over the cheaper path is made first, once the path has been cheaper for ``STABLE_S``. When the new circuit
+is up, it replaces the old circuit, and a producer's next deliveries go behind those already sent
+(`router.forwarding.order`). No delivery is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ class BetterPaths:
         self._open = open_circuit
 
     def look(self, entry: AddressEntry, egress: str, circuit: Taker, path: Path) -> None:
-        """Start, go on with or stop the replacement of ``circuit``; ``path`` is the cheapest path to its egress now."""
+        """Start, go on with or stop replacing ``circuit`` by one along ``path``, the cheapest path to its egress.
+
+        The cost noted at ``circuit`` is brought up to date.
+        """
         assert circuit.path is not None
         circuit.cost = self._routing.cost_along(circuit.path) or circuit.cost
         better = entry.ends.better.get(egress)
@@ -60,9 +64,9 @@ class BetterPaths:
         return self._timers.now >= better.since_s + STABLE_S
 
     def _is_cheaper(self, path: Path, circuit: Taker) -> bool:
-        """True if ``path`` costs less than the path of ``circuit``.
+        """True if ``path`` costs less now than the path of ``circuit``.
 
-        False if the circuit's own path is broken: the circuit will be lost anyway and needs no replacement.
+        False if either path is broken. A circuit whose path is broken will be lost anyway and needs no replacement.
         """
         assert circuit.path is not None
         now, then = self._routing.cost_along(circuit.path), self._routing.cost_along(path)
@@ -74,9 +78,10 @@ class BetterPaths:
             better.circuit.on_left(True, None)
 
     def take(self, entry: AddressEntry, egress: str) -> Taker | None:
-        """Return the circuit made to replace a circuit that is lost now, or None; the caller puts it in place.
+        """Return the circuit that was made to replace the one to ``egress``, which is lost now; None if none was made.
 
-        Deliveries over the replacement need not wait for the lost circuit's deliveries.
+        The caller puts the replacement in place. Deliveries over the replacement need not wait for the lost circuit's
+        deliveries.
         """
         better = entry.ends.better.pop(egress, None)
         return better.circuit if better is not None else None
@@ -86,12 +91,13 @@ class BetterPaths:
             self._forget(entry, egress)
 
     def on_up(self, entry: AddressEntry, taker: Taker) -> None:
-        """A replacement circuit is up: put it in place of the old circuit, if the replacement is still wanted."""
+        """Put ``taker``, a new circuit that is up, in place of the old circuit, if the replacement is still wanted."""
         egress = taker.egress
         better = entry.ends.better.get(egress) if egress is not None else None
         if egress is None or better is None or better.circuit is not taker:
             return
-        # If the old circuit was lost just now, there is nothing to replace: `take` puts the new circuit in place.
+        # If the old circuit was lost just now, there is nothing to replace: the caller of `take` puts the new circuit
+        # in place.
         if egress not in entry.ends.circuits:
             return
         del entry.ends.better[egress]

@@ -36,15 +36,16 @@ class Branches:
         self._timers = timers
         self._upstreams: dict[Inlet, CircuitSpec] = {}
 
-    # Methods about the tree of which this router is the ingress.
+    # Methods about this router's own tree, of which it is the ingress.
     def lacks_some(self, entry: AddressEntry) -> bool:
-        """True if the entry has no branch yet of one of the kinds that its producers use (shared, pre-settled)."""
+        """True if the entry has no branch yet of a kind that its producers use (shared, for pre-settled deliveries)."""
         return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
 
     def settle(self, entry: AddressEntry) -> None:
         """Make the entry's branches match the present tree: open missing ones, leave or close outdated ones.
 
-        Producers' deliveries wait while branches are missing, for a limited time.
+        Deliveries of producers here wait while branches are missing, for a limited time. Branches to edge routers here
+        that continue the trees of other ingresses are opened and closed, too.
         """
         group = entry.group
         assert isinstance(group, Multicast)
@@ -54,9 +55,10 @@ class Branches:
         group.end_change(is_complete=self._settle_own(entry))
 
     def _settle_own(self, entry: AddressEntry) -> bool:
-        """Make the branches of this router's own tree match the present tree; True if none is missing.
+        """Make the branches of this router's own tree match the present tree; True if no branch is missing.
 
-        False when a branch was refused a moment ago, or when the takers at other routers are not known yet.
+        False when a branch was refused a moment ago, or when the takers at other routers are not known yet. Without a
+        producer, close the branches after a while, and return True.
         """
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
@@ -64,8 +66,8 @@ class Branches:
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
         wanted |= {edge: {} for edge in self._reach.behind(entry)}
         self._look_at_left(entry)
-        # Drop outdated branches also without producers: else a branch of a tree that broke, and is the same again,
-        # would be taken for one that was never lost.
+        # Outdated branches are dropped also without producers: else a branch of a tree that broke, and is the same
+        # again, would be taken for one that was never lost.
         spent = self._drop_others(entry, wanted)
         if not has_producer:
             for _, branch in list(entry.ends.branches.values()):
@@ -83,16 +85,17 @@ class Branches:
         return self._reach.is_known(entry) and all(key in entry.ends.branches for key in keys)
 
     def _is_spent(self, entry: AddressEntry, hop: str, tree: Tree, taker: Taker) -> bool:
-        """True if the branch gave a delivery back that no consumer got, and may be made anew over the same tree.
+        """True if the branch gave back a delivery that no consumer got, and may be made anew over the same tree.
 
-        Deliveries would wait as long as such a branch stays.
+        Deliveries of producers here wait as long as such a branch stays.
         """
         return taker.is_spent and self._upkeep.may_try(entry, hop, tree)
 
     def _drop_others(self, entry: AddressEntry, wanted: dict[str, Tree]) -> set[str]:
-        """Close or leave branches that do not match the present tree; return the hops of those to be made anew.
+        """Close or leave the branches that do not match the present tree, and those that are to be made anew.
 
-        A branch is made anew over the same tree if it gave a delivery back that no consumer got.
+        Return the next hops of the branches to be made anew over the same tree: they gave back a delivery that no
+        consumer got. A branch is left (`_leave`) if it still leads to takers.
         """
         branches = entry.ends.branches
         spent = {key for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
@@ -107,7 +110,7 @@ class Branches:
         return {hop for hop, _ in spent} & wanted.keys()
 
     def _leave(self, entry: AddressEntry, taker: Taker, hop: str, tree: Tree) -> None:
-        """Send no more deliveries over a branch that other branches replace.
+        """Send no more deliveries over a branch that other branches replace, and close the branch once it is empty.
 
         Deliveries over the replacements wait until the old branch has passed on its deliveries.
         """
@@ -116,9 +119,9 @@ class Branches:
         self._upkeep.leave(entry, taker)
 
     def _look_at_left(self, entry: AddressEntry) -> None:
-        """Let deliveries no longer wait for those on replaced branches that lead to no takers now.
+        """Let deliveries no longer wait for earlier ones on replaced branches that lead to no takers now.
 
-        Such a branch may never get credit for the barrier that asks about earlier deliveries.
+        Such a branch may never get credit for the barrier that asks about the earlier deliveries.
         """
         for taker, (hop, tree) in list(entry.ends.left.items()):
             if not self._leads_to_some(entry, hop, tree):
@@ -133,7 +136,7 @@ class Branches:
         return not self._reach.takers(entry).isdisjoint(self._in_reach(self._reach.router_id, {hop: tree}))
 
     def _in_reach(self, router: str, tree: Tree) -> Iterator[str]:
-        """Yield the routers of a tree to which the connections along the tree still exist."""
+        """Yield the routers of ``tree``, behind ``router``, that the connections along the tree still reach."""
         for onward, branch in tree.items():
             if self._reach.routing.cost_along((router, onward)) is not None:
                 yield onward
@@ -179,7 +182,8 @@ class Branches:
     def streams(self, entry: AddressEntry, inlet: Inlet) -> list[Taker]:
         """Return the branches for large deliveries of ``inlet``: a stream beside each shared branch, opened if missing.
 
-        Fewer than the shared branches are returned when a stream cannot be made now.
+        A branch to the edge router from which the inlet's deliveries come has no stream. A stream that cannot be made
+        now is left out.
         """
         shared = [(hop, branch) for (hop, _), branch in entry.ends.branches.items()]
         trees = {hop: tree for hop, (tree, taker) in shared if not inlet.shuns or taker.edge != inlet.shuns}
@@ -193,9 +197,10 @@ class Branches:
 
     # Methods about the trees of other ingress routers, which pass through this router.
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
-        """Open the branches that continue the tree of another ingress behind this router, as the spec says.
+        """Open the branches that continue the tree of another ingress behind this router, as ``spec`` says.
 
-        Branches to edge routers at this router are added when the entry is settled.
+        ``upstream``: the inlet whose deliveries go to these branches only. Branches to edge routers at this router are
+        added when the entry is settled. If a branch cannot be opened, the tree is cut here (`_on_cut`).
         """
         self._upstreams[upstream] = spec
         for hop, tree in spec.tree.items():
@@ -206,7 +211,7 @@ class Branches:
                 self._on_cut(group, upstream)
 
     def _settle_edges(self, entry: AddressEntry) -> None:
-        """Open branches that continue the trees of other ingresses to the edge routers here that take the address.
+        """Open the branches that continue other ingresses' trees to the edge routers here that take the address.
 
         Branches to edge routers that no longer take the address are closed.
         """
@@ -239,16 +244,16 @@ class Branches:
             self._on_cut(group, branch.upstream)
 
     def _on_cut(self, group: AddressGroup, upstream: Inlet) -> None:
-        """Watch the inlet of a tree that lost a branch here: its ingress should learn of the loss and make a new tree.
+        """Watch inlet ``upstream``, whose tree lost a branch here: the ingress should hear that and make a new tree.
 
         The circuit of the inlet stays meanwhile, so that its deliveries may still get their outcomes.
         """
         self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, upstream.deliveries_in))
 
     def _watch_cut(self, group: AddressGroup, upstream: Inlet, count: int) -> None:
-        """End the inlet's circuit if its ingress still sends over the cut tree, else look again later.
+        """End the circuit of inlet ``upstream`` if more than ``count`` deliveries came, else look again later.
 
-        An ingress still sends if the path healed before the ingress noticed and made a new tree.
+        The ingress still sends over the cut tree if the path healed before the ingress noticed and made a new tree.
         """
         if upstream not in group.inlets or upstream.link.has_left:
             return
@@ -258,7 +263,7 @@ class Branches:
             self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, count))
 
     def _look_behind(self, entry: AddressEntry) -> None:
-        """Mark as deserted the branches of other ingresses' trees that lead to no takers now.
+        """Mark as deserted the branches that continue other ingresses' trees and lead to no takers now.
 
         No delivery waits for a deserted branch; the ingress of the tree closes the branch.
         """
@@ -277,7 +282,10 @@ class Branches:
 
 
 def _kinds(group: AddressGroup) -> tuple[CircuitKind, ...]:
-    """Return the kinds of branches that the group's producers share, with one for pre-settled deliveries if used."""
+    """Return the kinds of branches that the producers of ``group`` share.
+
+    Pre-settled deliveries have branches of their own once a producer has sent one.
+    """
     is_apart = isinstance(group, Multicast) and group.is_settled_apart
     return (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED) if is_apart else (CircuitKind.MULTICAST,)
 
@@ -289,5 +297,5 @@ def _routers(hop: str, tree: Tree) -> Iterator[str]:
 
 
 def _depth(tree: Tree) -> int:
-    """Return the depth of the tree: the most routers in line behind its root."""
+    """Return the depth of ``tree``: the most routers in line behind its root."""
     return max((1 + _depth(branch) for branch in tree.values()), default=0)

@@ -16,16 +16,16 @@ from wire.errors import AmqpError
 
 
 class SendCounter(Protocol):
-    """Counts the deliveries that this router sends to a fallback queue; takes part in a delivery, so is called at once.
+    """Counts the deliveries that this router sends to a fallback queue, each before it is sent.
 
     The announcement of a message in the queue has to leave before the message.
     """
 
     def add_sender(self, taker: Taker) -> None:
-        """Count the deliveries that ``taker`` sends, from its first on."""
+        """Count the unsettled deliveries of ``taker``, a new link to the queue, as under way to the queue."""
 
     def on_sending(self) -> None:
-        """The next delivery is about to go to the queue."""
+        """Count a delivery that is about to go to the queue; called before the delivery is sent."""
 
 
 class BrokerLinks:
@@ -41,9 +41,10 @@ class BrokerLinks:
         return self._brokers.is_up(broker)
 
     def settle(self, entry: AddressEntry) -> None:
-        """Open and close the entry's links to brokers as needed.
+        """Open the links to brokers that the entry lacks, and close those that the entry no longer needs.
 
-        A group of phase 0 sends to the brokers; a group of phase 1 receives the messages of a sharded queue.
+        The links of a group of phase 0 send producers' deliveries to the brokers; those of a group of phase 1 receive
+        the messages of a sharded queue for consumers.
         """
         if entry.group.phase == 0:
             self._settle_takers(entry)
@@ -97,7 +98,7 @@ class BrokerLinks:
     def are_open(self, entry: AddressEntry) -> bool:
         """True if the link from each connected broker of the sharded queue is open.
 
-        Brokers that refused the link a moment ago do not count.
+        A broker that refused the link a moment ago does not count.
         """
         inlets = entry.ends.broker_inlets
         return all(
@@ -114,9 +115,10 @@ class BrokerLinks:
         inlet: Inlet,
         counter: SendCounter | None = None,
     ) -> Taker | None:
-        """Return the inlet's own link to the broker for large deliveries, beside the shared link.
+        """Return the link for the large deliveries of ``inlet`` to the broker to which the link ``shared`` leads.
 
-        The link is opened when first asked for; None until the link has credit.
+        The link is opened when first asked for. Return None until the link has credit and is free for a delivery.
+        ``counter``, for a fallback queue, counts the deliveries.
         """
         stream = entry.ends.broker_streams.get((shared, inlet))
         if stream is None:
@@ -130,7 +132,7 @@ class BrokerLinks:
     def open_stream(
         self, group: AddressGroup, queue: AddressPolicy, broker: str, counter: SendCounter | None = None
     ) -> Taker | None:
-        """Open a link to the broker for large deliveries; None if the link cannot be made now.
+        """Open a link to the broker for large deliveries, and return it as a taker; None if it cannot be made now.
 
         ``counter``, for a fallback queue, counts the deliveries.
         """
@@ -150,9 +152,10 @@ class BrokerLinks:
     def open_fallback(
         self, group: AddressGroup, queue: AddressPolicy, broker: str, counter: SendCounter, *, is_own: bool
     ) -> Taker | None:
-        """Open a link to the fallback queue; None if the link cannot be made now.
+        """Open a link to the fallback queue, and return it as a taker; None if it cannot be made now.
 
-        ``counter`` counts the deliveries. ``is_own``: for producers at this router, else for circuits of other routers.
+        ``counter`` counts the deliveries. ``is_own``: the link is for producers at this router, else for circuits of
+        other routers; only the name of the link differs.
         """
         role = "fallback-own" if is_own else "fallback"
         try:
@@ -165,7 +168,10 @@ class BrokerLinks:
         return taker
 
     def open_feed(self, entry: AddressEntry, queue: AddressPolicy, broker: str) -> Inlet | None:
-        """Open a link from the fallback queue; None while the broker is away or refused the link a moment ago."""
+        """Open a link from the fallback queue, and return it as an inlet, which is not in the group yet.
+
+        Return None while the broker is away, refused the link a moment ago, or the link cannot be made.
+        """
         if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
             return None
         try:

@@ -1,4 +1,4 @@
-"""The addresses whose circuits, branches and links are to be settled again, since something about them changed."""
+"""The addresses of a router that changed, and whose circuits, branches and links are to be settled again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class ChangedAddresses:
     """A queue of address entries to settle again: highest priority first, within a priority in order of change.
 
     Each entry stands in the queue once. Each method takes constant time, since after a change of paths all addresses of
-    the router may be in the queue. The parts of a router that see an address change add its entry here themselves.
+    the router may be in the queue. Each part of a router that sees a change of an address adds the address's entry.
     """
 
     def __init__(self) -> None:
-        # OrderedDict and not dict: to find its first item, a dict skips over the places of all items popped before.
+        # An OrderedDict, and not a dict: to find its first item, a dict skips the places of all items popped before.
         self._by_priority: dict[int, OrderedDict[AddressEntry, None]] = {}
 
     def __bool__(self) -> bool:

@@ -18,9 +18,9 @@ from router.routing.uplinks import Uplinks
 
 
 class EdgeReach(AddressReach):
-    """The reach of addresses at an edge router: whether takers exist behind the active uplink.
+    """The reach of addresses at an edge router: whether an address has takers behind the active uplink.
 
-    ``ask(key, is_wanted)`` starts or ends the question to the uplink whether the routing key has takers.
+    ``ask(key, is_wanted)`` starts or ends the question to the active uplink whether the routing key has takers.
     """
 
     is_edge = True

@@ -19,9 +19,9 @@ BranchKey = tuple[str, CircuitKind]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refusal or loss of an end (circuit, branch or broker link): no retry before ``until_s`` over the same path.
+    """The refusal or loss of an end (circuit, branch or broker link): no new try before ``until_s`` over ``path``.
 
-    Over a path or tree other than ``path``, the end may be tried at once.
+    Over another path or tree than ``path``, the end may be tried at once.
     """
 
     until_s: float
@@ -30,7 +30,7 @@ class Refusal:
 
 @dataclass(slots=True, eq=False)
 class BetterPath:
-    """A path to an egress that is cheaper than the path of the circuit in use, since ``since_s``.
+    """A path to an egress that is cheaper than the path of the circuit in use, known since the time ``since_s``.
 
     ``circuit``: a new circuit over the better path, not yet in use; None before it is opened.
     """
@@ -44,7 +44,7 @@ class BetterPath:
 class EntryEnds:
     """The circuits, branches and broker links that this router made for an address entry.
 
-    They are listed by the name of the router or broker at the other side.
+    Each is listed under the name of the router or broker at its other side.
     """
 
     circuits: dict[str, Taker] = field(default_factory=dict)
@@ -61,24 +61,30 @@ class EntryEnds:
     refusals: dict[str, Refusal] = field(default_factory=dict)
 
     def names_of(self, end: Inlet | Taker) -> list[str]:
-        """Return the names of the routers or brokers under which ``end`` is listed; none for a stream or a client."""
+        """Return the names of the routers or brokers under which ``end`` is listed here.
+
+        Return no name for a stream, a replaced circuit or branch, and a client's link.
+        """
         ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
         branches = [(hop, taker) for (hop, _), (_, taker) in self.branches.items()]
         better = [(egress, each.circuit) for egress, each in self.better.items()]
         return [name for name, known in [*ends, *branches, *better] if known is end]
 
     def leave(self, egress: str) -> list[Taker]:
-        """Remove and return all takers that lead to ``egress``: the circuit and the streams beside it."""
+        """Remove and return all takers that lead to ``egress``: the circuit, then the streams beside the circuit."""
         streams = [key for key in self.streams if key[0] == egress]
         return [self.circuits.pop(egress), *(self.streams.pop(key) for key in streams)]
 
     def leave_branch(self, hop: str, kind: CircuitKind) -> list[Taker]:
-        """Remove and return the takers of a multicast branch to ``hop``: the branch, and the streams beside it."""
+        """Remove and return the takers of a multicast branch to router ``hop``: the branch, then its streams."""
         streams = [key for key in self.streams if key[0] == hop]
         return [self.branches.pop((hop, kind))[1], *(self.streams.pop(key) for key in streams)]
 
     def forget(self, end: Inlet | Taker) -> list[Taker]:
-        """Remove an end from all lists here; return the streams beside or for ``end``, which close together with it."""
+        """Remove ``end`` from all lists here; return the streams of inlet ``end``, or beside the broker link ``end``.
+
+        A stream is a link for large deliveries. These streams are removed, too, and the caller closes them.
+        """
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
         self.better = {name: better for name, better in self.better.items() if better.circuit is not end}
         self.branches = {key: branch for key, branch in self.branches.items() if branch[1] is not end}
@@ -119,7 +125,10 @@ class AddressEntry:
 
     @property
     def has_producer(self) -> bool:
-        """True if deliveries for this address enter the mesh at this router: an inlet is not a circuit."""
+        """True if deliveries for this address enter the mesh at this router: some inlet is not a circuit.
+
+        Such an inlet is a client's producer, a link from a broker, or a link from an edge router.
+        """
         return any(not inlet.is_circuit for inlet in self.group.inlets)
 
     @property
@@ -136,7 +145,7 @@ class AddressEntry:
         return self._ends.names_of(end) if self._ends is not None else []
 
     def forget(self, end: Inlet | Taker) -> None:
-        """Remove an end from the lists of ``ends``, and close the streams beside or for this end."""
+        """Remove ``end`` from the lists of ``ends``; close the streams of an inlet, or beside a broker link."""
         for stream in self._ends.forget(end) if self._ends is not None else ():
             stream.is_closing = True
             if self.group.has(stream):

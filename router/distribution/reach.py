@@ -25,7 +25,9 @@ def fallback_phase(queue: AddressPolicy, broker: str) -> int:
 
 
 class AddressReach:
-    """Answers from the link state which routers have takers for an address, and over which paths; at interior routers.
+    """Answers which other routers have takers for an address, and over which paths, from the link state.
+
+    This class is for interior routers; `EdgeReach` is for edge routers.
 
     ``edges``: the edge routers whose active uplink leads to this router. ``known_edges``: the names of all edge routers
     of the mesh.
@@ -49,21 +51,22 @@ class AddressReach:
 
     # Methods that say which phase (group of takers) of an address is meant.
     def consumer_phase(self, policy: AddressPolicy) -> int:
-        """Return the phase of the group for consumers; for a sharded queue, not the phase of its producers' group."""
+        """Return the phase of the group that consumers join: for a sharded queue 1, not 0 as for its producers."""
         return policy.consumer_phase
 
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
-        """Return the phase of the group here that takes deliveries of arriving circuits whose spec says ``phase``."""
+        """Return the phase of the group here that arriving circuits join, whose spec says ``phase``."""
         return phase
 
     def told_key(self, entry: AddressEntry) -> str:
-        """Return the routing key by which this router tells other routers of takers here."""
+        """Return the routing key by which this router tells other routers that the entry has takers here."""
         return entry.key
 
     def is_told(self, entry: AddressEntry) -> bool:
-        """True if this router has to advertise a routing key for takers here, since nothing else tells of them.
+        """True if this router has to advertise a routing key for the entry's takers and producers here.
 
-        A dynamic address names its router, and connections to brokers have keys of their own.
+        No key is needed for a dynamic address, which names its router, unless it is open and of another router; and
+        none for takers that are brokers, since connections to brokers have keys of their own.
         """
         policy, phase = entry.policy, entry.group.phase
         ends_at_brokers = policy.ends_at_brokers(phase) or phase >= FALLBACK_PHASE
@@ -72,19 +75,19 @@ class AddressReach:
         return not ends_at_brokers
 
     def may_fall_back(self, policy: AddressPolicy) -> bool:
-        """True if the address has a fallback queue and this router, as an ingress, decides when to use the queue."""
+        """True if the address has a fallback queue and this router, as an ingress, decides when the queue is used."""
         return bool(policy.fallback)
 
     def follow(self, entry: AddressEntry) -> None:
-        """Ask about takers at other routers, since the entry may need them.
+        """Ask whether other routers have takers for the entry, if the entry has a producer.
 
-        An interior router does nothing, since it knows them from the link state; an edge router asks its uplink.
+        An interior router does nothing, since the link state tells; an edge router asks its uplink.
         """
 
     def forget(self, entry: AddressEntry) -> None:
-        """End the question of `follow`, since the entry no longer needs to know takers at other routers."""
+        """End the question that `follow` asked for the entry, which is dropped."""
 
-    # Methods about the edge routers whose active uplink is this router
+    # Methods about the edge routers whose active uplink is this router, here called the edge routers behind it
     def behind(self, entry: AddressEntry) -> frozenset[str]:
         """Return the edge routers behind this router that have takers for the entry's address."""
         return self._edges.taking(entry.key) if self._edges is not None else frozenset()
@@ -93,7 +96,7 @@ class AddressReach:
         return {edge: (self.router_id, edge) for edge in sorted(self.behind(entry))}
 
     def edge_number(self, router: str) -> int:
-        """Return the number of the connection to edge router ``router``; 0 if its active uplink is not this router."""
+        """Return the number of the connection to edge router ``router``; 0 if it does not use this router as uplink."""
         return (self._edges.connection(router) if self._edges is not None else None) or 0
 
     def owns(self, address: Address) -> bool:
@@ -107,10 +110,11 @@ class AddressReach:
     def level(self, entry: AddressEntry, edge: str) -> ReachLevel:
         """Return the answer to edge router ``edge``, which asked whether others than itself take the address.
 
-        TAKEN: takers can be reached; ANNOUNCED: takers are known, but not in reach now; NONE: no takers are known.
+        TAKEN: takers can be reached; ANNOUNCED: takers are known, but not in reach now; NONE: no takers are known. Takers
+        at ``edge`` itself count, too, if the address has a fallback queue.
         """
-        # With a fallback queue, deliveries may return to the edge router they came from, so its own consumers count
-        # (see `EdgeReach.consumer_phase`).
+        # Deliveries of an address with a fallback queue may return to the edge router they came from, so the consumers
+        # of that edge router count (see `EdgeReach.consumer_phase`).
         others = self.behind(entry) - (frozenset() if entry.policy.fallback else {edge})
         is_kept = entry.group.phase == 0 and any(self._brokers.is_up(broker) for broker in entry.policy.brokers)
         if others or is_kept or self._has_local(entry) or self.cheapest(self.takers(entry)):
@@ -122,7 +126,10 @@ class AddressReach:
         return any(taker.cost == 0 and not taker.is_closing for taker in entry.group.takers)
 
     def takers(self, entry: AddressEntry) -> frozenset[str]:
-        """Return the other routers with takers for the address, to which a circuit could go, reachable or not."""
+        """Return the other routers with takers for the entry's address, to which a circuit could go.
+
+        The router that a dynamic address names counts as one, whether it exists or not, and in reach or not.
+        """
         policy, phase = entry.policy, entry.group.phase
         owner = router_of(policy.address.name)
         if owner in self._known_edges:
@@ -138,11 +145,11 @@ class AddressReach:
         return found - {self.router_id}
 
     def is_taken_elsewhere(self, policy: AddressPolicy) -> bool:
-        """True if another router advertises consumers of an open dynamic address."""
+        """True if the address is an open dynamic one, and another router in reach advertises consumers of it."""
         return is_open(policy.address.name) and bool(self.routing.routers_with(policy.key(0).text) - {self.router_id})
 
     def ways(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
-        """Return the routers to which this router should have circuits for the address, with the paths.
+        """Return the routers to which this router should have circuits for the entry's address, with the paths.
 
         To each broker that is not connected to this router, circuits go only over the cheapest router connected to the
         broker: over several, the deliveries of one producer would arrive in any order.
@@ -157,12 +164,15 @@ class AddressReach:
         return ways
 
     def is_taken(self, entry: AddressEntry) -> bool:
-        """True if the address has takers here or at a router in reach."""
+        """True if the entry's address has takers here, at an edge router behind this one, or at a router in reach."""
         is_local = any(taker.cost == 0 for taker in entry.group.takers)
         return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
     def is_known(self, entry: AddressEntry) -> bool:
-        """True once the takers at other routers are known: here always, at an edge router after its uplink's answer."""
+        """True once this router knows whether other routers have takers for the entry.
+
+        An interior router always knows; an edge router knows after its uplink's answer, or while it has no uplink.
+        """
         return True
 
     def is_announced(self, entry: AddressEntry) -> bool:
@@ -172,26 +182,28 @@ class AddressReach:
             return True
         if owner in self._known_edges:
             # An edge router that uses this router would be in `behind` if it had takers. Any other edge router may be
-            # changing its uplink just now, so its address counts as announced.
+            # changing its uplink just now, so the dynamic address that names the edge router counts as announced.
             return not self.edge_number(owner)
-        # The router in a dynamic address counts as a taker even if gone or made up, so the router has to be in reach.
+        # The router that a dynamic address names is among the takers even if gone or made up. So the address counts as
+        # announced only if that router is in reach.
         return bool(self.cheapest(takers) if owner else takers)
 
     def cheapest(self, routers: frozenset[str], most: int = MAX_CIRCUITS) -> dict[str, tuple[str, ...]]:
-        """Return the paths to those of ``routers`` that are in reach, at most to the ``most`` cheapest."""
+        """Return the paths to those of ``routers`` that are in reach, by router: to the ``most`` cheapest at most."""
         reachable = [(cost, router) for router in routers if (cost := self.routing.cost_to(router)) is not None]
         paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:most]}
         return {router: path for router, path in paths.items() if path is not None}
 
     def shards(self, queue: AddressPolicy) -> set[str]:
-        """Return the other routers in reach that are connected to at least one broker of this sharded queue."""
+        """Return the other routers in reach that are connected to at least one broker of the sharded ``queue``."""
         routers = set().union(*(self.routing.routers_with(broker_key(broker)) for broker in queue.brokers))
         return {router for router in routers - {self.router_id} if self.routing.cost_to(router) is not None}
 
     def keeper_of(self, broker: str) -> str | None:
-        """Return the keeper of a broker: the router over which all deliveries of fallback queues reach the broker.
+        """Return the keeper of ``broker``: the router over which all deliveries of fallback queues reach the broker.
 
-        The keeper is the first by id of all routers connected to the broker; None if no router is connected.
+        The keeper is the first by id of all routers in reach that are connected to the broker, this router included;
+        None if none is.
         """
         connected = self.routing.routers_with(broker_key(broker))
         return min(connected | {self.router_id} if self._brokers.is_up(broker) else connected, default=None)

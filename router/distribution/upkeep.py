@@ -23,10 +23,10 @@ _MOST_LOOK_AGAIN_S = 1.0
 
 
 class Upkeep:
-    """Retries and closing of the circuits, branches and broker links that this router makes for addresses.
+    """Times the retries of circuits, branches and broker links that this router makes for addresses, and closes them.
 
-    An entry is added to ``changed`` when a retry is due. In all methods, ``name`` is the router or broker at the other
-    side of the end.
+    The entry of an address is added to ``changed`` when a retry is due. In all methods, ``name`` is the router or
+    broker at the other side of the circuit, branch or link.
     """
 
     def __init__(self, timers: Timers, changed: ChangedAddresses, emit: Emit) -> None:
@@ -42,7 +42,10 @@ class Upkeep:
     def on_refused(
         self, entry: AddressEntry, name: str, error: AmqpError | None, path: Path | Tree | None = None
     ) -> None:
-        """Note that an end was refused or lost, or could not be made: the next try over ``path`` is after a delay."""
+        """Note that an end was refused or lost, or could not be made: the next try over ``path`` is after a delay.
+
+        An ``error`` is logged, unless the path was lost or the consumer of a dynamic address is gone.
+        """
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
         self._timers.after(delay_s, partial(self._changed.add, entry))
@@ -51,10 +54,10 @@ class Upkeep:
 
     # Closing
     def retire(self, entry: AddressEntry, taker: Taker, *, at_once: bool) -> None:
-        """Close an unneeded circuit or branch.
+        """Close a circuit or branch that the entry does not need now.
 
-        ``at_once``: as soon as nothing is outstanding on the taker; otherwise if there is still no producer after
-        IDLE_S.
+        ``at_once``: as soon as no delivery on the taker is unsettled. Otherwise all circuits and branches of the entry
+        are closed after IDLE_S, if the entry has no producer then.
         """
         if at_once or taker.is_closing:
             self.keep(entry, taker, is_needed=False)
@@ -66,14 +69,15 @@ class Upkeep:
         if entry.has_producer:
             return
         for taker in [*entry.ends.circuits.values(), *(taker for _, taker in entry.ends.branches.values())]:
-            # Keep a circuit to an edge router, which may take deliveries that other routers' circuits bring here.
+            # A circuit to an edge router is kept while the address has an inlet: the edge router may take deliveries
+            # that other routers' circuits bring here.
             if not (taker.edge and entry.group.inlets):
                 self.keep(entry, taker, is_needed=False)
 
     def keep(self, entry: AddressEntry, taker: Taker, *, is_needed: bool) -> None:
-        """Unless the taker is needed, close it as soon as nothing is outstanding on it.
+        """Close a taker that is not needed as soon as none of its deliveries is unsettled.
 
-        If a taker that is about to close is needed again, keep it open.
+        A taker that is about to close and is needed again stays open, and the entry is settled again.
         """
         if taker.is_closing != is_needed:
             return
@@ -85,14 +89,14 @@ class Upkeep:
             self._changed.add(entry)
 
     def leave(self, entry: AddressEntry, taker: Taker) -> None:
-        """Close a replaced taker, which the caller has left, when all its deliveries were passed on."""
+        """Close ``taker``, which another taker replaces, once its deliveries are settled and were passed on."""
         self._timers.after(_MOST_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
 
     @staticmethod
     def _has_passed_on(entry: AddressEntry, taker: Taker) -> bool:
-        """True if the taker's deliveries need not be waited for, apart from the unsettled ones.
+        """True unless the taker was replaced, and may have deliveries that the egress has not passed on yet.
 
-        A replaced taker must have passed on its pre-settled deliveries, too; any other taker need not.
+        The caller itself looks at unsettled deliveries: this answer is about pre-settled ones.
         """
         return not taker.is_left or entry.group.has_passed_on(taker)
 

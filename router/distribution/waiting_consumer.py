@@ -13,7 +13,7 @@ from wire.link import OutgoingLink
 class WaitingConsumer(UnstitchedOwner):
     """Owner of a multicast consumer's link until the router answers the consumer's attach.
 
-    ``leave(joiner)`` is called when the client leaves before the answer.
+    ``leave`` is called with this object when the client leaves before the answer.
     """
 
     def __init__(self, link: OutgoingLink, leave: Callable[[WaitingConsumer], None]) -> None:
@@ -22,7 +22,7 @@ class WaitingConsumer(UnstitchedOwner):
         self._leave = leave
 
     def begin(self) -> None:
-        """Own the consumer's link from now on."""
+        """Become the owner of the consumer's link, to learn when the client leaves."""
         self.link.owner = self
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
