@@ -110,8 +110,8 @@ class AddressReach:
     def level(self, entry: AddressEntry, edge: str) -> ReachLevel:
         """Return the answer to edge router ``edge``, which asked whether others than itself take the address.
 
-        TAKEN: takers can be reached; ANNOUNCED: takers are known, but not in reach now; NONE: no takers are known. Takers
-        at ``edge`` itself count, too, if the address has a fallback queue.
+        TAKEN: takers can be reached; ANNOUNCED: takers are known, but not in reach now; NONE: no takers are known.
+        Takers at ``edge`` itself count, too, if the address has a fallback queue.
         """
         # Deliveries of an address with a fallback queue may return to the edge router they came from, so the consumers
         # of that edge router count (see `EdgeReach.consumer_phase`).

@@ -1,4 +1,4 @@
 """The fallback of an address to a queue, which takes its messages while the address has no consumers.
 
-When producers fall back, over which path, how the queue is fed back to the address, and how order is kept.
+The modules decide when producers fall back and over which path, feed the queue back to the address, and keep order.
 """

@@ -1,8 +1,8 @@
 """This router's announcements to other routers about the fallback queue of an address.
 
 Two facts are announced: the queue may hold messages, and producers should hold on, that is, send nothing for a moment.
-Each broker with a share of the queue, the messages there, has one router as its keeper, which knows these facts
-(`AddressReach.keeper_of`, `queue_share.py`).
+The messages of the queue at one broker are a share of the queue. Each broker with a share has one router as its keeper,
+which knows these facts about the share (`AddressReach.keeper_of`, `queue_share.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Advertise(Protocol):
 class ShareAnnouncements:
     """The shares of one fallback queue that this router keeps, and the announcements about these shares.
 
-    The address is settled again when the announcements changed.
+    When an announcement changed, the address that falls back to the queue is settled again.
     """
 
     def __init__(self, backed: FallbackContext, ways: FallbackServices, advertise: Advertise) -> None:
@@ -40,7 +40,7 @@ class ShareAnnouncements:
 
     @property
     def is_hosting(self) -> bool:
-        """True if this router keeps a share, or is connected to a broker of the queue and so may become a keeper."""
+        """True if this router keeps a share of the queue, or may come to: it is connected to a broker of the queue."""
         return bool(self._shares) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
 
     def share(self, broker: str) -> QueueShare | None:
@@ -53,17 +53,23 @@ class ShareAnnouncements:
 
     @property
     def asks_to_hold_on(self) -> bool:
-        """True if each share here that holds messages is nearly empty, so that producers should hold on."""
+        """True if each share here that holds messages is nearly empty, so that producers should send nothing now.
+
+        False if no share here holds messages, or a broker with messages was lost a moment ago.
+        """
         holders = [share for share in self._shares.values() if share.holds]
         return bool(holders) and not self._is_in_doubt and all(share.asks_to_hold_on for share in holders)
 
     @property
     def _is_in_doubt(self) -> bool:
-        """True for ``path_wait_s`` after a broker with messages was lost: new messages wait for the broker's return."""
+        """True for ``path_wait_s`` after a broker with messages of the queue was lost: new ones wait for its return."""
         return self._timers.now < self._doubt_until
 
     def tell(self) -> None:
-        """Announce changes to the other routers at once, so that the announcement arrives before later deliveries."""
+        """Announce to the other routers what changed: whether shares here hold messages, and ask producers to hold on.
+
+        The announcement leaves at once, so that it arrives before later deliveries.
+        """
         now = (self.holds, self.asks_to_hold_on)
         changed = [
             (key, is_so)
@@ -78,7 +84,7 @@ class ShareAnnouncements:
 
     # Shares
     def settle(self) -> None:
-        """Begin or end keeping a share for each broker of the queue, as the mesh has changed, and announce changes."""
+        """Begin or end keeping the share at each broker of the queue, as the mesh is now, and announce changes."""
         for broker in self._backed.queue.brokers:
             self._settle_role(broker)
         is_taken = self._reach.is_taken(self._backed.entry)
@@ -109,7 +115,7 @@ class ShareAnnouncements:
         return QueueShare(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
 
     def _forget(self, broker: str, share: QueueShare) -> None:
-        """The broker is gone, with all links to the broker: stop keeping its share.
+        """Stop keeping the share at ``broker``, which is gone together with all links to it.
 
         If the share held messages, this router goes on announcing messages for ``path_wait_s``.
         """
@@ -119,7 +125,10 @@ class ShareAnnouncements:
             self._timers.after(self._path_wait_s, self.tell)
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        """An inlet or taker of this address is gone: tell each kept share, since the link may be one of its own."""
+        """Tell each kept share that an inlet or taker of the address is gone, since it may be a link of the share.
+
+        After an error, the link from the queue is opened again after a delay.
+        """
         for broker, share in self._shares.items():
             if share.on_lost(end, error) and error is not None:
                 self._links.on_feed_lost(self._backed.entry, broker, error)

@@ -18,7 +18,10 @@ from router.timers import Timers
 
 @dataclass(frozen=True, slots=True)
 class FallbackContext:
-    """An address with a fallback queue of the policy ``queue``. ``group`` is ``entry.group`` under its exact type."""
+    """An address with a fallback queue.
+
+    ``queue``: the policy of the fallback queue. ``group``: the same object as ``entry.group``, with its exact type.
+    """
 
     entry: AddressEntry
     group: AnycastWithFallback
@@ -33,7 +36,7 @@ class FallbackContext:
 class FallbackServices:
     """The router's services for a fallback: finding takers and keepers, circuits, links to brokers, retries, timers.
 
-    An entry that is added to ``changed`` is settled once more.
+    An address entry that is added to ``changed`` is settled once more.
     """
 
     reach: AddressReach

@@ -1,7 +1,8 @@
 """The addresses that fall back to a queue, and this router's work for each.
 
-As an ingress, this router sends the deliveries of producers to takers or to the queue. As the keeper of a broker, it
-passes fallback deliveries of all routers to the broker's part of the queue, and feeds them back to the address.
+As an ingress, this router sends the deliveries of producers to takers or to the queue. As the keeper of a broker, this
+router passes the fallback deliveries of all routers to the broker's part of the queue, and feeds them back to the
+address.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from wire.log import Emit
 
 
 class Fallbacks:
-    """All fallbacks of this router.
+    """The fallbacks of all addresses of this router that have a fallback queue.
 
     Always: ``_by_address`` has the fallback of every address entry that `equip` gave one and `drop` did not remove.
     """
@@ -50,7 +51,7 @@ class Fallbacks:
         return any(self._ways.links.is_up(broker) or self._ways.reach.keeper_of(broker) for broker in brokers)
 
     def settle_keeping(self, broker: str) -> None:
-        """``broker`` has come up: keep its shares of fallback queues if this router is the keeper of ``broker`` now."""
+        """Keep the shares of fallback queues at ``broker``, which came up, if this router is its keeper now."""
         for policy in self.kept_by(broker):
             fallback = self._by_address.get(policy.address)
             if fallback is not None:
@@ -61,9 +62,9 @@ class Fallbacks:
         assert queue is not None, f"fallback of {policy.address.text!r}: the topology was checked"
         return queue
 
-    # The fallback of an address
+    # Methods about the fallback of one address
     def equip(self, entry: AddressEntry, group: AnycastWithFallback) -> None:
-        """Give the group of a new address entry its fallback."""
+        """Make the fallback of a new address entry, whose group is ``group``."""
         backed = FallbackContext(entry, group, self._queue(entry.policy))
         keeping = ShareAnnouncements(backed, self._ways, self._advertise)
 
@@ -73,7 +74,7 @@ class Fallbacks:
         self._by_address[backed.address] = Fallback(backed, self._ways, keeping, tell)
 
     def on_no_taker_in_time(self, entry: AddressEntry) -> None:
-        """The producers had no taker for ``path_wait_s``: change between takers and fallback queue."""
+        """Change the producers of the entry, which had no taker for ``hold_s``, between takers and fallback queue."""
         fallback = self._of(entry)
         if fallback is not None:
             fallback.on_no_taker_in_time()
@@ -85,9 +86,10 @@ class Fallbacks:
             self._emit(kind(backed.address.text, backed.queue.address.text))
 
     def stream(self, entry: AddressEntry, taker: Taker, inlet: Inlet) -> Taker | None:
-        """Return the link or circuit for the large deliveries of ``inlet`` to where ``taker`` leads, queue or address.
+        """Return the link or circuit for large deliveries of ``inlet`` to where ``taker`` leads.
 
-        None if there is none that can take a delivery now.
+        ``taker`` leads to a fallback queue, to another router, or to a broker. Return None if there is no such link or
+        circuit that can take a delivery now.
         """
         fallback = self._of(entry)
         if fallback is not None and fallback.is_to_queue(taker):
@@ -112,7 +114,10 @@ class Fallbacks:
         return self._by_address.get(entry.policy.address) if entry.group.phase == 0 else None
 
     def is_keeping(self, entry: AddressEntry) -> bool:
-        """True if this router keeps, or may come to keep, a share of the entry's fallback, or announces messages."""
+        """True if this router keeps, or may come to keep, a share of the entry's fallback queue.
+
+        True also while this router still announces messages in the queue.
+        """
         fallback = self._of(entry)
         return fallback is not None and (fallback.keeping.is_hosting or fallback.keeping.holds)
 
@@ -125,7 +130,8 @@ class Fallbacks:
         if entry.group.phase == 0:
             self._by_address.pop(entry.policy.address, None)
 
-    # At a keeper: circuits of other routers to the fallback queue, in an entry with a phase of its own for each broker
+    # Methods of a keeper about the circuits of other routers to the fallback queue. For each broker of the queue, these
+    # circuits join an address entry with a phase of its own.
     def _share(self, policy: AddressPolicy, phase: int) -> tuple[str, QueueShare] | None:
         fallback = self._by_address.get(policy.address)
         number = phase - FALLBACK_PHASE
@@ -136,9 +142,9 @@ class Fallbacks:
         return (broker, share) if share is not None else None
 
     def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
-        """Raise AmqpError if a circuit leads to a fallback queue at a broker of which this router is not the keeper.
+        """Raise AmqpError if a circuit leads to a fallback queue at a broker whose share this router does not keep.
 
-        The ingress then looks for the keeper again.
+        The ingress of the circuit then looks for the keeper again.
         """
         if phase >= FALLBACK_PHASE and self._share(policy, phase) is None:
             raise path_lost(
@@ -146,7 +152,7 @@ class Fallbacks:
             )
 
     def _settle_phase(self, entry: AddressEntry) -> None:
-        """Keep a link to the queue, as long as circuits of other routers arrive here with deliveries for the queue."""
+        """Open a link to the queue for the circuits of other routers in ``entry``, and close it once there are none."""
         found = self._share(entry.policy, entry.group.phase)
         taker = next(iter(entry.ends.broker_takers.values()), None)
         if taker is not None:

@@ -2,8 +2,8 @@
 
 Every ingress decides for itself. An ingress falls back while the address has no takers, and then until the queue is
 empty according to the keepers (`announcements.py`): new messages go behind old ones. All fallback deliveries go over
-the keeper, the one router that feeds a broker's part of the queue back, so that the keeper knows about them. Order,
-loops and limits: docs/decisions/0014.
+the keeper, the one router that feeds a broker's part of the queue back, so that the keeper knows about them.
+docs/decisions/0014 explains order, loops and limits.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from wire.errors import AmqpError
 class Fallback:
     """The fallback of one address at this router: sends its producers' deliveries to the takers or to the queue.
 
-    A call of `settle` is due after every change. ``tell(has_begun)`` reports whether deliveries of producers here go to
-    the queue, and may repeat a value.
+    A call of `settle` is due after every change of the address. ``tell(has_begun)`` is called with True if deliveries
+    of producers here go to the queue, else False, and may get the same value again.
     """
 
     def __init__(
@@ -69,7 +69,8 @@ class Fallback:
     def _note_holders(self) -> None:
         """Note the routers that announce messages in the queue.
 
-        A lost router has not announced an empty queue, so the queue counts as holding messages for ``path_wait_s``.
+        A router that went out of reach has not announced an empty queue, so the queue counts as holding messages for
+        another ``path_wait_s``.
         """
         holders = self._reach.routing.routers_with(fallback_keys(self._backed.address)[0])
         if any(self._reach.routing.cost_to(router) is None for router in self._holders - holders):
@@ -84,7 +85,7 @@ class Fallback:
 
     @property
     def _is_behind(self) -> bool:
-        """True if the queue may hold messages, so that new messages have to go behind them."""
+        """True if the fallback queue may hold messages, so that new messages have to go behind them."""
         return bool(self._holders) or self.keeping.holds or self._timers.now < self._doubt_until
 
     @property
@@ -98,16 +99,16 @@ class Fallback:
         return self._is_behind or self._has_given_up_takers or not self._reach.is_taken(self._backed.entry)
 
     def _has_to_hold_on(self) -> bool:
-        """True if all routers that announce messages in the queue ask producers to hold on."""
+        """True if all routers that announce messages in the queue, this one included, ask producers to hold on."""
         asking = self._reach.routing.routers_with(fallback_keys(self._backed.address)[1])
         if self.keeping.holds and not self.keeping.asks_to_hold_on:
             return False
         return (bool(asking) or self.keeping.holds) and self._holders <= asking
 
     def on_no_taker_in_time(self) -> None:
-        """Switch the producers, which had no taker for ``path_wait_s``: from takers to the queue, or back.
+        """Switch the producers, which had no taker for ``hold_s``, from takers to the queue, or back to takers.
 
-        If there is no path that way either, the group has released the deliveries that wait.
+        Without a path that way either, do nothing: the group itself then releases the deliveries that wait.
         """
         if not self._group.has_producer:
             return
@@ -120,15 +121,15 @@ class Fallback:
 
     # Reporting
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        # Tell both the keeper's share and the path to the queue: if this router is the keeper, the link of ``way`` to
-        # the queue is one of the share's senders, too.
+        # Both the shares that this router keeps and the path of its own producers are told of the lost link: if this
+        # router is the keeper, the producers' link to the queue is a link of the share, too.
         self.keeping.on_lost(end, error)
         self.way.on_lost(end, error)
 
     def _report(self) -> None:
-        """Report whether deliveries of producers here go to the queue.
+        """Report, for the log, whether deliveries of producers here go to the queue.
 
-        The last producer's end is not reported as the end of the fallback: producers may attach for single messages.
+        When the last producer leaves, no end of the fallback is reported: producers may attach for single messages.
         """
         if not self._group.is_falling_back:
             self._tell(False)

@@ -30,7 +30,7 @@ class QueueTarget:
 
 
 class QueuePath:
-    """Opens and closes the taker over which an address's deliveries go to its fallback queue.
+    """Opens and closes the taker (link or circuit) over which deliveries of producers here go to the fallback queue.
 
     Always: ``group.fallback`` is None, or leads to the broker of ``_target`` over the keeper of ``_target``.
     """
@@ -65,7 +65,7 @@ class QueuePath:
 
     @property
     def is_up(self) -> bool:
-        """True if the link or circuit to the queue has had credit, so that deliveries may have been sent."""
+        """True if there is a link or circuit to the queue that has had credit, so that it may have had deliveries."""
         return self._taker is not None and self._taker.had_credit
 
     # Opening
@@ -87,7 +87,7 @@ class QueuePath:
         self._group.set_fallback(taker, False)
 
     def _path_to(self, target: QueueTarget) -> Path | None:
-        """Return the path of a circuit to ``target``; None if this router is the keeper and needs no circuit."""
+        """Return the path of a circuit to the keeper of ``target``; None if this router itself is the keeper."""
         reach = self._ways.reach
         return None if target.keeper == reach.router_id else reach.routing.path(target.keeper)
 
@@ -103,9 +103,10 @@ class QueuePath:
         return self._ways.circuits.open(self._entry, kind, path, phase) if path is not None else None
 
     def stream(self, inlet: Inlet) -> Taker | None:
-        """Return the stream, a link or circuit to the queue for large deliveries of ``inlet`` alone.
+        """Return the stream of ``inlet``: a link or circuit to the queue for large deliveries of this inlet alone.
 
-        The stream is opened at the first call. None until the stream can take a delivery.
+        The stream is opened at the first call without unsettled deliveries of ``inlet``. Return None until the stream
+        can take a delivery.
         """
         taker = self._streams.get(inlet)
         # While the inlet has unsettled deliveries, perhaps on a stream that is ending, no new stream overtakes them.
@@ -130,15 +131,18 @@ class QueuePath:
     def _close_if_idle(self, taker: Taker) -> None:
         if taker is not self._taker or not taker.is_closing:
             return
-        # Do not wait for a large message that is stalled halfway: it ends on its own stream, and nothing else waits
-        # for it.
+        # A large message that is stalled halfway is not waited for: the message ends on its own stream, and nothing
+        # else waits for it.
         if taker.unsettled_count or any(unsettled_to(stream) for stream in self._streams.values()):
             self._ways.timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(taker))
             return
         taker.on_left(True, None)
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        """An inlet or taker of the address is gone: close the inlet's stream, or forget a taker that was used here."""
+        """Close the stream of the inlet ``end``, which is gone; or forget the taker ``end`` if it leads to the queue.
+
+        After an error, the same path to the queue is tried again after a delay.
+        """
         if isinstance(end, Inlet):
             self._close_stream(end)
             return

@@ -1,9 +1,9 @@
 """The keeper of one broker's share of a fallback queue: knows whether the share holds messages, and feeds the address.
 
-The keeper is a router connected to the broker: all fallback deliveries pass the keeper, in both directions, so the
-keeper knows the content. A keeper that has just connected does not know, and assumes messages. While the address has
-takers, the keeper feeds the messages back to the address over a link from the queue, and surveys the queue
-(`queue_survey.py`) until the queue is empty.
+The share is the messages of the queue at that broker. The keeper is a router connected to the broker: all fallback
+deliveries pass the keeper, in both directions, so the keeper knows whether messages are there. A keeper that has just
+connected does not know, and assumes messages. While the address has takers, the keeper feeds the messages back to the
+address over a link from the queue, and surveys the queue (`queue_survey.py`) until the queue is empty.
 
     holds ---- twice dry, nothing under way ----> does not hold
       ^                                               |
@@ -29,11 +29,11 @@ MOST_HOLD_AGAIN_S = 60.0
 
 
 class QueueShare:
-    """One broker's share of a fallback queue, at its keeper.
+    """One broker's share of a fallback queue, at the keeper of the share.
 
-    ``tell()`` is called when ``holds`` or ``asks_to_hold_on`` changed, and returns only when the announcement is on
-    its way to the other routers. ``open_feed()`` returns a link from the queue, or None when a link cannot be made
-    now.
+    ``holds``: the share may hold messages. ``asks_to_hold_on``: producers should send nothing now, so that the queue
+    can be found empty. ``tell()`` is called when one of the two changed, and returns only when the announcement is on
+    its way to the other routers. ``open_feed()`` returns a link from the queue, or None when a link cannot be made now.
     """
 
     def __init__(
@@ -63,27 +63,31 @@ class QueueShare:
 
     @property
     def is_idle(self) -> bool:
-        """True if the keeper has no link from the queue and no link to the queue."""
+        """True if the keeper has neither a link from the queue nor one to it at this share's broker."""
         return self.feed is None and not self.senders
 
     # Towards the queue
     def add_sender(self, taker: Taker) -> None:
-        """Count the deliveries that ``taker`` sends to the queue; with each, `on_sending` is called."""
+        """Count the unsettled deliveries of ``taker``, a new link to the queue, as under way.
+
+        Before each of its deliveries, ``taker`` calls `on_sending`.
+        """
         self.senders[taker] = None
 
     def on_sending(self) -> None:
-        """The next delivery is about to go to the queue: the share holds messages."""
-        # Announce that the queue holds a message before the delivery goes to the broker, long before its outcome:
-        # announcement and outcome take the same connections in order, so an ingress that sees the delivery accepted
-        # knows already that the queue holds a message.
+        """Count a delivery that is about to go to the queue, and announce that the share holds messages."""
+        # The announcement that the queue holds a message leaves before the delivery goes to the broker, long before the
+        # delivery's outcome. Announcement and outcome take the same connections in order, so an ingress that sees the
+        # delivery accepted knows already that the queue holds a message.
         self._sent += 1
         self._hold()
 
     # From the queue
     def settle(self, *, is_taken: bool) -> None:
-        """Open the link from the queue if the address has takers; else release its held deliveries to the queue.
+        """Open the link from the queue if the address has takers; else release the link's waiting deliveries.
 
-        A share that another router is going to keep opens no link, and closes an idle one.
+        The released deliveries go back to the queue. If another router is going to keep this share, no link is opened,
+        and the link is closed once none of its deliveries is unsettled.
         """
         if is_taken and not self.is_leaving:
             if self.feed is None:
@@ -109,13 +113,14 @@ class QueueShare:
             feed.on_left(True, None)
 
     def on_feeding(self) -> None:
-        """A delivery came from the queue, which may hold more: announce messages."""
+        """Announce that the share holds messages; called when a delivery came from the queue, which may hold more."""
         self._hold()
 
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> bool:
-        """The link ``end`` is gone. After an error its deliveries may be in the queue: announce messages.
+        """Forget the link ``end``, which is gone; after an error, announce that the share holds messages.
 
-        Return False if ``end`` is no link from or to the queue of this share.
+        The deliveries of a link that ended with an error may be in the queue. Return False, with nothing done, if
+        ``end`` is no link from or to the queue of this share.
         """
         if end is self.feed:
             self.feed = None
@@ -178,14 +183,19 @@ class QueueShare:
         feed.link.request_drain(0)
 
     def on_flow(self) -> None:
-        """The credit of the link from the queue has changed: if the drain is answered, end the survey's round."""
+        """End the survey's round if its drain of the link from the queue is answered, and act on the result.
+
+        Called when the credit of the link from the queue may have changed. If the queue is known to be empty, the
+        announcement of messages is withdrawn.
+        """
         feed = self.feed
         if not self._survey.is_asking or feed is None or feed.link.credit > 0 or feed.link.queued:
             return
         feed.link.end_drain()
         feed.is_draining = False
-        # ``promised`` is above zero only if the broker gave back unused credit: deliveries that used up the credit
-        # leave it at zero, and so does a router that took back the credit for want of takers.
+        # The inlet's ``promised`` credit is above zero only if the broker gave back unused credit: deliveries that used
+        # up the credit leave ``promised`` at zero, and so does this router when it takes back credit for want of
+        # takers.
         finding = self._survey.answer(self._traffic(), is_dry=feed.promised > 0)
         feed.hear_credit()
         self._group.top_up(feed)

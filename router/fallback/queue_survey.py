@@ -15,7 +15,7 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class QueueTraffic:
-    """Totals of deliveries from the queue and to the queue, and the number of both that are not settled."""
+    """Counts of deliveries: all that came from the queue, all sent to the queue, and those of both not settled yet."""
 
     came: int
     sent: int
@@ -41,13 +41,14 @@ class QueueSurvey:
         self.is_asking = False
 
     def ask(self, traffic: QueueTraffic) -> None:
-        """Begin a round: a drain was requested, and ``traffic`` was counted until now."""
+        """Begin a round: the caller drains the link from the queue, and ``traffic`` was counted until now."""
         self._begun, self.is_asking = traffic, True
 
     def answer(self, traffic: QueueTraffic, *, is_dry: bool) -> SurveyResult:
-        """End the round, as the drain was answered; return what is known now.
+        """End the round, whose drain was answered; return what is known about the queue now.
 
-        ``is_dry``: the answer gave credit back unused, so the broker had no more messages.
+        ``traffic``: counted until now. ``is_dry``: the answer to the drain gave credit back unused, so the broker had
+        no more messages.
         """
         self.is_asking = False
         before, self._quiet = self._quiet, None
@@ -61,5 +62,5 @@ class QueueSurvey:
         return SurveyResult.QUIET
 
     def give_up(self) -> None:
-        """The link from the queue is gone: forget the drain under way, and the quiet round before."""
+        """Forget the drain under way, and the last round that counted; called when the link from the queue is gone."""
         self._quiet, self.is_asking = None, False

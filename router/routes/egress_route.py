@@ -37,14 +37,14 @@ _KIND_CAPABILITIES = {QUEUE_CAPABILITY, TOPIC_CAPABILITY}
 class BrokerTerminus:
     """The address of a link route at the broker, and the capabilities that mark the address as a queue or topic.
 
-    If the client's attach has such a capability itself, the client's capabilities are kept.
+    If the client's attach itself says queue or topic by a capability, only the client's capabilities are used.
     """
 
     address: str
     kind_capabilities: tuple[str, ...]
 
     def name(self, far: Link, near: Link) -> None:
-        """Set the broker's address and capabilities in the attach of ``far``, the link to the broker.
+        """Set the address at the broker, and the capabilities, in the attach of ``far``, the link to the broker.
 
         ``near`` is the link towards the client, whose capabilities are passed on.
         """
@@ -60,7 +60,7 @@ class BrokerTerminus:
 
 
 class BrokerSide:
-    """Attaches the links of link routes at the brokers connected to this router."""
+    """Makes the links of link routes at the brokers connected to this router."""
 
     def __init__(self, brokers: Brokers, patience: RetryDelay, emit: Emit, recorder: Recorder) -> None:
         self.patience = patience
@@ -81,7 +81,9 @@ class BrokerSide:
     ) -> None:
         """Call ``ready`` with a new link at the broker with the terms of ``near``, the link towards the client.
 
-        ``ready`` is not called once ``claim`` is released. ``user`` is the client's user, "" for an operator.
+        The link is not opened yet. Without a link, ``ready`` gets None and the error for the client, or None twice if a
+        retry may help. ``ready`` is not called once ``claim`` is released. ``user`` is the client's user, "" for an
+        operator.
         """
         said_user = user if self._brokers.keeps_owners(broker) else ""
 
@@ -92,7 +94,8 @@ class BrokerSide:
             try:
                 far = self._link(connection, near, name, said_user, terminus)
             except ConnectionFault:
-                # The broker accepts no more sessions: let the route retry if a session is about to end, else refuse.
+                # The broker accepts no more sessions: the route may try again if a session is about to end, else the
+                # client's link is refused.
                 ready(None, None if connection.endpoint.has_ending_sessions else _too_many_links(connection, broker))
                 return
             except FrameTooSmall as error:
@@ -103,7 +106,10 @@ class BrokerSide:
         self._brokers.claim(claim, broker, client, on_connection)
 
     def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
-        """Return the terminus at ``broker`` for a client that asked for ``address``; None if it named no address."""
+        """Return the terminus at ``broker`` for a client that asked for ``address``; None for no address.
+
+        A client that names no address resumes or ends a subscription by its link name.
+        """
         if address is None:
             return None
         return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
@@ -124,9 +130,9 @@ class BrokerSide:
         return far
 
     def note_refused(self, broker: str, client: str, address: Address | None, error: AmqpError | None) -> None:
-        """Log that the link at the broker was refused with ``error``.
+        """Log that a client's link at ``broker`` was refused with ``error``; do nothing without an error.
 
-        A lost connection is not logged as a refusal: the ingress looks for another path.
+        A lost path is not logged as a refusal: the ingress looks for another path.
         """
         if error is not None and error.condition != PATH_LOST:
             text = None if address is None else address.text
@@ -146,7 +152,10 @@ class EgressRoute(UnstitchedOwner):
         self._claim = RouteClaim()
 
     def attach(self, policy: AddressPolicy | None) -> None:
-        """Own the circuit's link from now on, and attach a link at the broker, to the terminus of ``policy``."""
+        """Become the owner of the circuit's link, and attach a link at the broker, to the terminus of ``policy``.
+
+        None for a client that named no address, but the name of a subscription.
+        """
         near, spec, side = self._near, self._spec, self._side
         near.owner = self
         terminus = None if policy is None else side.terminus(policy, spec.broker, self._client_address)
@@ -185,13 +194,14 @@ class EgressRoute(UnstitchedOwner):
         try:
             answer_as(self._near, link, self._client_address)
         except AmqpError as error:
-            # Detach, do not close: the terminus may have existed before this attach, and a close would delete it.
+            # The link at the broker is detached and not closed: its terminus may have existed before this attach, and a
+            # close would delete the terminus.
             self._on_left(link, False, error)
         else:
             self._is_answered = True
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
-        """The circuit ended before the link at the broker existed: give the attempt up."""
+        """Give the attach at the broker up; called when the circuit ended before the link at the broker existed."""
         self._claim.release()
         self._near.close()
 
@@ -230,8 +240,9 @@ def _too_many_links(connection: BrokerConnection, broker: str) -> AmqpError:
 def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
     """Return an error if a consumer asked for unsettled deliveries, but the broker sends all settled; else None.
 
-    [2.8.2] A relay bridges all other settle modes: it settles deliveries for a client that asked for settled ones, and
-    passes the outcome from a broker that settles first on to a client that asked for rcv-settle-mode second.
+    [2.8.2] ``near``: the link towards the client; ``far``: the link to the broker. A relay bridges all other settle
+    modes: it settles deliveries for a client that asked for settled ones, and passes the outcome from a broker that
+    settles first on to a client that asked for rcv-settle-mode second.
     """
     is_in_doubt = near.remote_settle_modes[0] == SEND_UNSETTLED and far.remote_settle_modes[0] == SEND_SETTLED
     if isinstance(near, IncomingLink) or not is_in_doubt:
@@ -245,8 +256,9 @@ def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
 def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
     """Answer the client's attach of ``near`` with the terms of the broker's answer on ``far``.
 
-    The answer has the ``address`` that the client used; None: the broker's address. The message size is the smaller of
-    the broker's limit and ``max_message_bytes``, 0 for no limit. Raises FrameTooSmall.
+    The answer has the ``address`` that the client used; None: the broker's address. The largest message is the smaller
+    of the broker's limit and ``max_message_bytes``, 0 for no limit. Raises FrameTooSmall if the answer does not fit a
+    frame.
     """
     near.copy_source(far)
     near.copy_target(far)

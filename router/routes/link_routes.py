@@ -2,8 +2,9 @@
 
     client --near-- ingress ~~~~ circuit ~~~~ egress --far-- broker
 
-When the path is lost, the ingress keeps the client's link and attaches again, over another path or to a broker that
-came back. If that fails for ``REATTACH_S``, the client's link is detached.
+When the path is lost, the ingress keeps the client's link and attaches again at the broker, over another path or once
+the broker came back. If that fails for ``REATTACH_S``, the client's link is detached. ``REATTACH_S`` limits the first
+attach, too.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class RouteRequest:
 class IngressRoute(UnstitchedOwner):
     """A link route at the client's router: keeps the client's link ``near`` when the path to the broker changes.
 
-    ``done(route)`` is called when the client's link has ended.
+    ``done(route)`` is called when the route has ended, with the client's link.
     """
 
     def __init__(
@@ -99,13 +100,16 @@ class IngressRoute(UnstitchedOwner):
 
     # Attaching
     def begin(self) -> None:
-        """Own the client's link from now on, and attach for the first time."""
+        """Become the owner of the client's link, and attach at the broker for the first time."""
         self.near.owner = self
         self._start_clock()
         self.attach()
 
     def attach(self) -> None:
-        """Attach over the cheapest path to the broker; without a path, try again shortly."""
+        """Attach at the broker over the cheapest path; without a path, try again after 0.05 to 0.2 s.
+
+        Do nothing if the route has ended, or has a link towards the broker.
+        """
         if self.is_ended or self._far is not None:
             return
         self._retry = None
@@ -186,7 +190,7 @@ class IngressRoute(UnstitchedOwner):
             self._is_answered = True
 
     def _give_up_found(self, far: Link, error: AmqpError) -> None:
-        """End the route with ``error``, but detach from the broker without a close, which would delete the terminus.
+        """End the route with ``error``; detach the link ``far``, without a close, which would delete its terminus.
 
         Used if the client may not have the terminus that the broker found, or the answer does not fit a frame.
         """
@@ -202,7 +206,7 @@ class IngressRoute(UnstitchedOwner):
 
     # Leaving
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
-        """The client's link ended before a path to the broker was found: end the route."""
+        """End the route; called when the client's link ended before a path to the broker was found."""
         self._end()
         self.near.close() if closed else self.near.detach()
 
@@ -213,7 +217,7 @@ class IngressRoute(UnstitchedOwner):
             link.close()
             self._far = None
             self._release()
-            if self._give_up is not None:  # the broker has not answered the attach: the loss is a refusal
+            if self._give_up is not None:  # The broker has not answered the attach: the link's end is a refusal.
                 self._ways.note_refused(self, error)
             self._on_far_lost(closed, error)
 
@@ -240,8 +244,8 @@ class IngressRoute(UnstitchedOwner):
             if self._relay is not None:
                 self._relay.inlet.hear_credit()
         elif self._give_up is None and near.is_draining and near.credit > 0:
-            # Answer the client's drain, though deliveries may have been on their way. While the route looks for a path
-            # a drain is not answered, and waits for the broker.
+            # The client's drain is answered, though deliveries may have been on their way. A drain that the client asks
+            # for while the route looks for a path is not answered, and waits for the broker.
             near.drained()
         was_refused = self._give_up is not None
         self._start_clock()
@@ -276,7 +280,7 @@ class IngressRoute(UnstitchedOwner):
 
 
 class RoutePaths:
-    """Attaches link routes over the cheapest path: to a broker connected here, or to a router that has the broker."""
+    """Attaches link routes over the cheapest path: at a broker connected here, or over a router that has the broker."""
 
     def __init__(self, router_id: str, routing: Plane, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
         self._router_id = router_id
@@ -326,7 +330,10 @@ class RoutePaths:
         ready(far, path, None)
 
     def path_to(self, broker: str) -> Path | None:
-        """Return the cheapest path now to a router connected to ``broker``, which may be this router alone, or None."""
+        """Return the cheapest path now to a router connected to ``broker``; None if no such router is in reach.
+
+        The path is this router alone if the broker is connected here.
+        """
         if self._brokers.is_up(broker):
             return (self._router_id,)
         found = [
@@ -337,7 +344,10 @@ class RoutePaths:
         return self._routing.path(min(found)[1]) if found else None
 
     def note_refused(self, route: IngressRoute, error: AmqpError | None) -> None:
-        """Log a refusal by a broker that is connected to this router; for any other broker, the egress logs it."""
+        """Log that the broker refused the client's link, if that broker is connected here; else the egress logs it.
+
+        A lost path is not logged.
+        """
         if route.path == (self._router_id,):
             request = route.request
             space = request.policy.address.space

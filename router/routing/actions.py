@@ -1,4 +1,4 @@
-"""Actions that the routing core returns: work for the node to carry out, and changes for the node to act on.
+"""Actions that the routing core returns: work for the router's node to carry out, and changes for it to act on.
 
 Log events (`router.routing.events`) are actions, too: the node writes each to its log, unchanged.
 """
@@ -14,8 +14,9 @@ from wire.log_event import LogEvent
 
 @dataclass(frozen=True, slots=True)
 class SendControl:
-    """Send a pre-settled control message on the control link of ``connection``; ``body`` is shared,
-    do not change it.
+    """Send a pre-settled control message on the control link of ``connection``.
+
+    Several actions may share one ``body``, so the node does not change it.
     """
 
     connection: int
@@ -25,7 +26,7 @@ class SendControl:
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """Close ``connection`` with an error; routing has already forgotten the connection."""
+    """Close ``connection`` with an error; the routing core has already forgotten the connection."""
 
     connection: int
     condition: str
@@ -36,7 +37,7 @@ class CloseConnection:
 class DropConnection:
     """Close and abort ``connection`` without waiting for the peer, which is silent or uses another connection.
 
-    Deliveries and circuits on the connection look for another path at once.
+    The node gives up the connection's deliveries and circuits at once, so that they look for another path.
     """
 
     connection: int
@@ -46,9 +47,10 @@ class DropConnection:
 
 @dataclass(frozen=True, slots=True)
 class TopologyChanged:
-    """A connection between routers, or its cost, changed, so paths may have changed.
+    """Paths may have changed, since a connection between routers came, went or changed its cost.
 
-    The sets name the routers that went out of reach and came in reach; both may be empty.
+    ``unreachable`` and ``reachable`` name the routers that went out of reach and came in reach; both may be empty. At
+    an edge router these are the active uplinks before and now.
     """
 
     unreachable: frozenset[str]
@@ -64,10 +66,10 @@ class AddressesChanged:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChanged:
-    """An edge router began or ceased to take, or to ask for, each of ``keys``.
+    """Edge router ``edge`` began or ceased to take, or to ask for, each of the routing keys ``keys``.
 
-    ``is_active`` is True when this router became the edge's active uplink, False when this router no longer is, else
-    None.
+    ``is_active`` is True when this router became the active uplink of ``edge``, False when this router ceased to be
+    that, else None.
     """
 
     edge: str
@@ -77,7 +79,7 @@ class EdgeChanged:
 
 @dataclass(frozen=True, slots=True)
 class LinkStateChanged:
-    """This router's own link state changed. The node does nothing about it."""
+    """This router's own link state changed. The node does nothing: the routing core itself floods the link state."""
 
     ls_seq: int
     peers: Mapping[str, int]
@@ -85,7 +87,7 @@ class LinkStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class RouterForgotten:
-    """``router`` was out of reach for ``remote_ls_max_age_s``: its link state and addresses are deleted here."""
+    """The link state and addresses of ``router`` were deleted: it was out of reach for ``remote_ls_max_age_s``."""
 
     router: str
 

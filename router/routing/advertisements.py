@@ -11,7 +11,7 @@ from collections.abc import Iterable, Set
 
 
 class Advertisements:
-    """The changes of a set of advertised keys that are not sent yet.
+    """The changes of a set of advertised routing keys that are not sent yet.
 
     Always: ``_added`` holds only keys not yet advertised, ``_removed`` only keys that are advertised.
     """
@@ -33,9 +33,10 @@ class Advertisements:
                 self._removed.add(key)
 
     def take(self, now: float, *, at_once: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Return the changes to send now, (added, removed), and forget them.
+        """Return the changes to send now, as sorted keys (added, removed), and forget these changes.
 
-        None if nothing changed, or if the interval since the last changes is not over and not ``at_once``.
+        Return None if nothing changed, or, without ``at_once``, if the last changes were returned less than
+        ``interval_s`` ago.
         """
         due = self.next_deadline()
         if due is None or (now < due and not at_once):

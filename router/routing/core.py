@@ -3,12 +3,12 @@
 Sans-IO. Feed the core inputs and carry out the returned actions in order. ``now`` is monotonic seconds and never goes
 back.
 
-How state spreads: a router passes a changed LSU or MAU on to its other neighbors, at once if the change is a loss,
-else together with other changes (`flooding.py`, `advertisements.py`). When a neighbor comes up, or its connection was
-replaced (messages in flight are lost), this router sends an LSR and asks the neighbor for all newer state. Nothing is
-flooded to a neighbor before the neighbor's own LSR, because the answer to the LSR holds everything. Should a message
-be lost all the same, the RA sent to each neighbor every ``ra_interval_s`` has another checksum, and is answered by an
-LSR.
+State spreads as follows. A router passes a changed LSU or MAU on to its other neighbors: an LSU at once if the change
+is a loss, else together with other changes (`flooding.py`, `advertisements.py`). When a neighbor comes up, or its
+connection was replaced (messages in flight are lost), this router asks the neighbor by an LSR for all newer state.
+Nothing is flooded to a neighbor before the neighbor's own LSR, because the answer to the LSR holds everything. Should a
+message be lost all the same, the RA sent to each neighbor every ``ra_interval_s`` has another checksum, and is answered
+by an LSR.
 """
 
 from __future__ import annotations
@@ -73,21 +73,21 @@ class Routing:
         self._database = Database(router_id, self._link_state, self._mobile)
         self._advertising = Advertisements(self._settings.mau_interval_s)
         self._flooding = Flooding(self._settings.lsu_interval_s)
-        self._used: Mapping[str, int] = {}  # neighbor -> the connection in use, on which an LSR was sent
-        self._told: set[str] = set()  # neighbors whose LSR was answered; floods go to these neighbors only
-        self._awaited: dict[str, int] = {}  # router whose addresses were asked for (MAR) -> connection
+        self._used: Mapping[str, int] = {}  # Neighbor -> the connection in use to it, on which an LSR was sent.
+        self._told: set[str] = set()  # The neighbors whose LSR was answered: floods go to these neighbors only.
+        self._awaited: dict[str, int] = {}  # Router whose addresses were asked for by MAR -> connection of the MAR.
         self._ignoring: set[int] = set()
         self._next_ra: float | None = None
-        self._challenger = 0  # highest instance under which another router spreads this router's id
+        self._challenger = 0  # The highest instance under which another router spreads state of this router's id.
         self._reclaim_at = 0.0
         self._paths: tuple[int, spf.ShortestPaths] | None = None
 
     # Inputs
 
     def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
-        """The control links of a connection between interior routers are up: send HELLO.
+        """Send HELLO on ``connection``, which goes to an interior router and whose control links are up now.
 
-        The peer's HELLO will say which router is at the other end.
+        The peer's HELLO will say which router is at the other end. ``cost``: this router's cost of the connection.
         """
         return self._neighbors.on_connected(connection, cost, now)
 
@@ -98,12 +98,16 @@ class Routing:
         return self._lose(connection, "connection lost", now)
 
     def on_heard(self, connection: int, now: float) -> None:
-        """Some bytes arrived on ``connection``: if the connection is up, its ``hello_max_age_s`` begins anew."""
+        """Note that bytes arrived on ``connection``, so that it does not count as silent.
+
+        This has no effect before HELLO was heard in both directions. A connection that is silent for
+        ``hello_max_age_s`` is dropped.
+        """
         self._neighbors.on_heard(connection, now)
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # the connection was closed: ignore messages that were on the way
+            return []  # The routing core has closed the connection: messages that were on the way are ignored.
         self._neighbors.on_heard(connection, now)
         try:
             return self._on_parsed(connection, parse(opcode, body), now)
@@ -117,9 +121,10 @@ class Routing:
     def advertise(
         self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
     ) -> list[Action]:
-        """This router now has takers for the keys ``added`` and none for ``removed``: send the neighbors a MAU.
+        """Tell the neighbors by a MAU that this router advertises the keys ``added`` now, and ``removed`` no more.
 
-        Without ``at_once`` the MAU may wait for further changes (`advertisements.py`).
+        A key mostly says that this router has takers for an address. Without ``at_once`` the MAU may wait for further
+        changes (`advertisements.py`).
         """
         self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
         return self._tell_addresses(now, at_once=at_once)
@@ -183,7 +188,10 @@ class Routing:
         return self._neighbors.on_connection_lost(connection, reason) + self._follow_neighbors(now)
 
     def _follow_neighbors(self, now: float) -> list[Action]:
-        """Send an LSR to each neighbor on a new connection, and flood our link state if neighbors or costs changed."""
+        """Send an LSR to each neighbor whose connection in use is new, and flood this router's changed link state.
+
+        The link state changed if neighbors came or went, or their connections changed costs.
+        """
         used = self._neighbors.connections
         if used is not self._used:
             before, self._used = self._used, used
@@ -206,7 +214,8 @@ class Routing:
             if before.get(router) != connection:
                 actions.append(self._ask(connection))
                 if router in before:
-                    # LSUs and MAUs may be lost with the replaced connection: an RA lets the neighbor compare checksums.
+                    # LSUs and MAUs may be lost with the replaced connection: an RA lets the neighbor compare checksums
+                    # and ask for what it lacks.
                     actions.append(self._ra(connection))
         return actions
 
@@ -262,9 +271,9 @@ class Routing:
         return actions
 
     def _on_new_instance(self, router: str, instance: int, before: int) -> list[Action]:
-        """``router`` runs as a new ``instance``: drop the addresses that the earlier instance advertised.
+        """Drop the addresses that an earlier instance of ``router`` advertised, since it runs as ``instance`` now.
 
-        ``before`` is 0 for a router that is new here, which did not restart.
+        ``before``: the earlier instance, whose end is logged as a restart; 0 for a router that is new here.
         """
         event: list[Action] = [RouterRestarted(router, instance)] if before else []
         if self._mobile.version(router) < (instance, 0):
@@ -287,7 +296,7 @@ class Routing:
         if isinstance(mau, MauAll):
             self._awaited.pop(mau.id, None)
         stored = self._mobile.version(mau.id)
-        # Ignore the addresses of a router without link state: nothing would ever delete them.
+        # The addresses of a router without link state are ignored: nothing would ever delete them.
         if (mau.instance, mau.mobile_seq) <= stored or mau.id not in self._link_state.records:
             return []
         if mau.id == self._router_id:
@@ -323,17 +332,18 @@ class Routing:
         self._database.on_changed()
         return [AddressesChanged(router, changes.added, changes.removed)] if changes else []
 
-    # Methods about other routers that claim this router's id.
+    # Methods about other routers that use this router's id.
 
     def _is_challenged(self) -> bool:
         return self._challenger >= self._instance
 
     def _on_challenge(self, instance: int, now: float) -> list[Action]:
-        """A peer spreads newer state under this router's id: left over from an earlier life, or from a second router.
+        """Reclaim this router's id, under which newer state of ``instance`` is spread: flood own state as a higher one.
 
-        This router reclaims the id: it floods its own state under a higher instance. State of an earlier life then
-        does not come back, but a second router reclaims the id, too. So this router reclaims at most once in
-        ``ra_interval_s``, and reports a challenge that comes sooner as `DuplicateRouterId`.
+        The newer state is left over from an earlier life of this router, or comes from a second router with the same
+        id. State of an earlier life does not come back then, but a second router reclaims the id, too. So this router
+        reclaims the id at most once in ``ra_interval_s``, and reports newer state that comes sooner as
+        `DuplicateRouterId`.
         """
         if instance <= self._challenger:
             return []
@@ -353,8 +363,8 @@ class Routing:
     # Messages
 
     def _flood(self, mau: MauChanges | MauAll, learnt_from: str | None, now: float) -> list[Action]:
-        # A neighbor keeps no addresses of a router whose link state is missing there: send a pending link state
-        # first.
+        # A neighbor keeps no addresses of a router whose link state is missing there: the link state of the MAU's
+        # router is sent first if it waits to be flooded.
         actions = self._tell_link_states(now, at_once=True) if mau.id in self._flooding else []
         targets = [at for router, at in self._used.items() if router in self._told and router != learnt_from]
         if not targets:
@@ -374,12 +384,12 @@ class Routing:
 
     @property
     def epoch(self) -> int:
-        """A counter, raised whenever a path may have changed: a path computed before has to be computed again then."""
+        """A counter, raised whenever a path may have changed: paths computed at a lower count are out of date."""
         return self._link_state.epoch
 
     @property
     def neighbors(self) -> Mapping[str, int]:
-        """Each neighbor -> the number of the connection in use to the neighbor."""
+        """A map from each neighbor to the number of the connection in use to the neighbor."""
         return self._neighbors.connections
 
     def path(self, target: str) -> spf.Path | None:
@@ -387,19 +397,22 @@ class Routing:
         return self._shortest().paths.get(target)
 
     def cost_along(self, path: spf.Path) -> int | None:
-        """Return the present cost of ``path``; None if an edge of the path is gone."""
+        """Return the present cost of ``path``; None if a connection between routers of the path is gone."""
         return self._link_state.cost_along(path)
 
     def cost_to(self, target: str) -> int | None:
         return self._shortest().costs.get(target)
 
     def routers_with(self, key: str) -> frozenset[str]:
-        """Return the routers in reach, other than this router, that advertise takers for ``key``."""
+        """Return the routers in reach, other than this router, that advertise the routing key ``key``."""
         reachable = self._link_state.reachable
         return frozenset(r for r in self._mobile.holders(key) if r in reachable and r != self._router_id)
 
     def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
-        """Return the multicast tree to ``targets``, a branch for each neighbor; targets out of reach are left out."""
+        """Return the multicast tree from this router to ``targets``: next router -> the branch that begins there.
+
+        Targets out of reach are left out.
+        """
         return spf.tree(self._shortest().paths, targets)
 
     def _shortest(self) -> spf.ShortestPaths:

@@ -1,4 +1,4 @@
-"""The link states and addresses of all routers with their versions, and the answer to a neighbor's LSR."""
+"""The link states and addresses of all routers with their versions, as messages, and the answer to a neighbor's LSR."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from router.routing.mobile import MobileAddresses
 
 
 class Database:
-    """Makes messages to neighbors from all link states and addresses.
+    """Makes messages to neighbors from the link states and addresses of all routers.
 
-    Callers change ``link_state`` and ``mobile`` themselves, and call `on_changed` then.
+    Callers change ``link_state`` and ``mobile`` themselves, and then call `on_changed`.
     """
 
     def __init__(self, router_id: str, link_state: LinkState, mobile: MobileAddresses) -> None:
@@ -55,9 +55,10 @@ class Database:
         return MauAll(router, *self._mobile.version(router), tuple(sorted(self._mobile.addresses(router))))
 
     def answer(self, lsr: Lsr, now: float) -> Iterator[Lsu | Lsus | MauAll]:
-        """Yield all state newer than the versions in ``lsr``, link states first.
+        """Yield messages with all state newer than the versions that the neighbor's ``lsr`` says it has.
 
-        The neighbor ignores the addresses of a router whose link state it does not have.
+        Link states come first: the neighbor ignores the addresses of a router whose link state it does not have.
+        Routers that were out of reach for long are left out (`LinkState.is_worth_telling`).
         """
         nothing = Versions(0, 0, 0)
         worth_telling = [r for r in self._link_state.records if self._link_state.is_worth_telling(r, now)]
@@ -66,6 +67,6 @@ class Database:
             yield self.link_states(lacking)
         for router in worth_telling:
             version = self._mobile.version(router)
-            # At mobile_seq 0 a router has no addresses: the neighbor knows so from the instance in the LSU.
+            # A router at mobile_seq 0 has no addresses: the neighbor learns so from the instance in the LSU.
             if version[1] > 0 and version > (have[router].instance, have[router].mobile_seq):
                 yield self.all_addresses(router)

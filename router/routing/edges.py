@@ -1,8 +1,9 @@
 """The edge routers that use this interior router as their active uplink, and the keys each edge takes or asks for.
 
-Sans-IO, the interior's half of `router.routing.uplinks`. An edge is **active** here from its first MAU, which lists
-all keys the edge takes, until the edge's connection is lost; other connections of edges are only kept alive. Link
-state contains no edge routers: the node advertises the keys of its edges exactly as the keys of its own clients.
+Sans-IO. This is the interior router's half of the protocol, and `router.routing.uplinks` the edge router's half. An
+edge router is **active** here from its first MAU, which lists all keys the edge router takes, until its connection is
+lost; other connections of edge routers are only kept alive. Link state contains no edge routers: the node advertises
+the keys that its edge routers take exactly as the keys of its own clients.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from router.routing.settings import RoutingSettings
 
 @dataclass(slots=True)
 class EdgeRouter:
-    """An active edge router.
+    """An edge router whose active uplink is this router.
 
-    ``takes``: the keys for which the edge has consumers. ``asks``: key that the edge asks for -> the answer last noted
-    (`EdgeRouters.note`), None before the first. ``news``: noted answers that are not sent to the edge yet.
+    ``takes``: the routing keys for which the edge router has consumers. ``asks``: routing key that the edge router asks
+    for -> the answer last noted (`EdgeRouters.note`), None before the first. ``news``: noted answers that are not sent
+    to the edge router yet.
     """
 
     connection: int
@@ -62,7 +64,7 @@ class EdgeRouters:
         return self._with_losses(self._neighbors.on_time(now))
 
     def _with_losses(self, todo: list[Action]) -> list[Action]:
-        """Return ``todo``; after each action that drops or closes a connection, forget the active edge there."""
+        """Return the actions ``todo``; where one drops or closes a connection, forget the active edge router there."""
         actions: list[Action] = []
         for action in todo:
             actions.append(action)
@@ -75,7 +77,7 @@ class EdgeRouters:
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # the connection was closed: ignore messages that were on the way
+            return []  # The connection was closed by this router: messages that were on the way are ignored.
         self._neighbors.on_heard(connection, now)
         try:
             return self._on_parsed(connection, opcode, body, now)
@@ -107,7 +109,7 @@ class EdgeRouters:
     def _known(self, edge: str, connection: int, opcode: str) -> EdgeRouter:
         known = self._active.get(edge)
         if known is None or known.connection != connection:
-            raise ControlMessageError(f"unexpected {opcode} before the MAU that makes this the active uplink")
+            raise ControlMessageError(f"unexpected {opcode} before the MAU that makes this router the active uplink")
         return known
 
     def _ignore(self, connection: int, reason: str) -> list[Action]:
@@ -123,7 +125,7 @@ class EdgeRouters:
             return []
         actions: list[Action] = []
         if known is not None:
-            # The edge has lost its other connection, and this router has not noticed yet: drop the other connection.
+            # The edge router has lost its other connection, and this router has not noticed yet: that one is dropped.
             said = f"edge router {edge} has chosen another connection"
             actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
             actions += self._lose(known.connection, said)
@@ -145,7 +147,7 @@ class EdgeRouters:
             _leave(self._asking, key, edge)
         return [EdgeChanged(edge, False, known.takes.union(known.asks))]
 
-    # Methods about the routing keys that edge routers take and ask for.
+    # Methods about the routing keys that active edge routers take and ask for.
     def _take(self, edge: str, takes: frozenset[str]) -> list[Action]:
         known = self._active[edge]
         changed, known.takes = known.takes ^ takes, takes
@@ -167,9 +169,9 @@ class EdgeRouters:
         return [EdgeChanged(edge, None, frozenset(removed.union(ask.added)))]
 
     def note(self, edge: str, key: str, level: ReachLevel) -> ReachLevel | None:
-        """Note ``level`` as the answer about ``key`` to ``edge``; `take_news` sends a changed answer.
+        """Note ``level`` as the answer to edge router ``edge``, which asks for ``key``; return the answer noted before.
 
-        Return the answer noted before.
+        If the answer changed, the next call of `take_news` yields a message with it.
         """
         known = self._active[edge]
         before = known.asks.get(key)
@@ -178,7 +180,7 @@ class EdgeRouters:
         return before
 
     def take_news(self) -> Iterable[Action]:
-        """Yield a REACH message for each edge whose answers `note` has changed since the last call."""
+        """Yield a REACH message to each edge router of which `note` has changed answers since the last call."""
         for known in self._active.values():
             if known.news:
                 news, known.news = known.news, {}
@@ -187,7 +189,7 @@ class EdgeRouters:
     # Queries
     @property
     def neighbors(self) -> dict[str, int]:
-        """Each active edge router -> the number of its connection."""
+        """A map from each active edge router to the number of its connection."""
         return {edge: known.connection for edge, known in self._active.items()}
 
     def connection(self, edge: str) -> int | None:

@@ -44,7 +44,7 @@ class EdgeUp(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class EdgeDown(LogEvent):
-    """The edge router `router` no longer uses this router as its active uplink."""
+    """The edge router `router` no longer uses this router as its active uplink: the connection was lost or closed."""
 
     router: str
 
@@ -62,7 +62,8 @@ class NeighborDown(LogEvent):
 class NeighborExpired(LogEvent):
     """Nothing came from a neighbor for `silent_s` seconds, so this router drops the connection.
 
-    `router` is missing if no HELLO has named the neighbor yet.
+    On a new connection, the reason is that HELLO was not heard in both directions within that time. `router` is missing
+    if no HELLO has named the neighbor yet.
     """
 
     level: ClassVar[Level] = "warning"
@@ -83,7 +84,7 @@ class DuplicateRouterId(LogEvent):
     """Two routers use the id `router`: this router and another, or a neighbor and a third router.
 
     Give one of the two another name. A neighbor that restarts while its old connection still counts as up may cause
-    the event, too, for some seconds.
+    the event, too, for some seconds. `instance` and `other_instance` tell the two routers apart.
     """
 
     level: ClassVar[Level] = "error"
@@ -107,8 +108,8 @@ class RouterRestarted(LogEvent):
 class ControlMessageRefused(LogEvent):
     """A neighbor sent a control message that this router cannot use; `reason` says what is wrong with the message.
 
-    A malformed message closes the connection, and so does a message that comes too early. Any other message is ignored;
-    of the ignored messages of a connection, only the first is logged.
+    The connection is closed if the message is malformed or comes too early. Any other such message is ignored; of the
+    ignored messages of a connection, only the first is logged.
     """
 
     level: ClassVar[Level] = "warning"

@@ -1,4 +1,4 @@
-"""Read the fields of a control message; for a bad value raise `ControlMessageError`, which names the field."""
+"""Read the fields of a control message between routers; a bad value raises `ControlMessageError`, naming the field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.errors import ConnectionFault
 
 
 class ControlMessageError(ConnectionFault):
-    """A neighbor sent a malformed control message: its connection is closed with this error."""
+    """A neighbor sent a malformed or early control message: the neighbor's connection is closed with this error."""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:invalid-field", description)
@@ -33,13 +33,16 @@ def number(body: Mapping[str, Any], key: str, default: int | None = None, least:
 def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
     """Return a list or map as one JSON string, for a field of a control message.
 
-    As an AMQP list or map, proton would encode at most 65,535 values, and slowly.
+    Of an AMQP list or map, proton would encode at most 65,535 values, and slowly.
     """
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
-    """Return the value of the field ``key``, decoded if the value is a JSON string (`packed`); None if missing."""
+    """Return the value of the field ``key``, decoded if the value is a JSON string (`packed`); None if missing.
+
+    Raises ControlMessageError for a string that is not JSON; the error says that ``expected`` was expected.
+    """
     value = body.get(key)
     if not isinstance(value, str):
         return value
@@ -62,7 +65,10 @@ def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """Return the field ``key``, a map, in AMQP or packed as JSON; ``default`` if the field is missing."""
+    """Return the field ``key``, a map, in AMQP or packed as JSON.
+
+    If the field is missing, return ``default``, or raise ControlMessageError without a default.
+    """
     value = unpacked(body, key, "a map")
     if value is None:
         value = default
@@ -72,7 +78,7 @@ def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None 
 
 
 def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    """Return the field ``key``, a list of maps, in AMQP or packed as JSON."""
+    """Return the field ``key``, a list of maps, in AMQP or packed as JSON. Raises ControlMessageError if missing."""
     values = unpacked(body, key, "a list of maps")
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
         raise _unexpected(key, values, "a list of maps")

@@ -1,8 +1,8 @@
 """Collect the changed link states, and the neighbors that already have each, until the next flood may go out.
 
 Sans-IO. The first change goes out at once; changes within ``interval_s`` of the last flood wait and go out together,
-each in its newest version. The loss of a connection does not wait, because other routers still send traffic there. So
-when a mesh of a thousand routers starts, a router gets dozens of messages from each neighbor, not thousands.
+each in its newest version. A lost connection or a higher cost does not wait, because other routers still send traffic
+there. So when a mesh of a thousand routers starts, a router gets dozens of messages from each neighbor, not thousands.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Flooding:
         return router in self._pending
 
     def on_change(self, router: str, learnt_from: str | None) -> None:
-        """The link state of ``router`` changed, and has to be sent to all neighbors but ``learnt_from``.
+        """Note that the link state of ``router`` changed, to be sent to all neighbors but ``learnt_from``.
 
         ``learnt_from``: the neighbor that sent the change; None for this router's own link state.
         """
         self._pending[router] = set() if learnt_from is None else {learnt_from}
 
     def on_same(self, router: str, neighbor: str) -> None:
-        """``neighbor`` sent the version of ``router`` that this router has: do not send it to ``neighbor`` again."""
+        """Note that ``neighbor`` has the present link state of ``router``, so that it is not sent to ``neighbor``."""
         if (knowing := self._pending.get(router)) is not None:
             knowing.add(neighbor)
 
@@ -37,9 +37,10 @@ class Flooding:
             knowing.add(neighbor)
 
     def take(self, neighbors: Iterable[str], now: float, *, at_once: bool = False) -> dict[str, list[str]]:
-        """Return, for each of ``neighbors``, the routers whose changed link states have to be sent to it now.
+        """Return, for each of ``neighbors``, the routers whose changed link states have to be sent there now.
 
-        All changes are then taken as sent. Before the interval is over the result is empty, unless ``at_once``.
+        A neighbor that lacks nothing is left out. All changes are then taken as sent. Without ``at_once``, the result
+        is empty for ``interval_s`` after the last flood.
         """
         due = self.next_deadline()
         if due is None or (now < due and not at_once):

@@ -27,7 +27,7 @@ class LinkStateRecord:
     peers: Mapping[str, int]
 
     def is_worse_than(self, before: LinkStateRecord | None) -> bool:
-        """True if the router lost a neighbor of ``before``, or if the connection to a neighbor costs more now."""
+        """True if a neighbor in the older record ``before`` is lost, or the connection to one costs more now."""
         if before is None:
             return False
         return any(peer not in self.peers or self.peers[peer] > cost for peer, cost in before.peers.items())
@@ -37,19 +37,19 @@ class LinkState:
     def __init__(self, router_id: str, instance: int, max_age_s: float) -> None:
         self._router_id = router_id
         self._max_age_s = max_age_s
-        self._lost_at: dict[str, float] = {}  # router -> since when out of reach, the longest first
+        self._lost_at: dict[str, float] = {}  # Router -> since when it is out of reach, the longest first.
         self.records: dict[str, LinkStateRecord] = {router_id: LinkStateRecord(instance, 0, {})}
         self.graph: Graph = networkx.Graph()
         self.graph.add_node(router_id)
         self.reachable: set[str] = {router_id}
-        self.epoch = 0  # raised whenever the graph changes
+        self.epoch = 0  # A counter, raised whenever the graph changes.
 
     def version(self, router: str) -> tuple[int, int]:
         record = self.records.get(router)
         return (record.instance, record.ls_seq) if record else (0, 0)
 
     def update(self, records: Mapping[str, LinkStateRecord], now: float) -> TopologyChanged | None:
-        """Replace the records of some routers; return the change of the graph, or None if the graph is the same."""
+        """Replace the records of some routers by ``records``; return the change of the graph, None if there is none."""
         touched: dict[tuple[str, str], None] = {}
         for router, record in records.items():
             before = self.records.get(router)
@@ -63,7 +63,7 @@ class LinkState:
         return self._recompute([edge for edge in touched if self._update_edge(*edge)], now)
 
     def _update_edge(self, router: str, peer: str) -> bool:
-        """Update the edge in the graph; return True if the edge appeared, disappeared or changed its cost."""
+        """Update the edge between two routers in the graph; return True if it came, went or changed its cost."""
         was = self.graph.get_edge_data(router, peer, _NO_EDGE)["cost"]
         cost = self._edge_cost(router, peer)
         if cost == was:
@@ -85,8 +85,8 @@ class LinkState:
         if not changed:
             return None
         self.epoch += 1
-        # Without a lost edge, routers can only come in reach: walk from the new edges, not through the whole graph for
-        # each LSU of a database exchange.
+        # If no edge is lost, routers can only come in reach. So the search begins at the new edges, and does not go
+        # through the whole graph for each LSU of a database exchange.
         if any(not self.graph.has_edge(*edge) for edge in changed):
             return self._change_reachable(self._walk({self._router_id}, set()), now)
         known = self.reachable
@@ -123,10 +123,10 @@ class LinkState:
         return sum(int(self.graph.edges[hop]["cost"]) for hop in hops)
 
     def is_worth_telling(self, router: str, now: float) -> bool:
-        """True if a neighbor without the record of ``router`` should get the record.
+        """True if a neighbor without the record of ``router`` should get the record from here.
 
-        False once ``router`` has been out of reach for half of ``max_age_s``: neighbors delete the record at different
-        moments, and would for ever get it back from each other.
+        False once ``router`` has been out of reach for half of ``max_age_s``: routers delete the record at different
+        moments, and would for ever get the record back from each other.
         """
         lost_at = self._lost_at.get(router)
         return lost_at is None or now < lost_at + self._max_age_s / 2

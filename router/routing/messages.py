@@ -2,7 +2,7 @@
 
 The opcodes are named as in Qpid Dispatch, the protocol is our own: every message goes one hop, over the control link
 of one neighbor. LSU and MAU name the router they are about in ``id``, and a router passes changes on to its other
-neighbors; no other message is passed on.
+neighbors; no other message is passed on. A further message, CIRCUIT, belongs to `router.circuits.announced_specs`.
 
 HELLO  The sender is alive; ``seen`` is the router that the sender hears on this connection, ``cost`` the cost of the
        connection at the sender's end.
@@ -10,8 +10,8 @@ RA     The sender's own versions, and a checksum over the versions of all router
        with another checksum answers with LSR.
 LSR    Asks for all state newer than ``have`` {router: [instance, ls_seq, mobile_seq]}; answered with LSU and MAU.
 LSU    The link state of router ``id``: its neighbors with costs. Or ``several``: a list of link states sent by ``id``.
-MAU    The addresses for which router ``id`` has takers, as routing keys: ``add`` and ``del`` since version ``since``,
-       or ``exist``: all addresses.
+MAU    The routing keys that router ``id`` advertises, mostly of addresses for which the router has takers: ``add`` and
+       ``del`` since version ``since``, or ``exist``: all keys.
 MAR    Asks for all addresses of ``router`` if the neighbor has a newer version than ``instance`` and ``have_seq``.
 
 An edge router and its active uplink (`router.routing.uplinks`) exchange HELLO, the MAU of the edge, and
@@ -41,8 +41,10 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class Versions(NamedTuple):
-    """Versions of one router's state: ``instance`` numbers the lives of the router, ``ls_seq`` its link states and
-    ``mobile_seq`` its lists of addresses. State of a higher instance is newer, whatever the sequence numbers.
+    """The versions of one router's state.
+
+    ``instance`` numbers the lives of the router, ``ls_seq`` its link states and ``mobile_seq`` its lists of addresses.
+    State of a higher instance is newer, whatever the sequence numbers.
     """
 
     instance: int
@@ -119,7 +121,7 @@ class Lsu:
 
 @dataclass(frozen=True, slots=True)
 class Lsus:
-    """The link states of several routers in one message."""
+    """The control message LSU with the link states of several routers."""
 
     opcode: ClassVar[str] = "LSU"
     id: str
@@ -140,7 +142,10 @@ class Lsus:
 
 @dataclass(frozen=True, slots=True)
 class MauChanges:
-    """Changes of a router's addresses since version ``since``; a receiver with another version asks for all (MAR)."""
+    """The control message MAU with the changes of a router's addresses since version ``since``.
+
+    A receiver that has another version than ``since`` asks for all addresses (`Mar`).
+    """
 
     opcode: ClassVar[str] = "MAU"
     id: str
@@ -201,7 +206,10 @@ class Mar:
 
 
 class ReachLevel(StrEnum):
-    """An interior router's answer about a key that an edge router asks for, as explained for REACH above."""
+    """An interior router's answer to an edge router that asks whether a routing key has takers elsewhere.
+
+    TAKEN: takers are in reach; ANNOUNCED: only takers out of reach are known; NONE: no takers are known.
+    """
 
     TAKEN = "taken"
     ANNOUNCED = "announced"
@@ -210,10 +218,10 @@ class ReachLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The keys for which an edge router asks its uplink whether other routers have takers.
+    """The control message ASK: routing keys of which an edge router wants to know whether other routers have takers.
 
-    ``added`` and ``removed`` change the keys asked for before. With ``is_all`` the edge asks for the keys in ``added``
-    and for no others.
+    ``added`` and ``removed`` change the keys asked for before. With ``is_all`` the edge router asks for the keys in
+    ``added`` and for no others.
     """
 
     opcode: ClassVar[str] = "ASK"
@@ -253,11 +261,14 @@ Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar |
 
 
 class UnknownMessage(Exception):
-    """A control message has an unknown opcode or a later protocol version: the router ignores the message."""
+    """A control message has an unknown opcode or a later protocol version: the receiving router ignores the message."""
 
 
 def parse(opcode: str, body: Body) -> Message:
-    """Parse a control message. Raise ControlMessageError if malformed, UnknownMessage if from a newer protocol."""
+    """Return the control message with this opcode and body.
+
+    Raises ControlMessageError for a malformed body, UnknownMessage for an unknown opcode or a newer protocol version.
+    """
     read = _READERS.get(opcode)
     if read is None:
         raise UnknownMessage(f"unknown opcode {opcode!r}")
@@ -303,5 +314,5 @@ def _versions(router: Any, value: Any) -> Versions:
     try:
         instance, ls_seq, mobile_seq = (int(part) for part in value)
     except (TypeError, ValueError):
-        raise ControlMessageError(f"have of {router!r}: expected three integers, got {value!r}") from None
+        raise ControlMessageError(f"have: expected three integers as versions of {router!r}, got {value!r}") from None
     return Versions(instance, ls_seq, mobile_seq)

@@ -1,8 +1,8 @@
 """The addresses that each router advertises, including this router, and the routers that have takers for an address.
 
 Sans-IO. An address is a routing key here, a string that is only compared. The addresses of a router have a version
-(instance, mobile_seq). Changes apply only to the version from which they start; a caller that lacks this version asks
-the neighbor for all addresses.
+(instance, mobile_seq). Changes apply only to the version from which the changes start; a caller that lacks this version
+asks the neighbor for all addresses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Changes:
 class MobileAddresses:
     def __init__(self) -> None:
         self._records: dict[str, AddressRecord] = {}
-        # Key -> routers with takers. A tuple, not a set: nearly every key has one router, and a set is 168 bytes more.
+        # Routing key -> the routers that advertise it, in a tuple and not a set: nearly every key has one router, and a
+        # set takes 168 bytes more.
         self._holders: dict[str, tuple[str, ...]] = {}
 
     def version(self, router: str) -> Version:
@@ -47,7 +48,7 @@ class MobileAddresses:
         return record.version if record else (0, 0)
 
     def addresses(self, router: str) -> Set[str]:
-        """Return the keys that ``router`` advertises: the set itself, which changes later, and not a copy."""
+        """Return the routing keys that ``router`` advertises: the set itself, which changes later, and not a copy."""
         record = self._records.get(router)
         return record.addresses if record else frozenset()
 
@@ -55,7 +56,10 @@ class MobileAddresses:
         return self._holders.get(key, ())
 
     def follows(self, mau: MauChanges) -> bool:
-        """True if ``mau`` starts from the stored version of its router's addresses, so that `apply` is right."""
+        """True if the changes in ``mau`` start from the stored version of its router's addresses.
+
+        Only then may `apply` store the changes.
+        """
         return self.version(mau.id) == (mau.instance, mau.since)
 
     def apply(self, mau: MauChanges) -> Changes:

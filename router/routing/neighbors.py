@@ -47,14 +47,14 @@ class Neighbors:
         self._meeting_s = max(settings.hello_max_age_s, settings.meeting_max_age_s)
         self._connections: dict[int, Adjacency] = {}  # oldest first
         self._next_hello: float | None = None
-        # No connection expires before this time. A connection heard meanwhile expires later: `_expire`, called in vain,
-        # then computes the next time.
+        # No connection expires before the time ``_next_expiry``. A connection heard meanwhile expires later: then
+        # `_expire`, called at this time, drops nothing and computes the next time.
         self._next_expiry: float | None = None
         self.connections: Mapping[str, int] = {}
         self.costs: Mapping[str, int] = {}
 
     def router_on(self, connection: int) -> str | None:
-        """Return the neighbor at the other end of ``connection``; None until HELLO was heard in both directions."""
+        """Return the id of the neighbor on ``connection``; None until HELLO was heard in both directions."""
         known = self._connections.get(connection)
         return known.router if known is not None and known.is_up else None
 
@@ -178,7 +178,10 @@ class Neighbors:
         return SendControl(connection, Hello.opcode, hello.to_map())
 
     def _choose(self) -> None:
-        """Choose the connection to use for each neighbor: the cheapest that is up, and of equal costs the oldest."""
+        """Choose anew which connection to use for each neighbor: the cheapest that is up, of equal costs the oldest.
+
+        The cost of a connection is the larger of the two ends' costs.
+        """
         best: dict[str, int] = {}
         for connection, known in self._connections.items():
             if known.is_up and known.router is not None:

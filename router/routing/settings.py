@@ -1,4 +1,4 @@
-"""The times of the routing core, in seconds: how often it sends, when it drops a silent connection or old state."""
+"""The times of the routing core, in seconds: how often it sends messages, and when it drops connections or state."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class RoutingSettings:
-    """The times of the routing core. Raises ValueError unless every time is positive, and ``hello_max_age_s``, after
-    which a silent connection is dropped, is longer than ``hello_interval_s``.
+    """The times of the routing core, in seconds.
+
+    Raises ValueError unless every time is positive, and ``hello_max_age_s``, after which a silent connection is
+    dropped, is longer than ``hello_interval_s``.
     """
 
     hello_interval_s: float = 1.0
     hello_max_age_s: float = 3.0
-    # On a connection without HELLO in both directions yet, this time replaces hello_max_age_s if it is longer: both
+    # On a connection without HELLO in both directions yet, meeting_max_age_s replaces hello_max_age_s if longer: both
     # routers may be busy starting.
     meeting_max_age_s: float = 3.0
     ra_interval_s: float = 30.0

@@ -16,9 +16,9 @@ class NeighborSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RouterSnapshot:
-    """A router of the mesh as this router knows it.
+    """A router of the mesh, as the router that made the snapshot knows it.
 
-    ``path`` and ``cost`` lead from this router to the other; both are None while the other is out of reach.
+    ``path`` and ``cost`` are of the cheapest path from that router; both are None while this one is out of reach.
     """
 
     instance: int

@@ -1,4 +1,4 @@
-"""Compute shortest paths by rules that give the same answer at every router.
+"""Compute the best paths between routers by rules that give the same answer at every router.
 
 The cheapest path is best; of equals the path with the fewest hops, then the path with the smallest router ids,
 compared in order from the source. Every beginning and every end of a best path is a best path, too: the paths of one
@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 import networkx
 
-Graph: TypeAlias = Any  # networkx.Graph of router ids; every edge has a "cost" of at least 1
+Graph: TypeAlias = Any  # A networkx.Graph whose nodes are router ids; every edge has a "cost" of at least 1.
 Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShortestPaths:
-    """The paths and costs from one source to every reachable router, including the source."""
+    """The best paths from one source router, and their costs, to every router in reach, including the source."""
 
     paths: Mapping[str, Path]
     costs: Mapping[str, int]
@@ -27,8 +27,9 @@ class ShortestPaths:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One router in a multicast tree. ``deliver``: the router has takers of its own; ``children``: the routers to which
-    the router passes deliveries on.
+    """One router in a multicast tree.
+
+    ``deliver``: the router has takers of its own; ``children``: the next routers, to which it passes deliveries on.
     """
 
     deliver: bool
@@ -38,7 +39,8 @@ class Branch:
 def shortest_paths(graph: Graph, source: str) -> ShortestPaths:
     predecessors, costs = networkx.dijkstra_predecessor_and_distance(graph, source, weight="cost")
     paths: dict[str, Path] = {source: (source,)}
-    # Costs come in rising order and every edge has a cost of at least 1, so predecessors already have their paths.
+    # The routers come in rising order of their costs, and every edge has a cost of at least 1, so the predecessors of a
+    # router already have their paths.
     for router in costs:
         if router != source:
             candidates = (paths[before] for before in predecessors[router])
@@ -55,8 +57,9 @@ def path(graph: Graph, source: str, target: str) -> Path | None:
 
 
 def tree(paths: Mapping[str, Path], targets: Iterable[str]) -> dict[str, Branch]:
-    """Return the multicast tree to ``targets``: the union of their ``paths``, as one branch for each neighbor of the
-    source. A target without a path is left out.
+    """Return the multicast tree to ``targets``, the union of their ``paths``: next router -> the branch behind it.
+
+    A target without a path is left out.
     """
     wanted = {target for target in targets if target in paths}
     return _branches([paths[target] for target in sorted(wanted)], 1, wanted)

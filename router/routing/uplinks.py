@@ -2,14 +2,14 @@
 
 Sans-IO. Feed inputs and carry out the returned actions in order. ``now`` is monotonic seconds and never goes back.
 
-An edge keeps a connection to each of its uplinks and uses the active one: the first by preference among the uplinks
-that are up when a choice is needed. The active uplink stays until its connection breaks or is silent for
-``hello_max_age_s``; then the next uplink becomes active at once. Only at its start an edge waits ``start_wait_s`` for
-the preferred uplink.
+An edge router keeps a connection to each of its uplinks and uses the active one: the first by preference among the
+uplinks that are up when a choice is needed. The active uplink stays until its connection breaks or is silent for
+``hello_max_age_s``; then the next uplink becomes active at once. Only at its start an edge router waits
+``start_wait_s`` for the preferred uplink.
 
-The edge tells the active uplink which keys its consumers take (MAU, at first all keys) and which keys its producers
-send to (ASK). The uplink answers for each asked key whether another router takes the key (REACH), and reports every
-change. An edge router gets no link state.
+The edge router tells the active uplink which keys its consumers take (MAU, at first all keys) and which keys its
+producers send to (ASK). The uplink answers for each asked key whether another router takes the key (REACH), and reports
+every change. An edge router gets no link state.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSna
 
 
 class Uplinks:
-    """The routing core of an edge router, with the same queries as `Routing`: its connections to uplinks.
+    """The routing core of an edge router, with the same queries as `Routing`: chooses among the connections to uplinks.
 
     ``costs``: uplink -> cost of the connection to the uplink, in order of preference.
     """
@@ -71,7 +71,7 @@ class Uplinks:
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # the connection was closed: ignore messages that were on the way
+            return []  # The connection was closed by this router: messages that were on the way are ignored.
         self._neighbors.on_heard(connection, now)
         try:
             message = parse(opcode, body)
@@ -90,13 +90,16 @@ class Uplinks:
                 return self._ignore(connection, f"unexpected {opcode} to an edge router")
 
     def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
-        """Ignore the cost: an edge router uses its uplinks in the order of the topology file."""
+        """Ignore the new cost: an edge router prefers its uplinks by the costs in the topology file."""
         return []
 
     def advertise(
         self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
     ) -> list[Action]:
-        """This router now has consumers for the keys ``added`` and none for ``removed``: tell the active uplink."""
+        """Tell the active uplink that this router has consumers for the keys ``added`` now, and none for ``removed``.
+
+        Without ``at_once`` the MAU may wait for further changes (`advertisements.py`).
+        """
         self._taking.change(added, removed, self._takes)
         return self._tell_takes(now, at_once=at_once)
 
@@ -120,7 +123,7 @@ class Uplinks:
 
     # Choosing
     def _follow(self, now: float) -> list[Action]:
-        """If no uplink is active, or the active uplink is gone, choose an uplink that is up."""
+        """Choose an uplink that is up if none is active, or the active one is gone, and introduce this router to it."""
         up = self._neighbors.connections
         if self._active is not None and up.get(self._active[0]) == self._active[1]:
             return []
@@ -149,9 +152,9 @@ class Uplinks:
         return False
 
     def _introduce(self, now: float) -> list[Action]:
-        """Send the new active uplink all keys that this edge router takes and all keys that it asks for.
+        """Send the new active uplink all keys that this edge router takes, and all keys that it asks for.
 
-        The answers of the previous uplink count until the new uplink answers.
+        The answers of the previous uplink count until the new uplink answers. Without an active uplink, send nothing.
         """
         self._tell_takes(now, at_once=True)
         self._tell_asked(now, at_once=True)
@@ -177,8 +180,8 @@ class Uplinks:
         if told is None:
             return []
         self._asked = self._asked.union(told[0]).difference(told[1])
-        # Drop the uplink's answers only now that the ASK goes out. If a key were removed and asked for again before the
-        # ASK, the uplink would not hear of the change, and would not answer again.
+        # The uplink's answers are dropped only now that the ASK goes out. If a key were removed and asked for again
+        # before the ASK, the uplink would not hear of the change, and would not answer again.
         for key in told[1]:
             self._levels.pop(key, None)
         return [self._say(Ask(self._router_id, *told))] if self._active is not None else []
@@ -208,11 +211,11 @@ class Uplinks:
 
     @property
     def neighbors(self) -> Mapping[str, int]:
-        """The active uplink -> the number of its connection. Links are made over the active uplink only."""
+        """A map from the active uplink alone to the number of its connection: links are made over no other uplink."""
         return dict([self._active]) if self._active is not None else {}
 
     def level(self, key: str) -> ReachLevel | None:
-        """Return the uplink's answer whether ``key`` has takers elsewhere; None until the uplink has answered."""
+        """Return the last uplink's answer whether ``key`` has takers elsewhere; None until an uplink has answered."""
         return self._levels.get(key)
 
     def path(self, target: str) -> spf.Path | None:

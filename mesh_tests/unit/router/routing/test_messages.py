@@ -76,7 +76,11 @@ def test_a_request_without_have_asks_for_everything() -> None:
         ),
         ("HELLO", {"id": "a", "instance": 1, "seen": [1]}, "HELLO: seen: expected a list of strings, got [1]"),
         ("HELLO", {"id": "a", "instance": 1, "cost": 0}, "HELLO: cost: expected an integer of at least 1, got 0"),
-        ("LSR", {"id": "a", "have": {"b": [1, 2]}}, "LSR: have of 'b': expected three integers, got [1, 2]"),
+        (
+            "LSR",
+            {"id": "a", "have": {"b": [1, 2]}},
+            "LSR: have: expected three integers as versions of 'b', got [1, 2]",
+        ),
         ("LSR", {"id": "a", "have": ["b"]}, "LSR: have: expected a map, got ['b']"),
         ("LSU", {"id": "a", "instance": 1, "ls_seq": 1}, "LSU: ls: expected a map, got None"),
         (
