@@ -1,1 +1,1 @@
-"""Moving deliveries through a router: inlets (incoming links), takers (outgoing links), and groups that tie them."""
+"""Move deliveries through a router: from inlets (incoming links) to takers (outgoing links), in groups of both."""

@@ -18,7 +18,7 @@ from router.forwarding.ends import Taker
 class ReplacementUp:
     """The peer answered the attach of ``taker``, a circuit that is not in ``group`` yet.
 
-    The circuit may be put in place of the circuit that it replaces.
+    The owner of the group may put this circuit in place of the circuit that it replaces.
     """
 
     group: AddressGroup
@@ -27,8 +27,9 @@ class ReplacementUp:
 
 @dataclass(frozen=True, slots=True)
 class NoTakerInTime:
-    """The producers of ``group`` had no taker for the holding time, as long as ``group`` sent to the queue that it
-    falls back to, or to its other takers.
+    """The producers of ``group`` had no taker for ``hold_s`` where the group sends now.
+
+    The group sends to its fallback queue or to the takers of its address; the owner may change between the two.
     """
 
     group: AddressGroup
@@ -40,8 +41,8 @@ GroupAction: TypeAlias = ReplacementUp | NoTakerInTime
 class GroupActions:
     """The actions of a router's groups since the owner last took them, and the groups that changed.
 
-    A group changed when an end came or went, or when a branch is to be made anew. The group marks itself, as an
-    endpoint with output does, and is marked once, however often it changes: an attach costs no object.
+    A group changed when an inlet or taker came or went, or when a branch is to be made anew. The group marks itself, as
+    an endpoint with output does, and is marked once, however often it changes: an attach costs no object.
     """
 
     __slots__ = ("actions", "changed")
@@ -50,21 +51,21 @@ class GroupActions:
         self.changed: dict[AddressGroup, None] = {}
         self.actions: list[GroupAction] = []
 
-    # Called by groups
+    # Methods that the groups call
     def on_replacement_up(self, group: AddressGroup, taker: Taker) -> None:
         self.actions.append(ReplacementUp(group, taker))
 
     def on_no_taker_in_time(self, group: AddressGroup) -> None:
         self.actions.append(NoTakerInTime(group))
 
-    # Called by the owner
+    # Methods that the owner of the groups calls
     def take(self) -> list[GroupAction]:
-        """Return the actions, in order, and forget them."""
+        """Return the actions that groups have reported, in order, and forget these actions."""
         taken, self.actions = self.actions, []
         return taken
 
     def take_changed(self) -> list[AddressGroup]:
-        """Return the groups that changed, in the order of their first change, and forget them."""
+        """Return the groups that changed, in the order of their first change, and forget that they changed."""
         taken = list(self.changed)
         self.changed.clear()
         return taken

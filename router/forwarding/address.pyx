@@ -1,9 +1,9 @@
 """The common part of anycast and multicast groups: the inlets (incoming links) and takers (outgoing links) of an
 address at this router, and the credit between them.
 
-Inlets get more credit than takers have, by a float of one: every inlet with a reachable taker holds at least one
-credit, since an AMQP sender without credit cannot say that it has a message. Deliveries beyond the takers' credit wait
-unread on their link. Counts are deliveries.
+Inlets get more credit than takers have, by a float of one for each producer: every inlet with a reachable taker holds
+at least one credit or a waiting delivery, since an AMQP sender without credit cannot say that it has a message.
+Deliveries beyond the takers' credit wait unread on their link. Counts are deliveries.
 """
 
 from router.forwarding.copies cimport Copies
@@ -29,8 +29,8 @@ cdef class AddressGroup(Group):
 
     ``owner`` opens circuits, advertises takers, and drops an unused group. The group reports to the owner by
     ``actions`` (`router.forwarding.actions`), which the owner takes after each input, and marks itself in
-    ``actions.changed`` when an end came or went. Only what cannot wait is a call of the owner (`GroupOwner` in the
-    stub).
+    ``actions.changed`` when an inlet or taker came or went. Only what cannot wait is a call of the owner (`GroupOwner`
+    in the stub).
     """
 
     def __init__(
@@ -57,16 +57,16 @@ cdef class AddressGroup(Group):
 
     @property
     def asks_producers(self):
-        """True if a consumer's drain is answered only after the producers have been asked."""
+        """True if a consumer's drain of this group is answered only after the producers have been asked to drain."""
         return False
 
-    # Methods that add and remove the ends of the group, its inlets and takers.
+    # Methods that add inlets and takers to the group, and remove them.
     cdef int on_changed(self) except -1:
         self.version += 1
         return self.mark_changed()
 
     cdef int mark_changed(self) except -1:
-        """Have the owner settle the address after this input: the address may need other circuits or links now."""
+        """Have the owner settle the group's address after this input: it may need other circuits or links now."""
         self.actions.changed[self] = None
         return 0
 
@@ -119,7 +119,7 @@ cdef class AddressGroup(Group):
         self.on_changed()
 
     def lose_inlet(self, Inlet inlet, error):
-        """Remove an inlet that sends nothing more; the owner of the group closes the inlet's streams."""
+        """Remove an inlet that gets nothing more from its sender; the group's owner closes the inlet's streams."""
         self.forget_inlet(inlet)
         self.owner.on_end_lost(self, inlet, error)
 
@@ -182,9 +182,9 @@ cdef class AddressGroup(Group):
             self.hold_timer = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
-        """Release all waiting deliveries if no taker came in time.
+        """Release all waiting deliveries of the group, unless it has a taker by now.
 
-        Deliveries that still arrive on revoked credit are released too, until a taker comes.
+        Deliveries that still arrive on revoked credit are released, too, until a taker comes.
         """
         if self.hold_timer is not None:
             self.hold_timer.cancel()
@@ -215,7 +215,7 @@ cdef class AddressGroup(Group):
 
     # Credit
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
-        """Return how many deliveries the takers would take from this inlet, less the credit promised to all inlets."""
+        """Return the takers' credit for deliveries of this inlet, less the credit promised to all inlets."""
         raise NotImplementedError
 
     cdef int top_up_now(self, Inlet inlet) except -1:
@@ -255,7 +255,10 @@ cdef class AddressGroup(Group):
             self.top_up_now(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """Called on a sender's flow: if the sender gave credit back, count less as promised, and top it up again."""
+        """Count credit that the inlet's sender gave back no longer as promised, and grant the sender new credit.
+
+        Called when the sender sent a flow. While the sender is asked to drain, only the drain is told.
+        """
         cdef int held
         if self.drains is not None:
             self.drains.on_progress(inlet)
@@ -271,18 +274,19 @@ cdef class AddressGroup(Group):
 
     cdef int wait_for_taker(self, Inlet inlet) except -1:
         # Unread deliveries fill the session's window, which circuits of other addresses share, whose consumers may be
-        # faster: read the waiting deliveries out, and release those for which the budget of copies has no room.
+        # faster. Once they take a quarter of the window, the waiting deliveries are read out, and those for which the
+        # budget of copies has no room are released.
         if inlet.is_from_node() and inlet.link.session.is_crowded_now():
             self.released += inlet.read_ahead(self.copies, True)
         self.waiting[inlet] = None
         return 0
 
     def go_on(self):
-        """Try the waiting deliveries again, since a condition they wait for has changed."""
+        """Try to pass on the waiting deliveries again, since a condition that they may wait for has changed."""
         self.kick()
 
     cdef int kick(self) except -1:
-        """Pass on waiting deliveries of all inlets until no taker accepts any."""
+        """Pass on waiting deliveries of all inlets of the group until no taker accepts any."""
         self.is_kicked = True
         if self.is_kicking:
             return 0  # called again by a delivery that moved and so freed a taker: the loop below goes round again
@@ -317,8 +321,8 @@ cdef class AddressGroup(Group):
     cdef bint serve_in_turn(self, Turns turns) except -1:
         """Pass on deliveries of waiting inlets, and returned deliveries in ``turns``, by the priority of the message.
 
-        A turn of an inlet is one delivery for each producer that the inlet stands for; an interrupted turn continues
-        in the next round. True if another round may pass on more.
+        A turn of an inlet is one delivery for each producer that the inlet stands for; an interrupted turn continues in
+        the next round. Return True if another round may pass on more.
         """
         cdef Inlet inlet
         cdef bint has_gone_on, has_failed = False, is_news = False
@@ -339,21 +343,21 @@ cdef class AddressGroup(Group):
                         turns.add(inlet, inlet.head_level())
             else:
                 has_gone_on = self.offer_again(who)
-            # An inlet that could not pass on its head may be able to after another inlet has passed on a delivery.
+            # An inlet that could not pass on its head may be able to once another inlet has passed on a delivery.
             is_news = is_news or (has_gone_on and has_failed)
             has_failed = has_failed or not has_gone_on
         return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
-        """Offer a returned delivery to another taker; False if no taker can have it now."""
+        """Offer the returned delivery of ``carrier`` to another taker; False if no taker can have it now."""
         return False
 
     cdef bint has_ready_taker(self) noexcept:
-        """True if a taker may accept a delivery now: then a new delivery waits its turn among the waiting inlets."""
+        """True if some taker may accept a delivery now: then a new delivery waits its turn among the waiting inlets."""
         return True
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
-        # Other inlets may wait for the same room with a more urgent message: serve all in order of priority.
+        # Other inlets may wait for the same room with a more urgent message: all are served in order of priority.
         if len(self.waiting) > 1 and inlet in self.waiting:
             return self.kick()
         return self.pump(inlet)
@@ -372,7 +376,10 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int _renew_float(self, Inlet inlet) except -1:
-        """Give a sender without credit a new float: it may have more to send, and the takers may settle much later."""
+        """Give the inlet's sender a new float if it has no credit and no delivery of it waits.
+
+        The sender may have more to send, and the takers may settle much later.
+        """
         if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             self.top_up_now(inlet)
         return 0
@@ -380,7 +387,7 @@ cdef class AddressGroup(Group):
     cdef int _turn_away(self, Inlet inlet) except -1:
         """Release the inlet's waiting deliveries, since the group has no taker.
 
-        A large message whose taker was lost in the middle is first read on and discarded.
+        The rest of a large message whose taker was lost in the middle is first read and discarded.
         """
         cdef Carrier moving = inlet.moving
         if moving is not None:
@@ -423,7 +430,7 @@ cdef class AddressGroup(Group):
         return self.wait_for_taker(inlet)
 
     cdef bint step(self, Inlet inlet) except -1:
-        """Pass on one delivery of the inlet as far as possible; True if the inlet may begin its next delivery."""
+        """Pass on the inlet's oldest delivery as far as possible; True if the inlet may begin its next delivery."""
         cdef Carrier carrier = inlet.moving
         if carrier is None:
             carrier = self.begin(inlet)
@@ -431,14 +438,15 @@ cdef class AddressGroup(Group):
                 return False
         if carrier.advance():
             return True
-        # In a crowded session, read out the rest of a small delivery, so that the delivery waits in memory here.
+        # Once unread bytes take a quarter of the session's window, the rest of a small delivery is read out, to wait in
+        # memory here.
         carrier = inlet.moving
         return inlet.is_from_node() and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
 
     cdef Carrier begin(self, Inlet inlet):
-        """Give the inlet's head to a taker or takers and return its carrier, for the caller to advance.
+        """Start to pass on the inlet's head to one taker or several; return its carrier, for the caller to advance.
 
-        None if no taker can have the head now, or too little of it has arrived: the inlet waits.
+        Return None if no taker can have the head now, or too little of it has arrived: then the inlet waits.
         """
         raise NotImplementedError
 

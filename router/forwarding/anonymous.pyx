@@ -1,11 +1,11 @@
 """Anonymous producers: links without a target address, on which every message names its address in `to`.
 [ANONYMOUS-RELAY]
 
-An anonymous producer gets credit whatever its addresses' takers have. Complete messages are read out and wait in a list
-for each address, so a waiting message holds up no message for another address; order holds per address. Waiting
-messages count in the node's budget of copies (`copies`); messages beyond the budget are RELEASED. Messages for an
-address whose takers stand still (`stalls`) are RELEASED too, since they would use up the credit for other addresses. A
-message that is not complete at 64 KiB streams from the link, and later messages wait behind it.
+An anonymous producer gets credit, whatever credit its addresses' takers have. Complete messages are read out and wait
+in a list for each address, so a waiting message holds up no message for another address; order holds per address.
+Waiting messages count in the node's budget of copies (`copies`); messages beyond the budget are RELEASED. Messages for
+an address whose takers stand still (`stalls`) are RELEASED, too, since they would use up the credit for other
+addresses. A message that is not complete at 64 KiB streams from the link, and later messages wait behind it.
 
 Addresses of a declared pattern may share a group, and so an inlet and a list: then ``patterns`` remembers the pattern
 of each address, for all producers of the user.
@@ -34,9 +34,10 @@ from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
 
 cdef enum:
-    # With this many inlets (one for each address that the producer used), the idle ones are forgotten.
+    # When a producer has this many inlets, one for each address that it used, its idle inlets are forgotten.
     MANY_INLETS = 1000
-    # Most values of `to` that a producer's dict maps to their inlets to save a look-up; a full dict is cleared.
+    # The most values of `to` in a producer's dict from such a value to its inlet, which saves looking up the address. A
+    # full dict is cleared.
     MANY_SPELLINGS = 4000
     LONG_SPELLING_BYTES = 1024
 
@@ -151,7 +152,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
         cdef int _number, count = self._bring_forward(most)
         for _number in range(count):
             self.release_head()
-        # Also discard a message that still streams from the link: it blocks later messages to all addresses.
+        # A message that still streams from the link is discarded, too: it blocks later messages to all addresses.
         if self.partial is not NULL and self.head_now() is self.partial and self.release_head():
             count += 1
         return count
@@ -159,7 +160,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
     cdef int _bring_forward(self, int most) except -1:
         """Bring all waiting messages but ``most`` to the front of the list, to be released; return their number.
 
-        Pre-settled messages stay behind them, since their sender would not learn of a release.
+        Pre-settled messages stay behind those, since their sender would not learn of a release.
         """
         cdef list going = [], staying = []
         cdef Py_ssize_t left = len(self.held)
@@ -176,14 +177,17 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return len(going)
 
     cdef int turn_away(self, pn_delivery_t *delivery, size_t size) except -1:
-        """Release a message that this node does not keep: the budget has no room, or enough wait for the address."""
+        """Release a message of ``size`` bytes that this node does not keep.
+
+        The budget has no room, or enough messages wait for an address that stands still.
+        """
         cdef AddressGroup group = self.group
         group.released += 1
         release(self, delivery, size)
         return self.link.endpoint.mark()
 
     cdef bint _is_read_out(self, pn_delivery_t *delivery) except -1:
-        """Discard the bytes of the large message at the head; False while the end of the message is missing."""
+        """Read and discard the large message at the head; False while the end of the message has not arrived."""
         self.is_partial_discarded = True
         while pending_now(delivery):
             self.link.recv_into(scratch, CHUNK_BYTES)
@@ -196,11 +200,11 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return not self.held and self.moving is None and self.unsettled_count == 0
 
     cdef int top_up(self, int count) except -1:
-        """Do nothing: the sender gets its credit from the `AnonymousProducer`, for all addresses together."""
+        """Grant nothing: the sender gets its credit from the `AnonymousProducer`, for all addresses together."""
         return 0
 
     cdef int reduce(self, int count) except -1:
-        """Take back no credit: the sender got its credit from the `AnonymousProducer`, not for this address."""
+        """Reduce no credit: the sender got its credit from the `AnonymousProducer`, not for this address."""
         return 0
 
     def revoke(self):
@@ -288,7 +292,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return self.top_up_now()
 
     cdef bint _lacks_head(self) except -1:
-        """True if the address may stand in bytes of the message that have not arrived yet."""
+        """True if the address in the message under way may stand in bytes that have not arrived yet."""
         cdef Head head
         cdef bytes start = self.prefix
         if PyBytes_GET_SIZE(start) > MOST_HEAD_BYTES:
@@ -296,7 +300,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return scan_head(<const unsigned char *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), &head) == CUT
 
     cdef int _take(self, pn_delivery_t *delivery) except -1:
-        """Read the available bytes of the message under way."""
+        """Read the bytes of the message under way that have arrived into ``prefix``."""
         cdef bytes piece
         cdef size_t size
         while (size := pending_now(delivery)):
@@ -307,7 +311,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_offence(self):
-        """Called when the guard's timer found the sender's offence, without an event on the link: end the link."""
+        """End the link; called when the guard's timer, and no event on the link, found the sender's offence."""
         self._may_go_on()
 
     cdef bint _may_go_on(self) except -1:
@@ -383,7 +387,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return inlet
 
     cdef int _forget_idle(self) except -1:
-        """Forget the idle inlets of a producer with many: a client that answers requests uses ever new addresses."""
+        """Forget the producer's idle inlets if it has many: a client that answers requests uses ever new addresses."""
         cdef AnonymousInlet inlet
         if len(self.inlets) < self.many_inlets:
             return 0
@@ -399,7 +403,7 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     def _reject(self, size_t delivery, error, bint is_partial):
         if is_partial:
-            # A partial message would have to be read to its end before it can be rejected: end the link instead.
+            # A partial message would have to be read to its end before it can be rejected: the link is ended instead.
             self.link.close(error)
             self.on_left(True, error)
             self.link.owner = None
@@ -422,7 +426,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_established(self, link):
-        """Do nothing: the client attached this link, so no answer to an attach is waited for."""
+        """Do nothing: the client attached this link, so this router waits for no answer to an attach."""
 
     @property
     def has_more(self):

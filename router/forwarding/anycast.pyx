@@ -21,16 +21,19 @@ from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 from recording.records cimport ABORTED, Recorder
 
-# Part of `path_wait_s` for which a delivery that one consumer released waits at its egress for another consumer there.
+# The part of `path_wait_s` for which a delivery that a consumer gave back waits at its egress for another consumer.
 cdef double SHARE_OF_EGRESS = 0.25
 
 cdef enum:
-    # Most producers that a circuit's deliveries can say to stand behind the circuit: the number is sent in one byte.
+    # The largest number of producers behind a circuit that the tag of a delivery can tell: the number has one byte.
     MOST_WEIGHT = 255
 
 
 cdef bint _is_stuck(Inlet inlet, object egress) except -1:
-    """True if a barrier over a replaced circuit to ``egress`` has to wait for credit, and so the next delivery, too."""
+    """True if the inlet's next delivery to ``egress`` has to wait, since a replaced circuit there has no credit.
+
+    The barrier that asks about the inlet's earlier deliveries on that circuit needs credit.
+    """
     cdef Taker taker
     for taker in inlet.unheard or ():
         if taker.way == LEFT_WAY and taker.egress == egress and taker.credit_count <= 0:
@@ -41,7 +44,8 @@ cdef bint _is_stuck(Inlet inlet, object egress) except -1:
 cdef class Anycast(AddressGroup):
     """The group of an anycast address at one router, or of a sharded queue: gives each delivery to one taker.
 
-    Deliveries from circuits go to near takers only (local consumers, brokers, edge routers), so none travels in a loop.
+    Deliveries from circuits go only to near takers (consumers, brokers and edge routers at this router), so no delivery
+    travels in a loop.
     """
 
     def __init__(
@@ -74,7 +78,7 @@ cdef class Anycast(AddressGroup):
         return self.credit_of_locals + self.credit_of_circuits - self._credit_at(inlet.shuns) - far - near
 
     cdef int _credit_at(self, int edge) except -1:
-        """Return the credit of the taker that leads to this edge router."""
+        """Return the credit of the taker that leads to the edge router on connection ``edge``; 0 if there is none."""
         cdef Taker taker = self.at_edges.get(edge) if edge and self.at_edges is not None else None
         return taker.credit_count if taker is not None else 0
 
@@ -117,7 +121,7 @@ cdef class Anycast(AddressGroup):
     cdef bint leads_nowhere(self, Inlet inlet) noexcept:
         """True if the inlet gets no credit: its deliveries have no taker, or the inlet rests.
 
-        An inlet rests from the recall of its deliveries until a consumer here has credit.
+        An inlet rests after its router recalled deliveries, until a taker here that it may feed has credit.
         """
         if inlet.is_circuit:
             return inlet.is_resting or not self.has_local()
@@ -159,7 +163,7 @@ cdef class Anycast(AddressGroup):
                 self.top_up_now(inlet)
 
     def _give_back(self):
-        """Release the deliveries from circuits that wait here if no near taker is left.
+        """Release the deliveries from circuits that wait here, if no consumer, broker or edge router here takes them.
 
         No consumer had these deliveries, so their ingress may send them to takers at other routers.
         """
@@ -172,7 +176,7 @@ cdef class Anycast(AddressGroup):
                 self.waiting.pop(inlet, None)
                 self.released += inlet.release_held()
 
-    # Methods about circuits whose consumers have no credit: recalls, and inlets that rest.
+    # Methods about recalls of deliveries from circuits whose consumers have no credit, and about inlets that rest.
     cdef int on_credit(self, Taker taker) except -1:
         if self.has_resting and taker.credit_count > 0:
             self._wake_if_writable(taker)
@@ -183,8 +187,8 @@ cdef class Anycast(AddressGroup):
     def add_inlet(self, Inlet inlet):
         cdef Inlet other
         if self.has_resting and inlet.is_from_node():
-            # The new circuit replaces a resting circuit, or stands beside it: with credit on the new circuit, the
-            # ingress would send the recalled deliveries here again.
+            # The new circuit replaces a resting circuit, or stands beside it, and so rests, too: with credit on the new
+            # circuit, the ingress would send the recalled deliveries here again.
             for other in self.inlets:
                 inlet.is_resting = inlet.is_resting or (other.is_resting and other.ingress == inlet.ingress)
         super().add_inlet(inlet)
@@ -203,10 +207,10 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int _recall_further(self, Carrier carrier) except -1:
-        """Pass a recall on at the border between an edge router and the interior routers.
+        """Pass a recall of the carrier's delivery on, at the border between an edge router and the interior routers.
 
-        A delivery that another router has is recalled from that router; a returned delivery, held here for another
-        taker, goes back to the router that recalls it.
+        A delivery that another router has is recalled from that router. A delivery that a taker gave back, and that
+        waits here for another taker, goes back to the router that recalls it.
         """
         cdef Move move
         if not isinstance(carrier, Move):
@@ -219,9 +223,9 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _rest(self, object ingress) except -1:
-        """Let the inlets from ``ingress`` rest, and revoke their credit, before their deliveries are given back.
+        """Let the inlets from router ``ingress`` rest, and revoke their credit, before their deliveries are given back.
 
-        With credit, the ingress would send the deliveries here again.
+        With credit, that router would send the deliveries here again.
         """
         cdef Inlet inlet
         cdef Taker taker
@@ -236,7 +240,7 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """Wake the inlets that rest and may feed this taker, if its link is writable again."""
+        """Wake the inlets that rest and may feed ``taker``, if the taker has credit and its link is writable again."""
         cdef Inlet inlet
         if not self.has_resting or taker not in self.takers or taker.credit_count <= 0:
             return 0
@@ -246,13 +250,13 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _wake_if_writable(self, Taker taker) except -1:
-        """Wake resting inlets if the taker's link is writable; if not, its credit is no use yet: wait for room."""
+        """Wake resting inlets if the taker's link is writable; else wait for room: its credit is of no use yet."""
         if taker.link.is_writable_now():
             return self._wake(taker)
         return taker.link.endpoint.wait(taker)
 
     cdef int _wake(self, Taker taker) except -1:
-        """End the rest of each inlet that may feed this taker, since the taker has credit."""
+        """Let each inlet that may feed ``taker`` rest no longer, since the taker has credit."""
         cdef Inlet inlet
         self.has_resting = False
         for inlet in self.inlets:
@@ -281,20 +285,20 @@ cdef class Anycast(AddressGroup):
     cdef int on_moved(self, Taker taker) except -1:
         cdef Inlet inlet
         if self.has_resting and taker.credit_count > 0:
-            # The taker was only busy when an ingress recalled the deliveries that waited here, and has credit: wake
-            # the resting inlets.
+            # The taker was only busy when an ingress recalled the deliveries that waited here, and has credit: the
+            # resting inlets are woken.
             self._wake_if_writable(taker)
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        # A broker may get the next delivery over another link of this router: hold the barrier until the broker has
+        # A broker may get the next delivery over another link of this router: the barrier is held until the broker has
         # given an outcome for the earlier deliveries.
         if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
-        # Hold the barrier also for deliveries that went on to an edge router, or to another router, over circuits.
+        # The barrier is also held for deliveries that went on over circuits, to an edge router or another router.
         if are_all_passed_on(inlet):
             inlet.barrier_due_s = 0
         elif not self._is_barrier_late(inlet):
@@ -303,9 +307,10 @@ cdef class Anycast(AddressGroup):
         return AddressGroup.pass_barrier(self, inlet)
 
     cdef bint _is_barrier_late(self, Inlet inlet) except -1:
-        """True once the inlet's barrier has waited ``path_wait_s``: the barrier is answered then in any case.
+        """True once the barrier at the inlet's head has waited ``path_wait_s``: then it is answered in any case.
 
-        So a stuck consumer delays the deliveries behind the barrier by this time at most.
+        So a stuck consumer delays the deliveries behind the barrier by this time at most. The first call starts the
+        time.
         """
         if not inlet.barrier_due_s:
             inlet.barrier_due_s = self.timers.now + self.settings.path_wait_s
@@ -340,8 +345,8 @@ cdef class Anycast(AddressGroup):
             return self.refuse_transaction(inlet, delivery)
         size = inlet.head_size(delivery)
         is_partial = inlet.is_head_partial(delivery)
-        # Wait for the end: a partial delivery on a shared link would block the link. From CHUNK_BYTES on, the delivery
-        # goes over a link of its own, a stream.
+        # A partial delivery waits for its end, since it would block a link that it shares with others. From CHUNK_BYTES
+        # on, the delivery goes over a link of its own, a stream, and need not wait.
         if is_partial and size < CHUNK_BYTES:
             return None
         is_large = is_partial or size > WHOLE_BYTES
@@ -398,7 +403,7 @@ cdef class Anycast(AddressGroup):
         return self.too_large
 
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
-        """Return one of the inlet's takers if each of these takers refuses a message of this size, else None."""
+        """Return one of the takers that the inlet may feed if each refuses a message of ``size`` bytes, else None."""
         cdef Taker taker, found = None
         for taker in self.takers:
             if taker.is_closing_now or not inlet.may_feed(taker):
@@ -420,7 +425,10 @@ cdef class Anycast(AddressGroup):
         return taker
 
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size):
-        """Return the best taker that does not lead to ``egress``, where the delivery would have to wait; else None."""
+        """Return the best taker with credit and room that does not lead to ``egress``; None if there is none.
+
+        At ``egress`` the inlet's next delivery would have to wait.
+        """
         cdef Taker taker, best = None
         cdef int cost = self.nearest_cost(inlet, None, size) if self.is_strict else 0
         for taker in self.takers:
@@ -437,18 +445,19 @@ cdef class Anycast(AddressGroup):
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size):
         """Return the link to use: the taker itself, or for a large delivery the inlet's stream beside the taker.
 
-        None while the inlet must not change between the two: deliveries on the other link may not be passed on yet.
+        Return None while the inlet must not change between the two, since deliveries on the other link may not be
+        passed on yet; and while the stream cannot take a delivery.
         """
         if not taker.is_ours:
             return taker
-        # A complete delivery above CHUNK_BYTES may take either link: keep to the stream if the last delivery took it.
+        # A complete delivery above CHUNK_BYTES may take either link: it takes the stream if the last delivery did.
         is_large = is_large or (inlet.way == LARGE_WAY and size > CHUNK_BYTES)
         if not may_take(inlet, LARGE_WAY if is_large else SHARED_WAY, taker.egress):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
     cdef int _wait_for_room(self, Inlet inlet) except -1:
-        """Wait for room at the connections of takers with credit.
+        """Have the inlet wait for room at the connections of takers with credit that it may feed.
 
         A delivery begun on a full connection would block the inlet, while another taker may have room first.
         """
@@ -474,7 +483,7 @@ cdef class Anycast(AddressGroup):
             if (taker.max_message_bytes and size > taker.max_message_bytes) or (tried is not None and taker in tried):
                 continue
             value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
-            # Among equals, choose the taker whose last turn is longest ago.
+            # Of equal takers, the one whose last turn is longest ago is the best.
             if best is None or value < best_value or (value == best_value and taker.last_turn < best.last_turn):
                 best, best_value = taker, value
         if best is not None:
@@ -486,7 +495,8 @@ cdef class Anycast(AddressGroup):
     cdef bint may_offer_again(self, Inlet inlet) except -1:
         """True if a copy of the inlet's delivery is worth keeping, since a second taker may have the delivery.
 
-        At an ingress always True, since takers may come; for a delivery from a circuit, only with a second taker here.
+        Always True at an ingress, since takers may come. For a delivery from a circuit, True only if a second taker may
+        have it here.
         """
         if not inlet.is_circuit:
             return True
@@ -499,13 +509,13 @@ cdef class Anycast(AddressGroup):
         cdef int count = 0
         for taker in self.takers:
             if taker.is_near_now() and not taker.is_closing_now:
-                # Count the circuit to an edge router twice: the edge router gives waiting deliveries back when its
-                # consumers leave, and another taker may be here by then.
+                # The circuit to an edge router counts as two takers: the edge router gives waiting deliveries back when
+                # its consumers leave, and another taker may be here by then.
                 count += 2 if taker.edge else 1
         return count
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        """True at the producer's ingress if the address has ``retransmit``.
+        """True at the ingress of the inlet's producer if the address has ``retransmit``.
 
         No other router sends again, since the ingress's copy of the message counts the attempts.
         """
@@ -527,10 +537,10 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int hold_retry(self, Move move) except -1:
-        """Hold a delivery that its taker gave back until another taker can have the delivery.
+        """Hold the delivery of ``move``, which its taker gave back, until another taker can have the delivery.
 
-        The delivery is released after a time (`_limit_retry`), unless no consumer had the delivery, a producer sent it
-        to this router, and a taker exists that may still get it.
+        The delivery is released after a time (`_limit_retry`), unless no consumer had the delivery, it came over no
+        circuit, and a taker exists that may still get it.
         """
         if move.taker is not None:
             move.let_go()
@@ -549,11 +559,11 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef Taker another_for(self, Move move):
-        """Return a taker with credit that may have the returned delivery now, or None."""
+        """Return a taker with credit that may have the returned delivery of ``move`` now, or None."""
         return self.best_of(move.inlet, move.tried or [], PyBytes_GET_SIZE(move.copy))
 
     cdef bint has_another_for(self, Move move):
-        """True if a taker exists that may have the returned delivery, now or when the taker has credit."""
+        """True if a taker exists that may have the returned delivery of ``move``, now or when the taker has credit."""
         cdef Taker taker
         for taker in self.takers:
             if not taker.is_closing_now and move.suits(taker):
@@ -561,7 +571,10 @@ cdef class Anycast(AddressGroup):
         return False
 
     def _on_late(self, Move move):
-        """Give a returned delivery back to its sender: no other taker could have it in time, or it was recalled."""
+        """Give the returned delivery of ``move`` back to its sender.
+
+        No other taker could have it in time, or the sending router recalled it.
+        """
         self.retries.pop(move, None)
         self.released += 1
         move.give_back()

@@ -1,11 +1,11 @@
-"""A node's memory budget for messages of unsettled deliveries.
+"""A node's memory budget for messages that are kept: to be offered to other takers, or until a taker has credit.
 
-Messages are kept to be offered to other takers, or because they were read to open a session's window.
+The latter are read out of the engine, to open their session's window.
 """
 
 
 cdef class Copies:
-    """The budget: the bytes of all copies of messages that a node keeps, over all addresses, and the limit."""
+    """The budget for copies of messages that a node keeps: the bytes of all copies, over all addresses, and a limit."""
 
     def __init__(self, size_t limit_bytes):
         self.limit_bytes = limit_bytes

@@ -1,23 +1,24 @@
 """Share the credit of an address's takers (outgoing links) among its inlets (incoming links).
 
-Each inlet gets a float of one credit, and the rest goes by recent use. An inlet that sends gets credit up to its limit
-as far as the takers' credit goes. Scarce credit is shared among the inlets in use, where a circuit counts as many times
-as there are producers behind it. While other inlets are short of credit, the credit of an idle inlet is reduced to the
-float within ``PERIOD_S``.
+Each inlet gets a float, one credit for each producer that it stands for, and the rest goes by recent use. An inlet
+that sends gets credit up to its limit as far as the takers' credit goes. Scarce credit is shared among the inlets in
+use, where a circuit counts as many times as there are producers behind it. While other inlets are short of credit, the
+credit of an idle inlet is reduced to one within ``PERIOD_S``.
 """
 
 PERIOD_S = 0.05
 
 cdef enum:
-    # Credit that every inlet gets at least: a sender without credit has no way in AMQP to say that it has a message.
+    # The least credit of an inlet for each producer that it stands for: a sender without credit has no way in AMQP to
+    # say that it has a message.
     FLOAT = 1
 
 
 cdef int room_of(Inlet inlet) noexcept:
     """Return how many more deliveries the limit of the inlet permits; below zero when the inlet is past the limit.
 
-    Unsettled deliveries from another router do not count here, since that router counts them towards the limits of its
-    producers.
+    Unsettled deliveries of an inlet whose sender is a router do not count here, since that router counts them towards
+    the limits of its producers.
     """
     cdef int unsettled = 0 if inlet.is_from_node() else inlet.unsettled_count
     return inlet.limit_now() - inlet.promised_count - unsettled
@@ -26,7 +27,7 @@ cdef int room_of(Inlet inlet) noexcept:
 cdef class CreditSharing:
     """The sharing of one group's credit among its inlets.
 
-    ``again(inlet)`` is called at the end of each period for each inlet that was short of credit.
+    ``again(inlet)`` is called at the end of each ``PERIOD_S`` for each inlet that was short of credit, to top it up.
     """
 
     def __init__(self, dict inlets, again, timers):
@@ -36,14 +37,17 @@ cdef class CreditSharing:
         self.hungry = {}
 
     cdef int behind(self, Taker taker) noexcept:
-        """Return the number of producers whose deliveries may go to ``taker``."""
+        """Return the number of producers in use lately whose deliveries may go to ``taker``, a circuit.
+
+        Producers behind circuits that arrive here count only if ``taker`` leads to an edge router.
+        """
         return self.in_use if taker.edge else self.producers_in_use
 
     def forget(self, Inlet inlet):
         self.hungry.pop(inlet, None)
 
     cdef int top_up(self, Inlet inlet, int room) except -1:
-        """Grant the inlet credit if there is enough of it to be worth a flow frame; grant the float in any case.
+        """Grant the inlet credit if there is enough to be worth a flow frame; else a float if the inlet needs one.
 
         ``room``: deliveries that the takers would take from this inlet beyond all promised credit.
         """
@@ -56,8 +60,8 @@ cdef class CreditSharing:
         count = min(wanted, room)
         if room < wanted:
             count = self._ration(inlet, count)
-        # Grant at least as much as the inlet holds, else nothing: a flow frame for each delivery would double the
-        # frames.
+        # A grant at least doubles the promised credit of the inlet, or is not made: a flow frame for each delivery
+        # would double the number of frames.
         if count > 0 and count >= inlet.promised_count:
             return inlet.top_up(count)
         if wanted >= 0 and inlet.needs_float():
@@ -74,7 +78,7 @@ cdef class CreditSharing:
         return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
-        """Reduce the credit of idle inlets to the float, and top up the inlets that were short of credit."""
+        """Reduce the credit of inlets that were idle for a period to one, and top up those that were short of it."""
         cdef Inlet inlet
         cdef bint was_used
         cdef int in_use = 0, producers = 0

@@ -23,7 +23,7 @@ _CIRCUIT_WAIT_S = 0.1
 
 
 class DrainedGroup(Protocol):
-    """The group of an address (its inlets and takers at one router), as far as drains use the group."""
+    """The members of an address's group (its inlets and takers at one router) that drains use."""
 
     phase: int
     inlets: dict[Inlet, None]
@@ -35,12 +35,13 @@ class DrainedGroup(Protocol):
 
 
 class DrainedGroupOwner(Protocol):
-    """The owner of a group, as far as drains use the owner."""
+    """The methods of a group's owner that drains use."""
 
     def is_complete(self, group: DrainedGroup, is_circuit: bool) -> bool:
-        """True if a link from each broker of a sharded queue is there, so that a drain need not wait for more.
+        """True if a link from each broker of a sharded queue is there, so that a drain need not wait for more links.
 
-        For a consumer here, of each reachable broker; for a circuit, of each broker that is connected to this router.
+        For a consumer here, a link from each broker in reach counts; if ``is_circuit``, for a consumer at another
+        router, only from brokers that are connected to this router.
         """
         ...
 
@@ -75,9 +76,9 @@ class Drains:
     def _make(self, taker: Taker) -> Drain | ProducersDrain:
         return ProducersDrain(taker, self, self._ask(taker)) if self._group.phase == 0 else Drain(taker, self)
 
-    # Producers and circuits of an anycast
+    # Methods about the producers and circuits of an anycast
     def _ask(self, taker: Taker) -> list[Inlet]:
-        """Ask the producers and circuits that hold credit and may feed this taker; return those yet to answer.
+        """Ask the producers and circuits that hold credit and may feed ``taker`` to drain; return those yet to answer.
 
         The link from a fallback queue is not asked: `router.fallback.queue_share` drains this link itself.
         """
@@ -110,14 +111,14 @@ class Drains:
             return False
         is_from_router = inlet.is_circuit or inlet.is_edge
         if inlet.link.is_open and is_from_router and inlet.deliveries_in != self._asked[inlet]:
-            # The router sent deliveries on its credit, and may have messages of other producers: ask again.
+            # The router used its credit for deliveries, and may have messages of other producers: it is asked again.
             self._ask_for(inlet, more)
             return False
         self._stop_asking(inlet)
         return True
 
     def take_back(self, inlet: Inlet) -> None:
-        """Take back the credit of an inlet that did not answer a drain in time."""
+        """Take back the credit of ``inlet``, which was asked to drain and did not answer in time."""
         if inlet in self._asked:
             self._stop_asking(inlet)
             inlet.revoke()
@@ -130,8 +131,9 @@ class Drains:
         inlet.hear_credit()
 
     def offered(self, taker: Taker) -> list[Inlet]:
-        """Return the inlets to ask for messages of a sharded queue: links from brokers, and circuits for a near taker.
+        """Return the inlets to ask for messages of a sharded queue, for the drain of ``taker``.
 
+        These are the links from brokers, and circuits if ``taker`` is near (at this router, or an edge router of it).
         For an address without stored messages, phase 0, return none: `ProducersDrain` asks there.
         """
         if self._group.phase == 0:
@@ -148,7 +150,7 @@ class Drains:
         return are_streams_empty and self._owner.is_complete(self._group, not taker.is_near)
 
     def on_over(self, taker: Taker) -> None:
-        """Forget the taker's drain, which is over: the taker's credit was used up or given back, or the taker left."""
+        """Forget the drain of ``taker``, which is over: its credit was used up or given back, or the taker left."""
         self._drains.pop(taker, None)
         if not self._drains:
             for inlet in list(self._asked):
@@ -207,7 +209,7 @@ class Drain:
         self._end()
 
     def _goes_on_with_next(self) -> bool:
-        """Ask the next inlet that no other drain asks; True if an inlet is still to be asked, or to be waited for."""
+        """Ask the next inlet that no other drain asks now; True if there is more to ask, or to wait for."""
         credit = self.taker.link.credit
         if credit <= 0 or not self.taker.link.is_draining:
             return False
@@ -227,19 +229,19 @@ class Drain:
         inlet.hear_credit()
 
     def on_progress(self, inlet: Inlet) -> None:
-        """Called when a delivery came from this inlet, or its credit came back: the drain may go on."""
+        """Go on with the drain if ``inlet`` is the one asked: a delivery came from it, or its credit came back."""
         if inlet is self._current:
             self.look()
 
     def look(self) -> None:
-        """Go on, unless the asked inlet still holds credit or has deliveries that wait."""
+        """Go on with the drain, unless the inlet that is asked still holds credit, or deliveries of it wait."""
         inlet = self._current
         if self._is_over or (inlet is not None and (inlet.link.credit > 0 or inlet.is_waiting)):
             return
         self.go_on()
 
     def stop_waiting(self) -> None:
-        """Stop waiting for links from brokers that are not there by now."""
+        """Wait no longer for links from brokers that are not there by now, and go on with the drain."""
         self._waits_for_more = False
         if self._current is None:
             self.look()
@@ -258,7 +260,7 @@ class Drain:
             self._drains.on_over(self.taker)
 
     def _finish_current(self) -> bool:
-        """End the drain of the inlet that is asked now; True if an inlet was being asked."""
+        """Stop asking the inlet that is asked now to drain; True if there was one."""
         inlet, self._current = self._current, None
         if inlet is not None:
             inlet.is_draining = False
@@ -287,7 +289,7 @@ class ProducersDrain:
         return _EDGE_WAIT_S if self.taker.edge else _CIRCUIT_WAIT_S
 
     def go_on(self) -> None:
-        """Answer the taker's drain once each inlet in ``asked`` has answered."""
+        """Answer the taker's drain if each inlet in ``asked`` has answered; else wait on."""
         link = self.taker.link
         if self._is_over:
             return
@@ -308,7 +310,10 @@ class ProducersDrain:
             self.go_on()
 
     def stop_waiting(self) -> None:
-        """Take back the credit of inlets that did not answer in time, and go on: their peers may not support drain."""
+        """Take back the credit of inlets that did not answer in time, and answer the taker's drain.
+
+        The peers of these inlets may not support drain.
+        """
         if self._is_over:
             return
         late, self._asked = self._asked, []

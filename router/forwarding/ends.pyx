@@ -28,12 +28,16 @@ from wire.link import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 cdef enum:
     LIGHT_BYTES = 16384
-    # Most bytes that an incoming link may have promised and unsettled, if its deliveries exceed LIGHT_BYTES on average.
+    # Most bytes of deliveries that an incoming link may have promised or unsettled, if the deliveries exceed
+    # LIGHT_BYTES on average.
     MOST_BYTES = 16777216
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery):
-    """Return the carrier of this incoming or outgoing delivery; None if the delivery has no carrier, or no longer."""
+    """Return the carrier of this incoming or outgoing delivery; None if the delivery has no carrier, or no longer.
+
+    Raises LocalStateError if the delivery's tie leads to the carrier of another delivery.
+    """
     cdef unsigned long long tie = <unsigned long long>pn.delivery_get_context(delivery)
     cdef void *found
     if not tie:
@@ -88,12 +92,12 @@ cdef class Group:
     """Base class of the groups, which pass deliveries from inlets to takers: anycast, multicast and relay."""
 
     def __init__(self, Recorder recorder not None, record_level=None):
-        """``record_level``: how much the recorder writes about the group's deliveries; None: the node's own level."""
+        """Make a group whose deliveries ``recorder`` records at ``record_level``; None: at the node's own level."""
         self.recorder = recorder
         self.record_level = recorder.level_of(record_level)
 
     cdef int pump(self, Inlet inlet) except -1:
-        """Pass on as many of the inlet's waiting deliveries as the takers accept now."""
+        """Pass on as many of the inlet's waiting deliveries as the group's takers accept now."""
         raise NotImplementedError
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
@@ -101,7 +105,10 @@ cdef class Group:
         return self.pump(inlet)
 
     cdef int on_moved(self, Taker taker) except -1:
-        """Called when the taker's link is free for the next delivery; None: the links of a multicast's takers."""
+        """Called when the taker's link is free for the next delivery: waiting deliveries may go on.
+
+        ``taker`` None: the links of several takers of a multicast are free.
+        """
         return 0
 
     cdef int on_credit(self, Taker taker) except -1:
@@ -109,7 +116,7 @@ cdef class Group:
         raise NotImplementedError
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """Called when a started multicast copy, or a barrier, waits for room or credit at this taker."""
+        """Called when a started multicast copy, or a barrier, waits for room or credit at ``taker``."""
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
@@ -136,10 +143,10 @@ cdef class Group:
         return False
 
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
-        """Called when the router that sends over this circuit recalls a delivery, that is, asks for it back.
+        """Called when the router that sends over ``inlet`` recalls a delivery, that is, asks for it back.
 
-        ``carrier``: the delivery's carrier, None while the delivery waits for a taker. False: the caller passes the
-        recall on to the taker.
+        ``carrier``: the delivery's carrier, None while the delivery waits for a taker. Return False to have the caller
+        pass the recall on to the delivery's taker.
         """
         return False
 
@@ -155,11 +162,14 @@ cdef class Group:
         return False
 
     cdef int on_given_back(self, Taker taker) except -1:
-        """Called when this multicast branch gave a delivery back that no consumer behind the branch got."""
+        """Called when ``taker``, a multicast branch, gave back a delivery that no consumer behind the branch got."""
         return 0
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
-        """Called when a queue's message went back over ``inlet``: no taker here accepts its ``size`` bytes or more."""
+        """Called when a queue's message went back over ``inlet``, since it is too large for all takers here.
+
+        ``size``: the bytes of the message that are known, of the whole message or of a part.
+        """
         return 0
 
     cdef int on_undeliverable(self, Inlet inlet) except -1:
@@ -187,9 +197,9 @@ cdef class Carrier(Waiter):
     """
 
     cdef bint note_taker(self) except -1:
-        """Note at the inlet that a circuit has the delivery, so that a barrier can ask the circuit's egress.
+        """Note at the inlet that a circuit has the delivery, so that a barrier can ask the circuit's egress about it.
 
-        False if a broker has the delivery: a broker answers no barrier.
+        Return False if a broker has the delivery: a broker answers no barrier.
         """
         return True
 
@@ -198,15 +208,18 @@ cdef class Carrier(Waiter):
         return self.taker is taker
 
     cdef int advance(self) except -1:
-        """Copy as many bytes to the taker as possible now. True when the incoming link may begin its next delivery."""
+        """Copy as many bytes of the delivery to its taker as possible now.
+
+        Return True when the incoming link may begin its next delivery.
+        """
         raise NotImplementedError
 
     cdef bint is_unsent(self) noexcept:
-        """True if the delivery was read to its end, and not all of it was handed to the taker's link."""
+        """True if the delivery was read to its end here, but not handed to its taker's link to the end."""
         return False
 
     cdef bint may_be_given_back(self) noexcept:
-        """True if the message is in a queue, and its sender has heard no outcome.
+        """True if the delivery's message is in a broker's queue, and its sender has heard no outcome.
 
         Such a delivery counts as not tried if its taker leaves in order, without giving an outcome.
         """
@@ -231,7 +244,7 @@ cdef class Carrier(Waiter):
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """Called when the sender's link is lost.
+        """Called when the link of the delivery's sender is lost.
 
         ``comes_again``: the sender is a router or broker, and will send the delivery again or report its loss.
         """
@@ -244,8 +257,8 @@ cdef class Carrier(Waiter):
 cdef class Inlet(InletHead):
     """An inlet: an incoming link in a group, with its sender's credit and its unsettled deliveries.
 
-    Always: ``promised + unsettled_count <= limit``, except for a float of one credit that may exceed the limit; for a
-    circuit ``promised <= limit``. Counts are deliveries.
+    Always: ``promised + unsettled_count <= limit``, and ``promised <= limit`` if the sender is a router. Only the
+    float, one credit for each producer that the inlet stands for, may exceed the limit. Counts are deliveries.
     """
 
     def __init__(self, IncomingCore link, Group group, int limit, *, bint is_circuit=False, Guard guard=None):
@@ -294,7 +307,7 @@ cdef class Inlet(InletHead):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
-        """The sender's link ended, by detach or with its connection: `abandon` its deliveries, then tell the group."""
+        """Give up the deliveries (`abandon`), then tell the group: the sender's link ended, by detach or else."""
         self.recorder.note(self, False, error)
         if self.is_from_client():
             self.record_left()
@@ -308,7 +321,7 @@ cdef class Inlet(InletHead):
 
     # Rules
     cdef bint is_second(self) noexcept:
-        """True if both sides agreed on rcv-settle-mode second: this router settles after the sender. [2.8.3]
+        """True if this router and the sender agreed on rcv-settle-mode second: this router settles last. [2.8.3]
 
         Not every broker agrees to the mode when asked.
         """
@@ -316,7 +329,10 @@ cdef class Inlet(InletHead):
         return is_asked and pn.link_remote_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
 
     cdef bint may_go_on_now(self) except -1:
-        """False when the sender broke a protocol rule. A client that offended its guard loses the link in this call."""
+        """True unless the inlet's link is lost, or its sender broke a rule of the protocol.
+
+        If the guard has found an offence of a client, the client's link is ended in this call.
+        """
         if self.is_lost or self.link.is_faulty():
             return False
         if self.guard is None or not self.guard.has_offended():
@@ -325,25 +341,25 @@ cdef class Inlet(InletHead):
         return False
 
     def on_offence(self):
-        """Called when the guard's timer found the sender's offence, without an event on the link: end the link."""
+        """End the link; called when the guard's timer, and no event on the link, found the sender's offence."""
         self.may_go_on_now()
 
     def expel(self, error):
-        """End the link because of its sender's offence. Deliveries that still arrive are ignored."""
+        """Close the inlet's link with ``error``, and give up its deliveries; those that still arrive are ignored."""
         self.link.close(error)
         self.on_left(True, error)
         self.link.owner = None
 
     # Permitted takers
     cdef bint is_from_client(self) noexcept:
-        """True for a client's link; no other link has a guard.
+        """True if the sender is a client: only a client's link has a guard.
 
         A router or broker sends a delivery again after its link was lost; a client perhaps never does.
         """
         return self.guard is not None
 
     cdef bint is_of_queue(self) noexcept:
-        """True if a broker's queue keeps each message of this inlet until the broker hears an outcome."""
+        """True if this inlet's messages come from a broker's queue, which keeps each until it hears an outcome."""
         return self.group.is_of_queue or (self.guard is None and not self.is_from_node())
 
     cdef bint is_from_node(self) noexcept:
@@ -354,7 +370,7 @@ cdef class Inlet(InletHead):
         """True if ``taker`` may have deliveries of this inlet.
 
         Deliveries from a circuit go only to near takers (`Taker.is_near`), so no delivery travels in a loop. An edge
-        router gets none of its own deliveries back.
+        router gets none of its own deliveries back, unless the address has a fallback queue.
         """
         if self.is_circuit:
             return taker.is_near_now()
@@ -373,7 +389,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Remove the carrier from the inlet's list; the caller settles the engine's incoming delivery."""
+        """Remove the carrier from the inlet's list of unsettled ones; the caller settles the incoming delivery."""
         _loosen(carrier, self.link, carrier.incoming)
         if carrier.newer_in is not None:
             carrier.newer_in.older_in = carrier.older_in
@@ -390,10 +406,10 @@ cdef class Inlet(InletHead):
         return _end(carrier)
 
     def abandon(self):
-        """Part the deliveries under way from a sender that is lost, and forget its waiting deliveries.
+        """Drop the deliveries under way here, since their sender is lost, and forget its waiting deliveries.
 
-        Complete deliveries of a client, and pre-settled ones, still go on to their takers. A partial message is aborted
-        at its taker.
+        Complete deliveries of a client, and pre-settled ones, that are under way still go on to their takers. A partial
+        message is aborted at its taker.
         """
         cdef Carrier carrier
         cdef bint comes_again, is_here = not self.link.endpoint.is_freed
@@ -419,7 +435,7 @@ cdef class Inlet(InletHead):
 
     @property
     def progress(self):
-        """A value that changes whenever a delivery of the sender moves."""
+        """A value that changes whenever a delivery of the inlet's sender moves."""
         return (self.deliveries_in, self.link.read_bytes, self.unsettled_count)
 
     # The head
@@ -427,7 +443,7 @@ cdef class Inlet(InletHead):
         return self.moving is not None
 
     cdef int pop(self) except -1:
-        """The delivery under way was read to its end: advance the link to the next delivery."""
+        """Advance the link to its next delivery, since the delivery under way was read to its end."""
         self.moving = None
         return self.link.advance_now()
 
@@ -437,7 +453,7 @@ cdef class Inlet(InletHead):
 
     # Waiting times
     cdef int note_held(self) except -1:
-        """Note the arrival time of deliveries that arrived with this input and wait for a taker."""
+        """Note the present time as the arrival time of deliveries that arrived just now and wait for a taker."""
         cdef int waiting = self.waiting_now()
         if waiting <= 0:
             self.held_since = None
@@ -451,7 +467,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int leave_line(self) except -1:
-        """Set ``came_us`` to the arrival time of the delivery that leaves now, the oldest of the inlet."""
+        """Set ``came_us`` to the arrival time of the inlet's oldest delivery, which leaves now."""
         self.came_us = self.recorder.now_us
         if self.held_since:
             self.came_us = self.held_since.popleft()
@@ -475,7 +491,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int on_unheard(self, Taker taker) except -1:
-        """Note that the circuit ``taker`` may still hold deliveries of this inlet, and no outcome will tell in time.
+        """Note that circuit ``taker`` may still hold deliveries of this inlet, whose outcomes may come late or never.
 
         The inlet asks the circuit by a barrier before deliveries take another circuit. A taker that needs no barrier,
         such as a local consumer, is not noted.
@@ -498,7 +514,10 @@ cdef class Inlet(InletHead):
 
     # Credit
     cdef int limit_now(self) noexcept:
-        """Return the limit, lower for large deliveries: the engine keeps their bytes until settled, read or not."""
+        """Return how many deliveries the sender may have promised or unsettled: ``limit``, or fewer if they are large.
+
+        The engine keeps the bytes of a delivery until the delivery is settled, read or not.
+        """
         if self.usual_bytes <= LIGHT_BYTES:
             return self.limit
         return <int>min(<long long>self.limit, MOST_BYTES // self.usual_bytes + 1)
@@ -519,7 +538,7 @@ cdef class Inlet(InletHead):
 
     @property
     def promised(self):
-        """Deliveries that the sender may still start, as far as known here, plus those that wait here."""
+        """The number of deliveries that the sender may still start, as far as known here, plus those that wait here."""
         return self.promised_count
 
     cdef int set_promised(self, int count) except -1:
@@ -531,7 +550,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int note_credit(self) except -1:
-        """Note for the records that the sender's credit may have changed."""
+        """Have the recorder look at this inlet, since the sender's credit may have changed."""
         if not self.record_level or self.link.is_gone:
             return 0
         if not self.has_moved:
@@ -551,7 +570,7 @@ cdef class Inlet(InletHead):
             self.note_credit()
 
     def rest(self):
-        """Called when the recorder has read the inlet's counts: report the next movement to the recorder again."""
+        """Report the next movement to the recorder again; called when the recorder has read the inlet's counts."""
         self.has_moved = False
 
     @property
@@ -561,7 +580,7 @@ cdef class Inlet(InletHead):
 
     @property
     def kept_count(self):
-        """None: unsettled deliveries are recorded at the takers that have them, not at the inlet."""
+        """None, since unsettled deliveries are recorded at the takers that have them, not at the inlet."""
         return None
 
     @property
@@ -574,7 +593,7 @@ cdef class Inlet(InletHead):
         return self.record_level != 0 and self.drought.is_on
 
     def take_starved_us(self):
-        """Return how long the sender had no credit since the last call, in microseconds."""
+        """Return how long the sender had no credit since the last call, in microseconds; 0 if not recorded."""
         self.is_restless = False
         return take_us(&self.drought, self.recorder.now_us) if self.record_level else 0
 
@@ -600,7 +619,7 @@ cdef class Inlet(InletHead):
         return max(0, count) + (0 if self.backlog is None else len(self.backlog))
 
     cdef int held_now(self) noexcept:
-        """Return the sender's credit plus the deliveries that wait here."""
+        """Return the number of deliveries that the sender may still start, plus those that wait here."""
         return max(0, self.link.credit_now()) + self.waiting_now()
 
     def hear_credit(self):
@@ -611,7 +630,7 @@ cdef class Inlet(InletHead):
     cdef int reduce(self, int count) except -1:
         """Reduce the promised credit to ``count``, or to the number of waiting deliveries if more wait, by a flow.
 
-        Deliveries that cross the flow on the wire still arrive.
+        Deliveries that cross the flow on the wire still arrive. Nothing happens while the sender drains.
         """
         cdef int waiting = self.waiting_now()
         if self.is_draining:
@@ -621,7 +640,7 @@ cdef class Inlet(InletHead):
         return self.set_promised(max(count, waiting))
 
     def revoke(self):
-        """Take back all credit by flow; deliveries that cross the flow still arrive."""
+        """Take back all credit of the sender by a flow; deliveries that cross the flow still arrive."""
         if self.link.is_open_now():
             self.reduce(0)
 
@@ -632,7 +651,7 @@ cdef class Inlet(InletHead):
 
     @property
     def may_be_drained(self):
-        """True if an anycast consumer's drain may ask the sender: a router, or a client's link to this address alone.
+        """True if an anycast consumer's drain may ask the sender: a router, or a client whose link is to this address.
 
         An anonymous producer is not asked, since its credit is for any address.
         """
@@ -642,7 +661,8 @@ cdef class Inlet(InletHead):
 cdef class Taker(DeliveryOwner):
     """A taker: an outgoing link in a group, with the receiver's credit and its unsettled deliveries.
 
-    ``cost``: the cost of the circuit's path, 0 for a local consumer or a broker. ``upstream``: the one inlet whose
+    ``cost``: the cost of a circuit's path, or 1 and the depth of the tree behind a multicast branch; 0 for a local
+    consumer or a broker. ``upstream``: the one inlet whose
     deliveries may go here (a multicast branch), None for any. ``is_broker``: this router's own link to a broker.
     ``is_stream``: a link beside a shared link, for one inlet's large deliveries. ``is_for_settled``: a multicast branch
     for pre-settled deliveries of producers at this router. ``on_sending()``, if given, is called before each delivery
@@ -705,7 +725,7 @@ cdef class Taker(DeliveryOwner):
         return self.group.on_credit(self)
 
     cdef int note_move(self) except -1:
-        """Note for the records that the number of deliveries at the receiver may have changed."""
+        """Have the recorder look at this taker, since the number of deliveries at its receiver may have changed."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
             self.group.recorder.note_moved(self)
@@ -717,7 +737,7 @@ cdef class Taker(DeliveryOwner):
         self.note_move()
 
     def rest(self):
-        """Called when the recorder has read the taker's counts: report the next movement to the recorder again."""
+        """Report the next movement to the recorder again; called when the recorder has read the taker's counts."""
         self.has_moved = False
 
     @property
@@ -730,7 +750,7 @@ cdef class Taker(DeliveryOwner):
         return self.deliveries_out
 
     cdef int note_drain(self, bint has_more) except -1:
-        """Count a drain if the receiver has just asked for one. [2.6.7]"""
+        """Count a drain, for the records, if the taker's receiver has just asked for one. [2.6.7]"""
         cdef bint is_asked = self.credit_count > 0 and pn.link_get_drain(self.link.raw)
         if is_asked and (has_more or not self.is_asked):
             if not self.drains:
@@ -778,7 +798,7 @@ cdef class Taker(DeliveryOwner):
         return self.set_credit(self.credit_count - 1)
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Remove the carrier from the taker's list; the caller settles or aborts the engine's outgoing delivery."""
+        """Remove the carrier from the taker's list of unsettled ones; the caller settles or aborts its delivery."""
         _loosen(carrier, self.link, carrier.outgoing)
         if carrier.newer_out is not None:
             carrier.newer_out.older_out = carrier.older_out
@@ -796,7 +816,7 @@ cdef class Taker(DeliveryOwner):
         return _end(carrier)
 
     def abandon(self):
-        """Part all deliveries from a link that has ended.
+        """Take all deliveries away from this taker, whose link has ended.
 
         A written delivery is in doubt, and its sender learns so, unless its copy is sent again. A delivery that was not
         written, or was given back, is offered to another taker.
@@ -806,7 +826,7 @@ cdef class Taker(DeliveryOwner):
         self.group.recorder.note(self, False, None)
         self.is_closing = True
         self.set_credit(0)
-        # Oldest first: other takers are offered the deliveries in this order.
+        # The oldest delivery is taken away first: other takers are offered the deliveries in this order.
         for carrier in self._oldest_first():
             if carrier.taker is self:
                 is_given_back = self.has_left_in_order and carrier.may_be_given_back()
@@ -822,7 +842,7 @@ cdef class Taker(DeliveryOwner):
         return found
 
     cdef bint _let_go(self, Carrier carrier) except -1:
-        """Drop the carrier; True if its delivery was not written to the end.
+        """Drop the carrier from this taker, whose link has ended; True if its delivery was not written to the end.
 
         A partial delivery is aborted: otherwise the receiver would take its bytes for a complete message.
         """
@@ -836,12 +856,12 @@ cdef class Taker(DeliveryOwner):
         if is_partial:
             self._note_written_in_session()
             self.link.abort_now(outgoing)
-            # Have the engine write the abort now: the engine would fail once the link and its session are freed.
+            # The engine has to write the abort now: it would fail to once the link and its session are freed.
             pn.transport_pending(self.link.endpoint.transport)
         return is_unwritten
 
     cdef int _note_written_in_session(self) except -1:
-        """Set ``was_written`` of all written deliveries on the session's links.
+        """Set ``was_written`` of all deliveries on the links of this session that the engine has written.
 
         Once the session has ended, the engine no longer knows which deliveries were written.
         """
@@ -860,7 +880,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef pn_delivery_t *start(self) except NULL:
-        """Start a new delivery on the link; its tag is a running number, with the number of producers behind it."""
+        """Start a new delivery on the link; its tag has a running number, and the number of producers if not 1."""
         cdef unsigned char tag[TAG_BYTES]
         cdef int size
         if self.on_sending is not None and not self.is_stream:
@@ -870,14 +890,14 @@ cdef class Taker(DeliveryOwner):
         return self.link.start_now(<const char *>tag + TAG_BYTES - size, size)
 
     cdef int miss(self) except -1:
-        """Count a multicast delivery of which this taker gets no copy, or no complete one."""
+        """Count, for the records, a multicast delivery of which this taker gets no copy, or no complete one."""
         if self.copies_missed == self.copies_told:
             self.group.recorder.note_restless(self)
         self.copies_missed += 1
         return 0
 
     def take_missed(self):
-        """Return the number of multicast copies that the taker missed since the last call."""
+        """Return the number of multicast deliveries that the taker missed since the last call."""
         found, self.copies_told = self.copies_missed - self.copies_told, self.copies_missed
         return found
 
@@ -897,7 +917,10 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef int sync(self) except -1:
-        """Set the taker's credit to the engine's credit, less a delivery under way, which the engine still includes."""
+        """Set the taker's credit to the engine's credit, less a delivery under way, which the engine still counts.
+
+        A taker that is closing keeps its credit, unless it was replaced and needs credit for barriers.
+        """
         if self.is_closing_now and self.way != LEFT_WAY:
             return 0
         self.set_credit(self.link.credit_now() - (self.moving is not None))
@@ -909,7 +932,7 @@ cdef class Taker(DeliveryOwner):
         self.sync()
 
     cdef bint is_near_now(self) noexcept:
-        """True for a local consumer, a link to a broker, or an edge router that uses this router as its uplink.
+        """True if the taker is a consumer here, a broker, or an edge router that uses this router as its uplink.
 
         Deliveries from circuits that end here may go to near takers only.
         """
@@ -950,7 +973,7 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def is_closing(self):
-        """True if the taker gets no more deliveries and ends once nothing is outstanding on it."""
+        """True if the taker gets no more deliveries, and ends once none of its deliveries is unsettled."""
         return self.is_closing_now
 
     @is_closing.setter
@@ -963,10 +986,10 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def is_left(self):
-        """True if another circuit replaced this one, which ends once all its deliveries were passed on."""
+        """True if another circuit replaced this taker, which then ends once all its deliveries were passed on."""
         return self.way == LEFT_WAY
 
     def go_on(self):
-        """Stop closing the taker: the group needs the taker again, with the credit that its peer granted meanwhile."""
+        """Stop closing the taker, which the group needs again, and use the credit that its peer granted meanwhile."""
         self.is_closing = False
         self.group.on_credit(self)

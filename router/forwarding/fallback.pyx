@@ -17,18 +17,18 @@ from recording.records cimport Recorder
 
 from dataclasses import replace
 
-# How long a circuit's deliveries wait for a taker here before they go back to their ingress, and so to the queue:
-# longer than the other routers need to hear that the last taker left.
+# How long deliveries from a circuit wait for a taker here before they go back to their ingress, and so to the fallback
+# queue: longer than the other routers need to hear that the last taker left.
 _GIVE_BACK_S = 0.05
 
 
 cdef class AnycastWithFallback(Anycast):
     """The group of an anycast address with a fallback queue.
 
-    When producers had no taker for the holding time (`hold_s`), an action reports this, and the owner changes between
+    When producers had no taker for ``hold_s``, the group reports that by an action, and the owner changes between
     takers and queue; if the other of the two has no path, waiting deliveries are released. ``feeds``: links from the
-    queue, whose messages go to the takers. Always: ``behind`` has the inlets whose outstanding deliveries, if any,
-    went to the fallback.
+    queue, whose messages go to the takers. Always: ``behind`` has the inlets whose outstanding deliveries, if any, went
+    to the fallback queue.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ cdef class AnycastWithFallback(Anycast):
         return False
 
     cdef bint has_taker(self) noexcept:
-        """True if producers here have a taker: the fallback while falling back, else any taker of the address.
+        """True if producers here have a taker: while falling back, the one to the queue, else any of the address.
 
-        The fallback counts once it has granted credit.
+        The taker to the queue counts once it has granted credit.
         """
         if self.is_falling_back:
             return self.fallback is not None and self.fallback.had_credit and not self.fallback.is_closing_now
@@ -69,12 +69,12 @@ cdef class AnycastWithFallback(Anycast):
                 return True
         return False
 
-    # Methods by which the node tells the group where deliveries go.
+    # Methods by which `router.fallback` tells the group where deliveries go
     def fall_back(self, bint is_falling_back, bint is_holding, bint has_queue):
-        """Send producers' deliveries to the fallback queue, or to takers.
+        """Send deliveries of producers here to the fallback queue if ``is_falling_back``, else to takers.
 
-        ``is_holding``: while falling back, send no deliveries to the queue either; they wait until the next call.
-        ``has_queue``: the queue is in reach, so that its deliveries may go there when no taker comes.
+        ``is_holding``: while falling back, the deliveries wait until the next call, and do not go to the queue.
+        ``has_queue``: the queue is in reach, so that deliveries without a taker need not be released.
         """
         self.has_queue = has_queue
         if (is_falling_back, is_holding) == (self.is_falling_back, self.is_holding):
@@ -83,7 +83,7 @@ cdef class AnycastWithFallback(Anycast):
         self._look_again()
 
     def set_fallback(self, Taker taker, bint is_closing):
-        """Set the taker that leads to the fallback queue.
+        """Set ``taker``, a link or circuit, as the one that leads to the fallback queue.
 
         ``is_closing``: the taker gets no more deliveries, and ends once nothing is outstanding on it.
         """
@@ -101,9 +101,9 @@ cdef class AnycastWithFallback(Anycast):
             self.top_up_now(inlet)
 
     def call_home(self):
-        """Recall producers' deliveries on their way to the last taker, which left.
+        """Recall deliveries of producers here that are on their way to the last taker, which left.
 
-        An inlet's deliveries go to the queue or to a new taker only when the recalled ones are back.
+        An inlet's later deliveries go to the queue or to a new taker only when the recalled ones are back.
         """
         cdef Inlet inlet
         if self.pending_returns is None:
@@ -117,14 +117,14 @@ cdef class AnycastWithFallback(Anycast):
         return pending_returns is not None and pending_returns.has(inlet)
 
     def add_feed(self, Inlet inlet, feeder):
-        """Add ``inlet``, a link from the fallback queue; ``feeder`` is told of its deliveries and of flows."""
+        """Add ``inlet``, a link from the fallback queue; ``feeder`` is told of deliveries and flows on that link."""
         self.feeds[inlet] = feeder
         self.add_inlet(inlet)
 
     def give_back(self, Inlet inlet):
-        """Release all waiting deliveries of the inlet, since the address has no takers, and revoke its credit.
+        """Release all waiting deliveries of the inlet, since the address has no takers, and revoke the inlet's credit.
 
-        A queue puts the released messages back in their place.
+        A queue puts the released messages back in their place; an ingress sends them to its fallback queue.
         """
         inlet.revoke()
         self.waiting.pop(inlet, None)
@@ -210,7 +210,8 @@ cdef class AnycastWithFallback(Anycast):
         if self.leads_nowhere(inlet) or not self.has_taker_for(inlet):
             return 0
         if not inlet.is_circuit and inlet in self.feeds and not self.feeds[inlet].holds:
-            # The fallback queue is known to be empty: one credit suffices to learn of a new message.
+            # The fallback queue is known to be empty: one credit on the link from the queue suffices to learn of a new
+            # message.
             return inlet.top_up(1) if self._lacks_float(inlet) else 0
         return self.sharing.top_up(inlet, self.credit_for(inlet))
 
@@ -261,9 +262,9 @@ cdef class AnycastWithFallback(Anycast):
         return self.way_to(taker, inlet, is_large, size)
 
     cdef bint may_change(self, Inlet inlet) except -1:
-        """True if the inlet's deliveries may go where the group sends now: to takers, or to the fallback.
+        """True if the inlet's deliveries may go where the group sends now: to takers, or to the fallback queue.
 
-        If the inlet sent to the other of the two before, it changes now, unless deliveries are outstanding.
+        If the inlet's deliveries went to the other of the two before, they change now, unless some are unsettled.
         """
         if (inlet in self.behind) == self.is_falling_back:
             return True
@@ -276,7 +277,10 @@ cdef class AnycastWithFallback(Anycast):
         return True
 
     cdef Taker fallback_now(self, size_t size):
-        """Return the fallback, if it has credit and accepts a message of this size, else None."""
+        """Return the taker to the fallback queue if it has credit and accepts a message of ``size`` bytes, else None.
+
+        Return None also while deliveries are held back from the queue (``is_holding``).
+        """
         cdef Taker taker = self.fallback
         if self.is_holding or taker is None or not taker.can_take_now():
             return None
@@ -291,11 +295,12 @@ cdef class AnycastWithFallback(Anycast):
         return Anycast._who_is_too_small(self, inlet, size)
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        # A delivery from the queue is not sent again from here: the queue counts attempts itself, and limits them.
+        # A delivery from the fallback queue is not sent again from here: the queue counts attempts itself, and limits
+        # them.
         return inlet not in self.feeds and Anycast.retransmits(self, inlet)
 
-    # Retries: returned deliveries are gathered, and offered again in order of arrival, once this input was handled: the
-    # engine reports many outcomes at once in no order.
+    # Methods about deliveries that takers gave back. These are gathered, and offered again in order of arrival once the
+    # input was handled: the engine reports many outcomes at once in no order.
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
         if self.is_dead or move.copy is None:
@@ -340,9 +345,9 @@ cdef class AnycastWithFallback(Anycast):
             self.kick()
 
     def _on_home(self):
-        """Let deliveries go on, since an inlet's recalled deliveries are back, or were waited for long enough.
+        """Let waiting deliveries go on, since an inlet's recalled deliveries are back, or were waited for long enough.
 
-        Without a taker that came meanwhile, deliveries from the queue go back to the queue.
+        If no taker came meanwhile, deliveries from the fallback queue go back to the queue.
         """
         cdef Inlet inlet
         if not self.has_direct():

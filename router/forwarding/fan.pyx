@@ -1,7 +1,8 @@
 """A fan: one delivery of a multicast on its way from an inlet to many takers (outgoing links).
 
 A chunk of the delivery is read only when every taker with an unfinished copy has room for the chunk, so memory is
-bounded by one chunk, and the slowest taker sets the pace. The group's stall timer leaves out a taker that stands still.
+bounded by one chunk, and the slowest taker sets the pace. When the stall timer of a taker ends, the group gives up the
+copy of this taker.
 """
 
 cimport cython
@@ -24,7 +25,7 @@ cdef extern from "Python.h":
 
 
 cdef int rank_of(size_t state) noexcept:
-    """Return the rank of a copy's outcome; the sender gets the outcome of the highest rank.
+    """Return the rank of a copy's outcome ``state``; the sender gets the outcome of the copy with the highest rank.
 
     [multicast outcome: REJECTED > ACCEPTED > MODIFIED > RELEASED]
     """
@@ -46,12 +47,13 @@ cdef class FanCopy(Carrier):
         return 0
 
     cdef bint is_settled(self) noexcept:
-        """True if the sender is known to have settled the delivery; of a large one, only the last byte tells."""
+        """True if the sender is known to have settled the delivery; of a large one, only the last byte may tell."""
         cdef Fan fan = self.fan
         return fan is not None and fan.inlet is not None and pn.delivery_settled(fan.incoming)
 
     cdef int _tell_fan(self, size_t state, object outcome) except -1:
-        # A local reference: the fan forgets its copies as they finish, and only its copies keep the fan alive.
+        # The local reference keeps the fan alive in this call: otherwise only the fan's copies do, and the fan lets go
+        # of its copies as they finish.
         cdef Fan fan = self.fan
         return fan.on_copy_done(self, state, outcome, False) if fan is not None else 0
 
@@ -60,7 +62,7 @@ cdef class FanCopy(Carrier):
         return fan.on_copy_done(self, RELEASED_STATE, None, True) if fan is not None else 0
 
     cdef int give_up(self) except -1:
-        """Abort the copy, since its taker stands still; the other copies go on, and this one counts as MODIFIED."""
+        """Abort the copy, since its taker stands still. Other copies go on, and this one counts as MODIFIED."""
         self.abort()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
@@ -118,14 +120,15 @@ cdef class FanCopy(Carrier):
         return self._tell_fan(state if has_outcome else ACCEPTED_STATE, outcome)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        # A lost taker that had only the beginning of a large message counts as in doubt, like one that had all of it.
+        # The copy of a lost taker that had only the beginning of a large message counts as in doubt, like a copy that
+        # the taker had to its end.
         if is_unwritten and (self.has_left or not self.sent_bytes):
             return self._tell_unwritten()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
 
 cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes prefix, bint is_whole):
-    """Start a copy of the incoming delivery at each taker, and return their fan, for the caller to advance.
+    """Start a copy of the incoming delivery at each of ``takers``; return the fan of them, for the caller to advance.
 
     ``prefix``: bytes already read from the incoming link, the whole message if ``is_whole``; None: nothing was read.
     """
@@ -152,15 +155,16 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
 cdef class Fan(Carrier):
     """A fan: one incoming delivery of a multicast tied to its outgoing copies.
 
-    ``open_count``: number of copies without an outcome yet. ``rank``: the highest rank of an outcome so far
-    (`rank_of`). ``outcome``: the outcome of that rank, None if the bare state says it all.
+    ``open_count``: the number of copies without an outcome yet. ``rank``: the highest rank of a copy's outcome so far
+    (`rank_of`). ``outcome``: the outcome of that rank, None if the outcome is only a state without details.
     """
 
     cdef int _begin(self, list takers) except -1:
         cdef Taker taker
         cdef FanCopy copy
         self.copies = []
-        # Spare the garbage collector these lists, which may be thousands: their reference cycles end with the ties.
+        # The garbage collector does not track the lists of copies, which may be thousands: their reference cycles end
+        # when the ties of the deliveries end.
         PyObject_GC_UnTrack(<void *>self.copies)
         for taker in takers:
             copy = FanCopy.__new__(FanCopy)
@@ -174,7 +178,7 @@ cdef class Fan(Carrier):
 
     # Sending again
     cdef int keep(self, Copies copies) except -1:
-        """Keep the whole message, to be sent again if it reaches no consumer, as far as the budget has room."""
+        """Keep the whole message, to be sent again if it reaches no consumer, if the budget has room for it."""
         if copies.take(PyBytes_GET_SIZE(self.prefix)):
             self.kept, self.budget = self.prefix, copies
         return 0
@@ -186,7 +190,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef bytes give_kept(self):
-        """Return the kept message and drop it here; its bytes stay counted in the budget, and are the caller's now."""
+        """Return the kept message and drop it here; the budget still counts its bytes, now on the caller's account."""
         kept, self.kept, self.budget = self.kept, None, None
         return kept
 
@@ -209,9 +213,9 @@ cdef class Fan(Carrier):
         return False
 
     cdef FanCopy blocked(self):
-        """Return an unfinished copy that takes no bytes now, or None.
+        """Return an unfinished copy that can take no bytes now, or None if all can.
 
-        Its link is not writable, or its taker has taken back the credit before the first byte.
+        The link of such a copy is not writable, or its taker has taken back the credit before the first byte.
         """
         cdef FanCopy copy
         for copy in self.copies:
@@ -282,7 +286,8 @@ cdef class Fan(Carrier):
     cdef int _send(self, char *chunk, size_t size) except -1:
         cdef FanCopy copy
         if not self.size_bytes and not has_time_left(self.recorder, chunk, size, &self.counted_us):
-            # The message expired before its first byte left: abort all copies; the rest is read and discarded.
+            # The message expired before its first byte left: all copies are aborted, and the rest of the message is
+            # read and discarded.
             self.was_passed_on = True
             self._abort_copies()
         self.size_bytes += size
@@ -303,8 +308,8 @@ cdef class Fan(Carrier):
             if not copy.is_done:
                 copy.finish(is_settled)
         self._settle_if_done()
-        # If the whole message was read ahead, its inlet did not wait for this fan: tell the group here that takers are
-        # free.
+        # If the whole message was read ahead, its inlet did not wait for this fan, and does not look again by itself:
+        # the group learns here that takers are free.
         return group.on_moved(None) if self.is_read else 0
 
     cdef int _note_unheard(self) except -1:
@@ -396,7 +401,7 @@ cdef class Fan(Carrier):
         return inlet.on_settled()
 
     cdef int on_sender_disposition(self) except -1:
-        """If the producer settled before the outcome, settle its delivery and give it none; the copies go on."""
+        """Settle the producer's delivery without an outcome if the producer settled it early; its copies go on."""
         if self.is_done and pn.delivery_settled(self.incoming):
             self._note_unheard()
             self._settle_incoming()

@@ -18,10 +18,11 @@ from wire.sections import scan
 
 
 cdef bint give_on(Move move, bint is_over) except -1:
-    """Handle the MODIFIED, or later RELEASED, of a sharded queue's consumer.
+    """Handle the outcome MODIFIED of a sharded queue's consumer, or a RELEASED after an earlier consumer's MODIFIED.
 
-    True if the outcome is dealt with: another consumer gets the message, or the broker got the joint outcome. False:
-    the caller passes the outcome on unchanged. ``is_over``: settle both deliveries after the joint outcome.
+    Return True if the outcome is dealt with: another consumer gets the message, or the sender got the joint outcome.
+    Return False if the caller has to pass the outcome on unchanged. ``is_over``: settle both deliveries after the joint
+    outcome.
     """
     cdef Inlet inlet = move.inlet
     cdef object outcome = remote_outcome(<size_t>move.outgoing)
@@ -42,9 +43,9 @@ cdef bint give_on(Move move, bint is_over) except -1:
 
 
 cdef bint tell_said(Move move) except -1:
-    """Set the joint outcome of the consumers before as the outcome for the sender, a broker.
+    """Set the joint outcome of the consumers that had the delivery as the outcome for its sender.
 
-    False if there is no joint outcome, or the sender has settled.
+    Return False if there is no joint outcome, or the sender has settled.
     """
     if move.said is None or pn.delivery_settled(move.incoming):
         return False
@@ -53,7 +54,7 @@ cdef bint tell_said(Move move) except -1:
 
 
 cdef bint _is_offered(Move move, object outcome) except -1:
-    """Write the outcome into the copy and offer the copy; True if another consumer gets it, now or with credit."""
+    """Write a consumer's outcome into the copy and offer the copy; True if another consumer gets it, now or later."""
     cdef bytes copy = _with_outcome(move.copy, outcome)
     move.copies.used_bytes += len(copy) - len(move.copy)
     move.copy = copy
@@ -70,9 +71,9 @@ def _with_outcome(bytes message, outcome):
 
 
 def _joined(before, outcome):
-    """Join the outcomes of two consumers into one MODIFIED: either may say delivery-failed, annotations are merged.
+    """Join the outcomes of two consumers of one message into one MODIFIED, with the annotations of both.
 
-    The later outcome decides on undeliverable-here.
+    The joint outcome says delivery-failed if either does. The later outcome decides on undeliverable-here.
     """
     if before is None:
         return outcome

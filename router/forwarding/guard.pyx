@@ -1,5 +1,6 @@
-"""Check that a client's producer keeps to its credit, message size and pace, because the engine checks none of the
-three; a producer that does not loses its link.
+"""Check that a client's producer keeps to its credit, message size and pace, and end the link of one that does not.
+
+The engine checks none of the three.
 
 A delivery is checked before each of its pieces goes on, so the end of a message that is too large never reaches a
 taker. A producer that leaves a delivery half sent holds up its consumers, so a timer watches the delivery.
@@ -13,17 +14,17 @@ from dataclasses import replace
 from wire.errors import LinkError
 
 cdef enum:
-    # How often the timer looks at a begun delivery within a stall timeout. Looks without progress are counted, and not
-    # the time: a process that was suspended has not read its sockets meanwhile.
+    # How often the timer looks at a begun delivery within a stall timeout. The guard counts looks without progress, and
+    # not the time: a process that was suspended has not read its sockets meanwhile.
     LOOKS = 4
 
 
 cdef class Guard:
     """The guard of one client's incoming link, which finds breaches of credit, message size and pace. [2.6.7], [2.7.3]
 
-    ``max_message_bytes`` 0: any size. ``tell`` is called with the error of an offence. ``patience``: how long a begun
-    delivery may stand still although its sender could go on; None: for ever. When the timer finds an offence, the guard
-    calls ``on_offence()`` of the link's owner.
+    ``max_message_bytes`` 0: any size. ``tell(error)`` is called with the error of an offence. ``patience``: how long a
+    begun delivery may stand still although its sender could go on; None: for ever. When the timer finds an offence, the
+    guard calls ``on_offence()`` of the link's owner, which ends the link.
     """
 
     def __init__(self, IncomingCore link, size_t max_message_bytes, tell, patience=None):
@@ -38,7 +39,7 @@ cdef class Guard:
         return self.link.excess_now() > 0 or (self.max_message_bytes and self._size() > self.max_message_bytes)
 
     cdef int watch(self) except -1:
-        """Start the timer, since a part of a delivery came without its end: watch that the rest follows."""
+        """Start the timer that watches the link's begun delivery: the rest has to follow without a long pause."""
         if self.timer is None and self.patience is not None:
             self.still_looks = 0
             self._has_moved()
@@ -58,7 +59,7 @@ cdef class Guard:
         is_begun = current is not NULL and pn.delivery_partial(current) and not pn.delivery_aborted(current)
         if not is_begun and pn.link_queued(self.link.raw) <= 1:
             return
-        # A begun delivery behind a complete delivery, which waits for a taker, blocks nobody and does not count.
+        # A begun delivery behind a complete delivery that waits for a taker blocks nobody, and is not counted as still.
         if self._has_moved() or not is_begun or not self._may_send():
             self.still_looks = 0
         else:
@@ -71,7 +72,7 @@ cdef class Guard:
             self.link.owner.on_offence()
 
     cdef bint _has_moved(self) noexcept:
-        """True if bytes of the message came since the last look, or another delivery is current on the link now."""
+        """True if bytes of the current message came since the last look, or another delivery is current now."""
         cdef size_t size = self._size()
         cdef bint has_moved = self.seen_count != self.link.passed_count or self.seen_bytes != size
         self.seen_count, self.seen_bytes = self.link.passed_count, size
@@ -86,12 +87,15 @@ cdef class Guard:
         return pn.session_incoming_bytes(self.link.session.raw) * 2 <= self.link.session.window_bytes
 
     cdef size_t _size(self) noexcept:
-        """Return the bytes of the current message that are here, plus the bytes already read."""
+        """Return how many bytes of the link's current message have arrived, read or not."""
         cdef pn_delivery_t *current = self.link.current_now()
         return 0 if current is NULL else self.link.read_bytes + pending_now(current)
 
     def offence(self):
-        """Return the peer's offence as an error, or None; the caller ends the link with the error."""
+        """Return the offence of the link's sender as an error, for the caller to end the link with; None if none.
+
+        The error is passed to ``tell``, too.
+        """
         if not self.has_offended():
             return None
         excess = self.link.excess_now()

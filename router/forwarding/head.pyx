@@ -23,7 +23,8 @@ from wire.delivery import set_outcome
 cdef int release(InletHead head, pn_delivery_t *delivery, size_t size) except -1:
     """Release and settle a delivery that was never written to a taker, so that its sender may try again.
 
-    A router that recalled the delivery, or sent it in transit, hears UNWRITTEN in place of RELEASED.
+    The sender hears RELEASED; or UNWRITTEN if it is a router that recalled the delivery, or the router before this one
+    on a circuit in transit.
     """
     cdef size_t outcome = ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE
     head.recorder.write_untaken(head.record_level, head.number, size, outcome)
@@ -32,7 +33,8 @@ cdef int release(InletHead head, pn_delivery_t *delivery, size_t size) except -1
     elif not pn.delivery_settled(delivery):
         pn.delivery_update(delivery, RELEASED_STATE)
     pn.delivery_settle(delivery)
-    # Without other traffic on the connection, nothing else would send the disposition.
+    # The endpoint is marked as having output: without other traffic on the connection, nothing else would send the
+    # disposition.
     return head.link.endpoint.mark()
 
 
@@ -46,7 +48,7 @@ cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
 
 
 cdef bint is_let_down(pn_delivery_t *delivery) noexcept:
-    """True if the sender settled with MODIFIED: a router does so to have a delivery dropped.
+    """True if the sender settled the delivery with MODIFIED: a router does so to have the delivery dropped.
 
     The router lost its own sender, which sends the message again. A client's settled MODIFIED does not mean this.
     """
@@ -56,12 +58,13 @@ cdef bint is_let_down(pn_delivery_t *delivery) noexcept:
 cdef class ReturnMark:
     """The mark of a delivery that reached no consumer and came back to its inlet.
 
-    The mark has the delivery's place among the inlet's deliveries, and until when the delivery may come back again.
+    The mark has the delivery's place in the order of the inlet's deliveries, and the time until which the delivery may
+    come back again.
     """
 
 
 cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, ReturnMark mark) except -1:
-    """Insert a returned delivery into a backlog: before deliveries that never left, behind older returned ones."""
+    """Insert a returned delivery into backlog ``queue``: before those that never left, behind older returned ones."""
     cdef int index = len(queue)
     while index and (len(queue[index - 1]) == 2 or (<ReturnMark>queue[index - 1][2]).place > mark.place):
         index -= 1
@@ -70,7 +73,7 @@ cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, R
 
 
 cdef ReturnMark returned_at(object queue):
-    """Return the mark of the first delivery in a backlog; None if the delivery never left."""
+    """Return the mark of the first delivery in the backlog ``queue``; None if that delivery never left before."""
     return <ReturnMark>queue[0][2] if len(queue[0]) > 2 else None
 
 
@@ -81,14 +84,14 @@ cdef class InletHead(DeliveryOwner):
     """
 
     cdef bint has_moving(self) noexcept:
-        """True if the head is on its way to a taker, and was not read to its end."""
+        """True if the inlet's head is on its way to a taker, and was not read to its end."""
         raise NotImplementedError
 
     cdef int count_in(self) except -1:
         raise NotImplementedError
 
     cdef pn_delivery_t *head_now(self) noexcept:
-        """Return the oldest delivery that was not passed on to its end, NULL if there is none."""
+        """Return the inlet's oldest delivery that was not passed on to its end, NULL if there is none."""
         if self.backlog is not None:
             return <pn_delivery_t *><size_t>self.backlog[0][0]
         return self.link.current_now()
@@ -137,14 +140,14 @@ cdef class InletHead(DeliveryOwner):
         return message
 
     cdef int forget_read(self) except -1:
-        """Forget all messages read ahead, since the link is lost."""
+        """Forget all messages read ahead, since the link is lost; their bytes no longer count in the budget."""
         self.held_head = None
         while self.backlog is not None:
             self._leave_backlog()
         return 0
 
     cdef int record_left(self) except -1:
-        """Write records of the deliveries that no taker had when their sender left: lost with the sender."""
+        """Write records of the waiting deliveries, which are lost with their sender, since no taker had them."""
         cdef pn_delivery_t *delivery
         cdef size_t read = self.link.read_bytes
         if self.link.is_gone or self.link.endpoint.is_freed:
@@ -167,7 +170,7 @@ cdef class InletHead(DeliveryOwner):
         return self.recorder.write_untaken(self.record_level, self.number, size, outcome)
 
     cdef int leave_head(self) except -1:
-        """Pass over the head, a barrier without bytes to read, so that the next delivery is the head."""
+        """Pass over the head, a barrier (which has no bytes to read), so that the next delivery is the head."""
         if self.backlog is not None:
             self._leave_backlog()
             return 0
@@ -183,7 +186,10 @@ cdef class InletHead(DeliveryOwner):
         return message
 
     cdef bytes read_rest(self, pn_delivery_t *delivery):
-        """Return the rest of the current delivery, for the caller to pop; None if the rest is large or not complete."""
+        """Return the unread rest of the current delivery, for the caller to `pop` the delivery.
+
+        Return None, with nothing read, if the rest is large or has not arrived to its end.
+        """
         cdef size_t size = pending_now(delivery)
         cdef bytes rest
         if size > WHOLE_BYTES or pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
@@ -193,7 +199,10 @@ cdef class InletHead(DeliveryOwner):
         return rest
 
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
-        """Put the head back with the bytes that were read of it, since its taker did not get them."""
+        """Put the head back with the bytes that were read of it, since its taker did not get them.
+
+        Only an anonymous producer's inlet can do so.
+        """
         raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
 
     cdef int take_back(self, pn_delivery_t *delivery, bytes message, ReturnMark mark, Copies budget) except -1:
@@ -208,7 +217,7 @@ cdef class InletHead(DeliveryOwner):
         return returned_at(self.backlog) if self.backlog is not None else None
 
     cdef int head_level(self) except -1:
-        """Return the priority of the message at the head if it is complete and small, else the usual priority."""
+        """Return the priority in the header of the message at the head; the usual one if it is large or incomplete."""
         cdef pn_delivery_t *delivery
         if self.backlog is not None:
             return level_of(self.backlog[0][1])
@@ -222,7 +231,7 @@ cdef class InletHead(DeliveryOwner):
         return self.held_level
 
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept:
-        """True if the delivery is unread, complete, and small enough to go on in one piece."""
+        """True if the delivery is unread, complete, and small enough to be read into memory and go on in one piece."""
         if self.has_moving() or self.link.read_bytes or (self.guard is not None and self.guard.has_offended()):
             return False
         if pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
@@ -230,7 +239,7 @@ cdef class InletHead(DeliveryOwner):
         return 0 < pending_now(delivery) <= WHOLE_BYTES
 
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
-        """Return the bytes of the head that are here, read or not."""
+        """Return how many bytes of the head are here, in memory or unread in the engine."""
         if self.backlog is not None:
             return PyBytes_GET_SIZE(self.backlog[0][1])
         return pending_now(delivery) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
@@ -239,11 +248,11 @@ cdef class InletHead(DeliveryOwner):
         return pn.delivery_partial(delivery)
 
     cdef bint is_discarding(self) noexcept:
-        """True if a part of the head was read and its taker is gone: the rest is to be read and discarded."""
+        """True if a part of the head went to a taker that is gone: the rest is to be read and discarded."""
         return not self.has_moving() and self.link.read_bytes > 0 and self.held_head is None
 
     cdef bint release_head(self) except -1:
-        """Answer the head with RELEASED once it was read to its end; False while its end is missing."""
+        """Answer the head with RELEASED, and remove it; False if there is none, or its end has not arrived."""
         cdef pn_delivery_t *delivery
         cdef size_t size
         if self.backlog is None:
@@ -303,7 +312,7 @@ cdef class InletHead(DeliveryOwner):
                     self.backlog.rotate(-1)
                 elif self.release_head():
                     count += 1
-            # A large delivery is not read ahead: release it while it is current on the link.
+            # A large delivery is not read ahead. It is released while it is the current delivery on the link.
             delivery = self.link.current_now()
             if delivery is NULL or pn.delivery_settled(delivery) or pn.delivery_partial(delivery):
                 break
@@ -313,9 +322,9 @@ cdef class InletHead(DeliveryOwner):
         return count
 
     cdef int release_recalled(self, Copies budget) except -1:
-        """Answer all waiting deliveries that their router recalled with UNWRITTEN; return their number.
+        """Answer with UNWRITTEN all waiting deliveries that the sending router recalled; return their number.
 
-        Deliveries between them are read ahead, as far as the budget has room, and stay.
+        Deliveries between the recalled ones are read ahead, as far as the budget has room, and stay.
         """
         cdef int count = 0
         while is_recalled(self.head_now()) and self.release_head():
@@ -332,7 +341,7 @@ cdef class InletHead(DeliveryOwner):
         return count
 
     cdef bint has_queued(self) noexcept:
-        """True if a delivery waits here for a taker."""
+        """True if a delivery waits on this inlet, in memory or in the engine."""
         return self.backlog is not None or pn.link_queued(self.link.raw) > 0
 
     @property

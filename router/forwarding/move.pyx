@@ -26,15 +26,16 @@ from wire.outcome import MODIFIED_FAILED, RELEASED, UNDELIVERABLE_HERE
 
 
 cdef enum:
-    # Bytes of a large message that are copied at a time; deliveries that wait for the same connection go in between.
+    # Most bytes of a large message that are copied at a time; other deliveries that wait for the same connection go in
+    # between.
     PIECE_BYTES = CHUNK_BYTES // 2
 
 
 cdef object too_large(Inlet inlet, Taker taker):
     """Return the outcome for the sender of a message that is too large for ``taker`` and for all other takers here.
 
-    A router hears TOO_LARGE, so that it may try other takers; a broker hears undeliverable-here, keeps the message in
-    its queue and does not raise the delivery-count [3.4.5]; a producer hears REJECTED.
+    A router on an anycast circuit hears TOO_LARGE, so that it may try other takers. A broker hears undeliverable-here,
+    keeps the message in its queue and does not raise the delivery-count [3.4.5]. A producer hears REJECTED.
     """
     if inlet.is_from_node() and not inlet.is_transit and inlet.group.takes_recalls:
         return TOO_LARGE
@@ -60,7 +61,7 @@ cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
 
 
 cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing):
-    """Return a move that ties both deliveries, with no byte copied yet.
+    """Return a move that ties the delivery ``incoming`` to ``outgoing``, with no byte copied yet.
 
     If bytes of the message were read before, the caller sets ``copy`` to the bytes, and ``is_read`` if they are all.
     """
@@ -94,7 +95,7 @@ cdef class Move(Carrier):
     """
 
     cdef bint keep(self, Copies copies) noexcept:
-        """Keep the copy until the outcome, if the budget has room; False: the delivery cannot be offered again."""
+        """Keep the copy of the message until the outcome, to offer the delivery again; False if the budget is full."""
         if not copies.take(PyBytes_GET_SIZE(self.copy)):
             return False
         self.copies = copies
@@ -153,14 +154,15 @@ cdef class Move(Carrier):
                 if pn.delivery_partial(self.incoming):
                     return False
             elif taker.link.endpoint.has_others_waiting(self.inlet):
-                # One piece at a time: deliveries that wait for the same connection go before the next piece.
+                # A large message goes one piece at a time: other deliveries that wait for the same connection go before
+                # the next piece.
                 taker.link.endpoint.wait_with_bulk(self.inlet)
                 return False
         self._complete()
         return True
 
     cdef int _expire(self) except -1:
-        """End a delivery whose message expired before any of it was sent: the sender hears RELEASED.
+        """End the delivery, whose message expired before any of it was sent: its sender hears RELEASED.
 
         If the delivery is in doubt, since an earlier taker that was lost may have it, the sender hears MODIFIED.
         """
@@ -178,7 +180,7 @@ cdef class Move(Carrier):
         return self.is_read
 
     cdef bint _is_too_large(self) noexcept:
-        """True if the bytes sent so far exceed the taker's maximum."""
+        """True if the bytes of the message sent so far exceed the largest message that the taker accepts."""
         return self.taker.max_message_bytes and self.sent_bytes > self.taker.max_message_bytes
 
     cdef size_t _known_bytes(self) noexcept:
@@ -191,9 +193,9 @@ cdef class Move(Carrier):
         return size
 
     cdef int _turn_away(self) except -1:
-        """Abort the outgoing delivery, whose message is larger than the taker accepts, and answer the sender so.
+        """Abort the outgoing delivery, since its message is larger than the taker accepts, and tell the sender why.
 
-        Return the same as `advance`.
+        Return the same as `advance`: True if the incoming link may begin its next delivery.
         """
         if self.inlet is None:
             self._abort_outgoing()
@@ -223,7 +225,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _unbegin(self) except -1:
-        """Take the delivery back from a taker that revoked its credit before a byte was written.
+        """Take the delivery back from its taker, which revoked the credit before a byte was written.
 
         A delivery that was read to its end is offered to another taker, or RELEASED; any other delivery goes back to
         the head of its inlet.
@@ -254,7 +256,10 @@ cdef class Move(Carrier):
         return self.taker.link.send_now(chunk, size)
 
     cdef int _copy_chunk(self) except -1:
-        """Copy one piece to the taker; True if it was the last of a complete delivery, and not too large."""
+        """Copy one piece of the message to the taker; True if it was the last piece of a complete delivery.
+
+        False also if the taker has got too many bytes, or the message has expired (``is_expired``).
+        """
         cdef ssize_t size
         if pending_now(self.incoming):
             size = self.inlet.link.recv_into(scratch, PIECE_BYTES)
@@ -309,7 +314,7 @@ cdef class Move(Carrier):
 
     # Settling
     cdef int _settle(self, size_t state) except -1:
-        """Settle the outgoing and the incoming delivery; 0: the sender keeps the state that was set before."""
+        """Settle the outgoing and the incoming delivery, the latter with ``state``; 0: with the state set before."""
         if self.taker is not None:
             self._settle_outgoing()
         if self.inlet is not None:
@@ -347,7 +352,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _abort(self) except -1:
-        """The sender aborted the delivery: abort it at the taker, too.
+        """Abort the delivery at its taker, since its sender aborted it.
 
         Both ends drop the move before the group learns that the ends are free for other deliveries.
         """
@@ -379,9 +384,9 @@ cdef class Move(Carrier):
         return taker.group.on_moved(taker)
 
     cdef int _discard(self) except -1:
-        """Read and discard a delivery without a taker to its end, then answer its sender with ``outcome``.
+        """Read and discard the rest of the delivery, which has no taker, then answer its sender with ``outcome``.
 
-        Return the same as `advance`.
+        Return the same as `advance`: True if the incoming link may begin its next delivery.
         """
         cdef Inlet inlet = self.inlet
         if inlet is None:
@@ -412,7 +417,7 @@ cdef class Move(Carrier):
 
     # Methods that handle the dispositions of the two peers, the taker's receiver and the sender.
     cdef int on_taker_disposition(self) except -1:
-        """The taker's receiver gave a state or settled: the sender gets both unchanged.
+        """Pass the state and the settlement that the taker's receiver gave on to the sender, both unchanged.
 
         Exceptions are deliveries that are offered to another taker, and words between routers
         (`router.forwarding.words`).
@@ -426,7 +431,8 @@ cdef class Move(Carrier):
             return 0
         if self.comes_again and is_terminal(state):
             return self._let_down()
-        # If this router need not wait for the sender's settlement, it settles a receiver's outcome at once. [2.8.3]
+        # If this router need not wait until the sender settles, it settles at once when the receiver gave an outcome.
+        # [2.8.3]
         if not is_over and is_terminal(state):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
@@ -451,27 +457,27 @@ cdef class Move(Carrier):
         return 0
 
     cdef bint _is_of_shared_queue(self) noexcept:
-        """True if the message comes from a queue whose consumers at this router share one link from the broker."""
+        """True if the message comes from a sharded queue, whose consumers here share one link from each broker."""
         return self.inlet is not None and self.inlet.group.is_of_queue and self.inlet.group.takes_recalls
 
     cdef int _let_down(self) except -1:
         """Settle with MODIFIED, delivery-failed, at the taker: the sender is lost, and sends the message again. [3.4.5]
 
-        A router at the taker drops the delivery then; a delivery that was written in part is aborted.
+        A router at the other end of the taker drops the delivery then. A delivery that was written in part is aborted.
         """
         if self._is_partly_buffered():
-            # The engine sends a state in the first frame of a delivery only, and that frame is gone: without the abort
-            # the delivery would end as a valid one.
+            # The engine sends a state together with the first frame of a delivery only, and that frame is gone: without
+            # the abort the delivery would end as a valid one.
             return self._abort_outgoing()
         if not pn.delivery_settled(self.outgoing):
             set_failed(self.outgoing)
         return self._settle_outgoing()
 
     cdef int _on_let_down(self) except -1:
-        """The sending router reports that it lost the delivery's own sender, which sends the message again.
+        """Have the taker drop the delivery: the sending router has lost its own sender, which sends the message again.
 
-        Routers and answered consumers are told at once, a consumer without an outcome when it answers; a broker is not
-        told.
+        A taker that is a router, or has given an outcome, is told at once; a consumer without an outcome is told when
+        it gives one; a broker is not told.
         """
         cdef Inlet inlet = self.inlet
         cdef bint is_answered = is_terminal(pn.delivery_remote_state(self.outgoing))
@@ -484,13 +490,13 @@ cdef class Move(Carrier):
         if is_answered or self.taker.cost or inlet.is_transit or self._is_partly_buffered():
             self._let_down()
         else:
-            # A consumer has the delivery, or will have it. Its answer is then settled with MODIFIED, delivery-failed.
-            # If the delivery were settled before its first frame, it would arrive pre-settled.
+            # A consumer has the delivery, or will have it. Its outcome is then settled with MODIFIED, delivery-failed.
+            # If the delivery were settled before its first frame was written, it would arrive pre-settled.
             self.comes_again = True
         return self.settle_incoming(0)
 
     cdef bint _is_partly_buffered(self) noexcept:
-        """True if the engine has written a part of the sent bytes to the connection, and not all."""
+        """True if the engine has written a part of the delivery's sent bytes to the connection, and not all."""
         return pn.delivery_buffered(self.outgoing) and pn.delivery_pending(self.outgoing) < self.sent_bytes
 
     cdef bint settles_first(self) noexcept:
@@ -504,7 +510,7 @@ cdef class Move(Carrier):
         return self.has_left and self.inlet is not None and not self.is_answered()
 
     cdef bint suits(self, Taker taker):
-        """True if ``taker`` may have the inlet's deliveries, accepts this size, and has not had this delivery yet."""
+        """True if ``taker`` may have the inlet's deliveries, accepts this one's size, and has not had this one yet."""
         cdef size_t size = self.sent_bytes if self.copy is None else PyBytes_GET_SIZE(self.copy)
         cdef Inlet inlet = self.inlet
         if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
@@ -519,7 +525,10 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _give_back_unwritten(self) except -1:
-        """Give the sender a delivery back that no consumer had: UNWRITTEN if a router recalled it, else RELEASED."""
+        """Give the delivery, which no consumer had, back: the sender hears UNWRITTEN if it recalled it, else RELEASED.
+
+        If the delivery is in doubt, since an earlier taker was lost with it, the sender hears MODIFIED.
+        """
         if self.is_in_doubt or not self._is_recalled():
             return self.settle_incoming(self._state_if_nobody())
         set_outcome(<size_t>self.incoming, UNWRITTEN)
@@ -530,7 +539,7 @@ cdef class Move(Carrier):
         return inlet is not None and inlet.group.takes_recalls and inlet.is_from_node() and _is_released(self.incoming)
 
     cdef int _on_lost(self) except -1:
-        """A router on the circuit lost the taker with the delivery: send the copy again, or tell the sender."""
+        """Send the copy again, or tell the sender, since a router on the circuit lost its taker with the delivery."""
         if not send_again(self):
             if self.taker is not None:
                 self._settle_outgoing()
@@ -539,11 +548,14 @@ cdef class Move(Carrier):
         return 0
 
     cdef size_t _state_if_nobody(self) noexcept:
-        """Return the state for the sender when no consumer takes the message: MODIFIED if in doubt, else RELEASED."""
+        """Return the state for the sender when no consumer takes the message: RELEASED, or MODIFIED if in doubt."""
         return MODIFIED_STATE if self.is_in_doubt else RELEASED_STATE
 
     cdef bint _is_retried(self) except -1:
-        """Offer a delivery that its taker gave back to another taker, now or later; False: the sender is to be told."""
+        """Offer the delivery, which its taker gave back, to another taker, now or later.
+
+        Return False if no other taker may have the delivery: the caller tells its sender.
+        """
         cdef Inlet inlet = self.inlet
         if inlet is None or pn.delivery_settled(self.incoming) or self.is_answered():
             return False
@@ -572,11 +584,14 @@ cdef class Move(Carrier):
         return self.advance()
 
     cdef int let_go(self) except -1:
-        """Settle the outgoing delivery at a taker that gave it back or was lost; no other taker has it yet."""
+        """Settle the outgoing delivery at its taker, which gave it back or was lost; no other taker has it yet."""
         return self._settle_outgoing()
 
     cdef int give_back(self) except -1:
-        """Answer the sender of a returned delivery that no taker takes: RELEASED, or the consumers' joint outcome."""
+        """Answer the sender of the delivery, which no taker takes: RELEASED, or the consumers' joint outcome.
+
+        If the delivery is in doubt, the sender hears MODIFIED.
+        """
         cdef Inlet inlet = self.inlet
         if self.timer is not None:
             self.timer.cancel()
@@ -591,7 +606,7 @@ cdef class Move(Carrier):
 
     @property
     def is_waiting(self):
-        """True if a taker gave the delivery back, and no other taker has it yet."""
+        """True if a taker gave the delivery back or was lost with it, and no other taker has it yet."""
         return self.inlet is not None and not self.inlet.is_lost and self.taker is None and self.copy is not None
 
     cdef int _give_up_partial(self, object outcome) except -1:
@@ -608,7 +623,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_sender_disposition(self) except -1:
-        """The sender gave a state or settled, perhaps in answer to the outcome: tell the taker's receiver. [2.6.12]"""
+        """Tell the taker's receiver that the sender gave a state or settled, perhaps after the outcome. [2.6.12]"""
         cdef Inlet inlet = self.inlet
         cdef bint is_client = inlet.is_from_client()
         if self.taker is None and (self.has_left or self.is_read) and pn.delivery_settled(self.incoming):
@@ -633,9 +648,10 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """The sender is lost: abort a delivery that has not left, unless all of it is here and does not come again.
+        """Abort the delivery at its taker if it has not left, since its sender is lost.
 
-        Routers on the path hear at once of a delivery that comes again, so that no consumer gets it twice.
+        A delivery that is all here, and that the sender does not send again, goes on instead. Routers on the path hear
+        at once of a delivery that has left and comes again, so that no consumer gets it twice.
         """
         cdef size_t answer
         cdef bint is_answered
@@ -656,17 +672,17 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """The taker is lost: offer a delivery that was not written, or was given back, to another taker, or release it.
+        """Offer the delivery, whose taker is lost, to another taker, or release the delivery, if it was not written.
 
-        A written delivery is in doubt: the delivery is sent again if the address has ``retransmit``, else its sender
-        hears MODIFIED, delivery-failed.
+        The same holds for a delivery that was given back. A written delivery is in doubt: the delivery is sent again if
+        the address has ``retransmit``, else its sender hears MODIFIED, delivery-failed.
         """
         cdef Inlet inlet = self.inlet
         self.outcome = RELEASED if is_unwritten else MODIFIED_FAILED
         if inlet is None:
             return 0
         if self.has_left and self.is_answered():
-            # The sender has the taker's outcome already, which stands: just settle the sender's delivery.
+            # The sender has the taker's outcome already, which stands: only the sender's delivery has to be settled.
             return self.settle_incoming(0)
         if self.copies is not None and is_unwritten and inlet.group.retry(self):
             return 0

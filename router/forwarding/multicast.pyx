@@ -1,7 +1,7 @@
 """Multicast: every taker gets a copy, local consumers as well as one circuit per branch of the tree.
 
 A delivery begins only when every taker has credit, so the slowest taker holds the producers back. A taker without
-credit for ``stall_timeout_s`` is left out of deliveries until it grants credit.
+credit for ``stall_timeout_s``, or longer for a branch, is left out of deliveries until it grants credit.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -20,8 +20,8 @@ cdef enum:
 # How long a pre-settled delivery waits for a taker without credit before it goes out without this taker: just enough
 # to absorb the float of several producers, which send more at once than takers have credit for.
 cdef double _PRESETTLED_PATIENCE_S = 0.1
-# How long a taker may accept no byte of a started, pre-settled copy before the copy is given up: longer, since giving
-# up loses the whole copy, and a connection may be slow for a moment.
+# How long a taker may accept no byte of a started, pre-settled copy before the copy is given up: longer than the wait
+# for credit, since giving up loses the whole copy, and a connection may be slow for a moment.
 cdef double _PRESETTLED_BLOCKED_S = 1.0
 
 
@@ -38,18 +38,18 @@ cdef class Multicast(AddressGroup):
     def add_inlet(self, Inlet inlet):
         AddressGroup.add_inlet(self, inlet)
         if not inlet.is_circuit:
-            # Open the branches now, not when this input was handled: an anonymous producer already has a message, and
-            # the message is for all takers.
+            # The branches of the tree are opened now, not after this input: an anonymous producer already has a
+            # message, and the message is for all takers.
             self.owner.open_branches(self)
 
-    # Methods called as branches of the tree come and go.
+    # Methods that are called as branches of the tree come and go
     def on_taker_leaving(self, Taker taker):
         if taker.cost and taker.upstream is None:
             self.begin_change()
             self.mark_changed()
 
     def begin_change(self):
-        """Hold producers' deliveries until all branches of the tree are there, so none goes to some branches only."""
+        """Hold deliveries of producers here until `end_change`: none may go to some branches of the tree only."""
         self.is_changing = True
 
     def end_change(self, bint is_complete):
@@ -62,10 +62,10 @@ cdef class Multicast(AddressGroup):
             self.kick()
 
     cdef list takers_for(self, Inlet inlet, bint is_settled):
-        """Return the takers of the inlet's deliveries: local consumers, and the branches of the inlet's tree.
+        """Return the takers of the inlet's deliveries: consumers here, and the branches of the inlet's tree.
 
-        The branches of a producer here are the takers without ``upstream``; ``is_settled``: those for pre-settled
-        deliveries.
+        The branches of a producer here are the circuits without ``upstream``; ``is_settled``: return those that only
+        pre-settled deliveries take.
         """
         cdef Taker taker
         is_settled = is_settled and not inlet.is_circuit
@@ -86,7 +86,7 @@ cdef class Multicast(AddressGroup):
         return taker.cost == 0 or (not inlet.is_circuit and (taker.way == SETTLED_WAY) == is_settled)
 
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
-        """Return the takers of the inlet's head; None while the head has to wait.
+        """Return the takers that get a copy of the inlet's head; None while the head has to wait.
 
         A producer's pre-settled deliveries, and large deliveries, have branches of their own, so that they neither
         block other deliveries nor wait for them. The head waits until the other branches have passed on the inlet's
@@ -208,7 +208,7 @@ cdef class Multicast(AddressGroup):
             fan.place, fan.until_s = mark.place, mark.until_s
         return fan
 
-    # Methods about deliveries that no consumer got.
+    # Methods about deliveries that no consumer of the multicast got
     cdef bint take_back(self, Carrier carrier) except -1:
         cdef Fan fan = <Fan>carrier
         cdef Inlet inlet = fan.inlet
@@ -233,16 +233,17 @@ cdef class Multicast(AddressGroup):
         return 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        """Pass the barrier on to every router behind this one in the tree, or answer it if there is none.
+        """Pass the barrier at the inlet's head on to every next router in the tree, or answer it if there is none.
 
-        A barrier that was passed on is answered when all these routers have answered. False while the barrier waits.
+        A barrier that was passed on is answered when all these routers have answered. Return False while the barrier
+        waits.
         """
         cdef Taker taker
         cdef list branches = []
         cdef bint is_late = False
         if inlet.is_edge:
             # This router is the ingress of an edge router's deliveries, which may have gone over several circuits: the
-            # barrier is answered here, once all have passed the deliveries on.
+            # barrier is answered here, once all circuits have passed the deliveries on.
             if note_under_way(inlet) and are_all_passed_on(inlet):
                 return AddressGroup.pass_barrier(self, inlet)
             self.wait_for_taker(inlet)
@@ -261,21 +262,21 @@ cdef class Multicast(AddressGroup):
         return start_barriers(inlet, branches).advance()
 
     cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept:
-        """True if deliveries go without this taker, since it stalled.
+        """True if deliveries go to the other takers without ``taker``, since it stalled.
 
-        Pre-settled deliveries, which wait less long, also go without a taker that is skipped.
+        Pre-settled deliveries (``is_settled``), which wait less long, also go without a taker that is skipped.
         """
         return taker.is_stalled or (is_settled and taker.is_skipped)
 
     cdef double _patience_s(self, Taker taker) except -1:
-        # Wait longer for a branch, by its depth: a router behind the branch must leave out its own stalled taker first,
-        # or this router would leave out the whole branch.
+        # A branch is waited for longer, by its depth: a router behind the branch must leave out its own stalled taker
+        # first, or this router would leave out the whole branch.
         return self.settings.stall_timeout_s * (1 + taker.cost)
 
     cdef int _watch_settled(self, Taker taker) except -1:
-        """Start a timer for a taker that a pre-settled delivery waits for; at its end the taker may be skipped."""
+        """Start a timer for ``taker``, for which a pre-settled delivery waits; at its end the taker may be skipped."""
         cdef double patience_s = _PRESETTLED_PATIENCE_S
-        # Wait longer for a started copy, also at a router behind a branch: meanwhile the branch has no credit.
+        # A started copy is waited for longer, also one at a router behind a branch: meanwhile the branch has no credit.
         if taker.moving is not None or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
         elif taker.cost:
@@ -298,12 +299,16 @@ cdef class Multicast(AddressGroup):
         self._go_without()
 
     cdef bint _waits_for_others(self, Taker taker) except -1:
-        """True if the producer or another taker holds up this taker's started copy: this taker is not left out then."""
+        """True if the producer or another taker holds up the copy that ``taker`` began to get.
+
+        Then ``taker`` is not left out.
+        """
         cdef FanCopy copy
         if not isinstance(taker.moving, FanCopy):
             return False
         copy = <FanCopy>taker.moving
-        # Without credit before the first byte, the taker itself holds up the copy: its credit was taken back.
+        # If the taker has no credit before the first byte of the copy, the taker itself holds up the copy: its credit
+        # was taken back.
         return (copy.sent_bytes or taker.link.credit_now() > 0) and taker.link.is_writable_now()
 
     def _go_without(self):
@@ -313,9 +318,9 @@ cdef class Multicast(AddressGroup):
             self.top_up_now(inlet)
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """Start the stall timer of a taker for whose room a started copy waits, or for whose credit a barrier waits.
+        """Start the stall timer of ``taker``, for whose room a started copy waits, or for whose credit a barrier waits.
 
-        All other copies of the delivery wait with the started copy.
+        All other copies of the same delivery wait, too.
         """
         cdef double patience_s = self._patience_s(taker)
         cdef bint is_settled = taker.way == LEFT_WAY and has_only_barriers(taker)

@@ -3,7 +3,7 @@
 The inlet asks each earlier circuit by a barrier: an empty, unsettled delivery that the egress gives to no consumer and
 answers once all deliveries before the barrier were passed on. The tag of a barrier says 0 producers (`Taker.start`). An
 outcome also shows that a delivery was passed on, but may come much later, if the consumer settles in batches. A broker
-answers no barrier, but settles soon, so its outcomes are waited for.
+answers no barrier, but settles soon, so the broker's outcomes are waited for.
 """
 
 cimport cython
@@ -15,10 +15,11 @@ from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
 
 
 cdef bint may_take(Inlet inlet, int way, object egress) except -1:
-    """True if the inlet's next delivery may take ``way``, the kind of link to use: shared, pre-settled or large.
+    """True if the inlet's next delivery may take ``way``, the kind of link: shared, pre-settled or large.
 
-    After a change of way, deliveries wait until the deliveries on the other ways were passed on. ``egress``: the router
-    where the delivery goes; deliveries to another egress have other consumers, and are not waited for.
+    After a change of way, deliveries wait until those on the other ways were passed on; barriers are sent to find out.
+    ``egress``: the router to which the delivery goes; deliveries to another egress have other consumers, and are not
+    waited for.
     """
     if inlet.way != way:
         if not note_under_way(inlet):
@@ -31,7 +32,7 @@ cdef bint may_take(Inlet inlet, int way, object egress) except -1:
 cdef bint note_under_way(Inlet inlet) except -1:
     """Note at the inlet each circuit that has deliveries of the inlet without an outcome, to be asked by a barrier.
 
-    False if a broker has such a delivery: its outcome has to be waited for.
+    Return False if a broker has such a delivery, whose outcome has to be waited for.
     """
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
@@ -49,7 +50,7 @@ cdef int leave(dict inlets, Taker left) except -1:
     cdef Inlet inlet
     left.is_closing = True
     left.way = LEFT_WAY
-    # The group no longer counts the credit of ``left``, which is kept for barriers, one for each inlet.
+    # The group no longer counts the credit of ``left``: this credit is kept for barriers, one for each inlet.
     left.leave()
     for inlet in inlets:
         _note_left(inlet, left)
@@ -70,9 +71,9 @@ cdef int _note_left(Inlet inlet, Taker left) except -1:
 
 
 cdef bint has_passed_on(dict inlets, Taker left) except -1:
-    """True if the replaced circuit ``left`` is known to have passed on all deliveries; else send it barriers.
+    """True if the replaced circuit ``left`` is known to have passed on all its deliveries; else send it barriers.
 
-    One barrier is sent for each inlet, as soon as ``left`` has credit.
+    One barrier is sent for each inlet, as soon as ``left`` has credit. The answer may then be True at a later call.
     """
     cdef Inlet inlet
     cdef bint has = True
@@ -90,7 +91,7 @@ cdef bint _has_passed_on(Inlet inlet, Taker left) except -1:
 
 
 cdef int give_up_order(dict inlets, Taker left) except -1:
-    """Let the inlets' deliveries no longer wait for the deliveries of ``left``, a replaced circuit."""
+    """Let deliveries of the inlets no longer wait for the earlier ones on ``left``, a replaced circuit."""
     cdef Inlet inlet
     left.way = FORSAKEN_WAY
     for inlet in inlets:
@@ -100,9 +101,9 @@ cdef int give_up_order(dict inlets, Taker left) except -1:
 
 
 cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
-    """True if all the inlet's deliveries to ``egress`` on other ways are known to be passed on; else send barriers.
+    """True if all the inlet's deliveries to ``egress`` on other ways than ``way`` are known to be passed on.
 
-    A circuit known to stall is not waited for.
+    Send barriers to the circuits of which that is not known. A circuit known to stall is not waited for.
     """
     cdef Taker taker
     cdef dict unheard = inlet.unheard
@@ -128,9 +129,9 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
 
 
 cdef bint are_all_passed_on(Inlet inlet) except -1:
-    """True if all the inlet's deliveries, on every circuit, are known to be passed on; else send barriers.
+    """True if all the inlet's deliveries, on every circuit, are known to be passed on.
 
-    A circuit known to stall is not waited for.
+    Send barriers to the circuits of which that is not known. A circuit known to stall is not waited for.
     """
     cdef Taker taker
     cdef dict unheard = inlet.unheard
@@ -156,9 +157,9 @@ cdef bint _is_known_to_stall(Taker taker) noexcept:
 
 
 cdef bint has_only_barriers(Taker left) except -1:
-    """True if the replaced circuit ``left`` has only unanswered barriers, and no delivery without an outcome.
+    """True if the replaced circuit ``left`` has no unsettled deliveries but barriers.
 
-    Barriers are the last that is sent to a replaced circuit.
+    Barriers are the last deliveries that are sent to a replaced circuit.
     """
     cdef Carrier carrier = left.newest
     while isinstance(carrier, Barrier):
@@ -167,7 +168,7 @@ cdef bint has_only_barriers(Taker left) except -1:
 
 
 cdef bint _is_answered(Inlet inlet, Taker taker) except -1:
-    """True if all anycast deliveries of ``inlet`` at ``taker`` had an outcome, so no barrier is needed."""
+    """True if no barrier is needed, since all anycast deliveries of ``inlet`` at ``taker`` had an outcome."""
     cdef Carrier carrier = inlet.newest
     if not inlet.group.takes_recalls or (inlet.settled_to is not None and taker in inlet.settled_to):
         return False
@@ -201,7 +202,7 @@ cdef pn_delivery_t *_start_empty(Taker taker) except NULL:
 @cython.final
 @cython.no_gc
 cdef class Barrier(Carrier):
-    """A barrier that was sent over a circuit and not answered yet, an empty delivery.
+    """A barrier, an empty delivery that was sent over a circuit and is not answered yet.
 
     The answer says that the egress has passed on all deliveries before the barrier.
 
@@ -218,18 +219,18 @@ cdef class Barrier(Carrier):
         taker.drop(self)
         pn.delivery_settle(outgoing)
         taker.link.endpoint.mark()
-        # Only ACCEPTED is an answer: a router on the path that gave the barrier back knows nothing about earlier
-        # deliveries, and another barrier has to be sent.
+        # Only the outcome ACCEPTED is an answer: a router on the path that gave the barrier back knows nothing about
+        # earlier deliveries, and another barrier has to be sent.
         return self._tell(taker, state == ACCEPTED_STATE)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """Forget the barrier: the deliveries of a lost taker are lost too, and are not waited for."""
+        """Forget the barrier, whose circuit is lost: the circuit's deliveries are lost, too, and not waited for."""
         self.asker = self.unheard = None
         return 0
 
     cdef int _tell(self, Taker taker, bint is_over) except -1:
         cdef Inlet inlet = self.asker
-        # Break the reference cycle between inlet and barrier, which the garbage collector does not see.
+        # The reference cycle between inlet and barrier is broken here, since the garbage collector does not see it.
         self.asker = None
         if self.unheard.get(taker) is self:
             if is_over:
@@ -243,7 +244,7 @@ cdef class Barrier(Carrier):
 
 # Functions for the router at which a barrier arrives.
 cdef int _count_in(Inlet inlet) except -1:
-    """Count a barrier that arrived: one credit less is promised to the sender, and no delivery is counted."""
+    """Take one from the credit promised to the inlet's sender, which used it for a barrier; count no delivery."""
     return inlet.set_promised(max(0, inlet.promised_count - 1))
 
 
@@ -259,7 +260,7 @@ cdef bint answer_barrier(Inlet inlet) except -1:
 
 
 cdef Fan start_barriers(Inlet inlet, list branches):
-    """Pass the barrier at the inlet's head on to all ``branches`` of a multicast; return the fan of its copies."""
+    """Pass the barrier at the inlet's head on to each of the multicast ``branches``; return the fan of its copies."""
     cdef Taker taker
     _count_in(inlet)
     for taker in branches:

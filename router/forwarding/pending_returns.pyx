@@ -1,8 +1,11 @@
 """Recall an inlet's deliveries from circuits, and wait until all have come back before any goes to another taker.
 
-Used for an address with a fallback queue, when its last taker has left: deliveries that the taker did not get may be at
-several routers of the path. Each router gives its part back in its own time, so a delivery offered again at once could
-overtake older deliveries. The wait is limited: a new taker may have got the deliveries meanwhile, and settle late.
+To recall a delivery is to ask the router that has it to give it back (`router.forwarding.recall`).
+
+This is done for an address with a fallback queue, when its last taker has left: deliveries that the taker did not get
+may be at several routers of the path. Each router gives its part back in its own time, so a delivery offered again at
+once could overtake older deliveries. The wait is limited: a new taker may have got the deliveries meanwhile, and settle
+late.
 """
 
 from router.forwarding.ends cimport Carrier, Inlet
@@ -26,7 +29,7 @@ cdef class PendingReturns:
         return inlet in self.inlets
 
     cdef int call(self, Inlet inlet) except -1:
-        """Recall all deliveries of ``inlet`` that circuits have; ``inlet`` waits for their return if there are any."""
+        """Recall all deliveries of ``inlet`` that circuits have; if there are any, ``inlet`` waits for their return."""
         cdef Carrier carrier = inlet.newest
         while carrier is not None:
             if carrier.taker is not None and carrier.taker.cost and isinstance(carrier, Move):
@@ -46,7 +49,7 @@ cdef class PendingReturns:
         return 0
 
     cdef bint look(self) except -1:
-        """Forget the inlets whose deliveries have all come back; True if there was one."""
+        """Let the inlets whose deliveries have all come back wait no longer; return True if there was one."""
         cdef int before = len(self.inlets)
         for inlet in list(self.inlets):
             if _is_home(inlet):
@@ -66,7 +69,7 @@ cdef class PendingReturns:
 
 
 cdef bint _is_home(Inlet inlet) noexcept:
-    """True if all unsettled deliveries of the inlet are back: no taker has any."""
+    """True if no taker has an unsettled delivery of the inlet, so that all recalled ones are back."""
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
         if carrier.taker is not None:

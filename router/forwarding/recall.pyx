@@ -2,10 +2,10 @@
 another egress would take them.
 
 A circuit has a float of credit even if no consumer has any, so a delivery may end up waiting at such an egress. The
-ingress sees that the circuit does not move, and recalls the outstanding deliveries by a sender's disposition RELEASED,
-unsettled, which no client has a use for. The egress gives back the deliveries that it has not written, and grants this
-ingress no credit until a consumer has credit. A recall of a delivery that was written to a consumer is ignored.
-Decision 0021.
+ingress sees that the circuit does not move, and recalls the circuit's unsettled deliveries by a sender's disposition
+RELEASED, unsettled, which no client has a use for. The egress gives back the deliveries that it has not written to a
+consumer, and grants this ingress no credit until a consumer has credit. A recall of a delivery that was written to a
+consumer is ignored. Decision 0021.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -17,8 +17,9 @@ from wire.proton cimport RELEASED_STATE, pn
 cdef class Recalls:
     """The recalls of one anycast group, which looks at its circuits every ``patience_s``.
 
-    If a circuit with outstanding deliveries made no progress since the last look, and a taker at another egress has
-    credit, the circuit's deliveries are recalled. ``is_strict`` (closest): only for a taker that is no further away.
+    If a circuit with unsettled deliveries made no progress since the last look, and a taker that does not lead to the
+    same egress has credit, the circuit's deliveries are recalled. ``is_strict`` (distribution closest): only if that
+    taker is no further away.
     """
 
     def __init__(self, AddressGroup group, timers, double patience_s, bint is_strict):
@@ -29,7 +30,10 @@ cdef class Recalls:
         self.seen = {}
 
     cdef int watch(self) except -1:
-        """Start the timer of the next look, since a circuit may have got a delivery, or another taker credit."""
+        """Start the timer of the next look at the circuits, unless the timer runs.
+
+        Called when a circuit may have got a delivery, or another taker credit.
+        """
         if self.timer is None:
             self.timer = self.timers.after(self.patience_s, self._look)
         return 0
@@ -64,7 +68,7 @@ cdef class Recalls:
     cdef list _others_than(self, Taker taker):
         """Return the writable takers with credit that do not lead to the egress of ``taker``.
 
-        A taker whose deliveries make no progress is included, since its consumer may settle in batches.
+        Another taker whose deliveries make no progress is included, since its consumer may settle in batches.
         """
         cdef Taker other
         cdef list others = []
@@ -81,9 +85,9 @@ cdef int ask_back(Move move) except -1:
 
 
 cdef bint _is_wanted(Move move, list others) except -1:
-    """True if one of the other takers may take the recalled delivery.
+    """True if one of the takers ``others`` may take the delivery of ``move`` once it is recalled.
 
-    Without a copy, the delivery goes back to its producer once recalled, so a taker has to be likely to have credit.
+    Without a copy here, the delivery goes back to its producer, so a taker has to be likely to have credit then.
     """
     cdef Taker other
     for other in others:

@@ -1,8 +1,8 @@
 """A relay ties one incoming link (inlet) to one outgoing link (taker): credit, drain, dispositions and detach pass
 through unchanged.
 
-The circuits of other routers that pass through this router are relays, and so are link routes of clients to brokers.
-The inlet's sender gets the taker's credit, so a relay holds only deliveries that wait for room on the taker's
+Each circuit of another router that passes through this router has a relay, and so has each link route of a client to a
+broker. The inlet's sender gets the taker's credit, so a relay holds only deliveries that wait for room on the taker's
 connection, or that crossed a reduction of credit.
 """
 
@@ -27,13 +27,14 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh does not support t
 cdef class Relay(Group):
     """The group of one inlet and one taker, which pass all deliveries and credit between their peers.
 
-    ``on_left(link, closed, error)`` is called when either peer leaves; the relay does nothing more then.
-    ``established(link)`` is called when the peer of a link of this router has answered the attach. Both are called at
-    once: after ``established``, which answers the attach at the other end, the relay passes credit to that end. With
-    ``patience``, deliveries that crossed a reduction of the taker's credit are given back when nothing moved at the
-    taker for that long. ``is_of_queue``: a link route for a consumer. ``is_transit``: both ends lead to routers, one of
-    which has a copy of each unsettled delivery. No router has a copy of a pre-settled delivery, so with ``copies`` such
-    a delivery waits here for credit, read out within this budget, and deliveries behind it may be given back.
+    ``on_left(link, closed, error)`` is called when the peer of either link leaves; the relay does nothing more then.
+    ``established(link)`` is called when the peer of a link that this router opened has answered the attach. Both are
+    called at once: after ``established``, which answers the attach at the other end, the relay passes credit to that
+    end. With ``patience``, deliveries that crossed a reduction of the taker's credit are given back when nothing moved
+    at the taker for that long. ``is_of_queue``: a link route for a consumer. ``is_transit``: both ends lead to routers,
+    one of which has a copy of each unsettled delivery. No router has a copy of a pre-settled delivery, so with
+    ``copies`` such a delivery waits here for credit, read out within this budget, and deliveries behind it may be given
+    back.
     """
 
     def __init__(
@@ -50,7 +51,10 @@ cdef class Relay(Group):
         self._rank = priority - DEFAULT_PRIORITY
 
     def stitch(self, incoming, outgoing, guard=None):
-        """Tie the two links, which the relay owns from now on; ``guard``: the guard of a sending client's link."""
+        """Pass deliveries from link ``incoming`` to link ``outgoing``, and credit back, from now on.
+
+        ``guard``: the guard of ``incoming`` if its sender is a client, else None.
+        """
         self._receive_from(incoming, guard)
         self._send_to(outgoing)
 
@@ -63,15 +67,18 @@ cdef class Relay(Group):
         self.taker = Taker(outgoing, self)
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
-        """Note that the broker's message was too large. The link ends later: the caller still moves the delivery."""
+        """Note that the broker's message was too large for the taker, to end the broker's link later (`_part`).
+
+        The link cannot end now, since the caller still moves the delivery.
+        """
         self.is_too_small = True
         inlet.link.endpoint.wait(inlet)
         return 0
 
     def _part(self):
-        """End the link of a broker that sends a larger message than the client's link takes. [2.7.3]
+        """End the link of a broker that sent a larger message than the client's link takes. [2.7.3]
 
-        The broker was told this maximum size. The client is told why its link ends.
+        The attach told the broker this maximum size. The client is told why its link ends.
         """
         cdef Inlet inlet = self.inlet
         most = self.taker.max_message_bytes
@@ -106,7 +113,7 @@ cdef class Relay(Group):
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing_now:
                     break
-                # Do not begin a delivery without credit: the engine would keep the delivery, and nobody could give it
+                # A delivery is not begun without credit: the engine would keep the delivery, and nobody could give it
                 # back.
                 if onward.credit_now() <= 0:
                     self._give_back_later()
@@ -119,7 +126,7 @@ cdef class Relay(Group):
             if not move.advance():
                 break
         if has_dropped:
-            # A dropped delivery used up a credit of the sender, but none of the taker: grant the sender another one.
+            # A dropped delivery used up a credit of the sender, but none of the taker: the sender is granted another.
             return self.on_credit(self.taker)
         if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
@@ -154,13 +161,16 @@ cdef class Relay(Group):
             return
         if self._progress == (self.taker.deliveries_out, inlet.unsettled_count):
             self._release()
-        # Deliveries may still wait, e.g. behind a pre-settled delivery for which the budget has no room: try later to
-        # give them back to their sender.
+        # Deliveries may still wait, e.g. behind a pre-settled delivery for which the budget has no room: the relay
+        # tries later to give them back to their sender.
         if inlet.has_queued() and self.taker.link.credit_now() <= 0:
             self._give_back_later()
 
     cdef int _release(self) except -1:
-        """Release the deliveries that wait here while the taker has no credit: their sender may try another taker."""
+        """Release the deliveries that wait here, if the taker has no credit: their sender may try another taker.
+
+        Pre-settled deliveries stay.
+        """
         cdef Inlet inlet = self.inlet
         if inlet.link.is_gone or self.taker.link.is_gone or self.taker.link.credit_now() > 0:
             return 0
@@ -178,7 +188,7 @@ cdef class Relay(Group):
         return True
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
-        """Start a delivery with the sender's own tag, or after a change of senders with a new tag.
+        """Start a delivery at the taker with the sender's own tag, or with a new tag if the sender's link was replaced.
 
         After a change, the taker's peer may still have unsettled deliveries with the earlier sender's tags. A new tag
         also replaces an empty tag, as some brokers give to pre-settled deliveries: the engine would send no tag.
@@ -199,7 +209,7 @@ cdef class Relay(Group):
             return 0
         if inlet.link.has_peer_left:
             return self.pump(inlet)
-        # The taker's credit still includes a delivery under way.
+        # The engine's credit of the taker's link still includes a delivery under way.
         promised = taker.link.credit_now() - inlet.waiting_now() - inlet.has_moving()
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.is_draining = True
@@ -218,7 +228,7 @@ cdef class Relay(Group):
     cdef int on_sender_flow(self, Inlet inlet) except -1:
         """End the taker's drain if the sender has given its credit back and all its deliveries were passed on.
 
-        A taker that no longer drains gets the sender credit again.
+        If the taker no longer asks for a drain, the sender gets the taker's credit again.
         """
         if not self.is_draining or inlet.moving is not None:
             return 0
@@ -243,11 +253,15 @@ cdef class Relay(Group):
 
     def on_established(self, link):
         self._on_established(link)
-        # The taker's peer may have granted credit together with its attach, before the relay got events: pass it on.
+        # The taker's peer may have granted credit together with its attach, before the relay got events: the sender
+        # gets this credit now.
         self.on_credit(self.taker)
 
     def replace(self, link):
-        """Replace a lost link by ``link``; the link at the other end stays, with all its deliveries."""
+        """Put ``link`` in place of the relay's lost link of the same direction.
+
+        The link at the other end stays, with all its deliveries.
+        """
         if isinstance(link, IncomingCore):
             self.senders_before += 1
             self._receive_from(link, None)

@@ -21,7 +21,8 @@ from wire.sections import Incomplete, scan
 cdef bint send_again(Move move) except -1:
     """Offer the copy of a delivery in doubt to all takers again, also to one that replaces the lost taker.
 
-    False if the delivery is not sent again: the caller tells its sender of the loss.
+    Return False if the delivery is not sent again, for want of a copy, of a taker or of ``retransmit``: the caller
+    tells its sender of the loss.
     """
     cdef Inlet inlet = move.inlet
     if inlet is None or move.copies is None or not inlet.group.retransmits(inlet):
@@ -38,7 +39,7 @@ cdef bint send_again(Move move) except -1:
 
 
 cdef bint _raise_count(Move move) except -1:
-    """Raise the delivery-count in the copy's header; False if the bytes are not an AMQP message."""
+    """Raise the delivery-count in the header of the move's copy; False if the copy is no AMQP message."""
     cdef bytes before = move.copy
     try:
         move.copy = with_header(before, delivery_count=scan(before).delivery_count + 1)
@@ -50,9 +51,10 @@ cdef bint _raise_count(Move move) except -1:
 
 
 cdef int tell_lost(Move move) except -1:
-    """Answer the sender of a delivery whose taker was lost: MODIFIED, delivery-failed.
+    """Answer the sender of the delivery, whose taker was lost: MODIFIED, delivery-failed.
 
-    A router on an anycast circuit hears LOST (`router.forwarding.words`): the ingress may send the delivery again.
+    A sender that is a router on an anycast circuit hears LOST (`router.forwarding.words`): the ingress may send the
+    delivery again.
     """
     if not _comes_over_circuit(move.inlet):
         return move.settle_incoming(MODIFIED_STATE)
@@ -61,5 +63,5 @@ cdef int tell_lost(Move move) except -1:
 
 
 cdef bint _comes_over_circuit(Inlet inlet) noexcept:
-    """True if the inlet's sender is a router on an anycast circuit; a link route's may be a client, or a broker."""
+    """True if the inlet's sender is a router on an anycast circuit, and not a client, a broker or a link route."""
     return inlet.is_transit or (inlet.is_from_node() and inlet.group.takes_recalls)

@@ -1,4 +1,4 @@
-"""The settings of forwarding for operators, and the snapshot of an address."""
+"""The settings of a router's forwarding, and the frozen view of an address that operators see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _RETRANSMIT_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ForwardingSettings:
-    """The settings of a router's forwarding: credit of a link, waiting times in seconds, memory for copies."""
+    """The settings of a router's forwarding: most credit of a link, waiting times in seconds, memory for copies."""
 
     link_capacity: int = 1000
     path_wait_s: float = 2.0
@@ -20,9 +20,9 @@ class ForwardingSettings:
     """Most bytes of messages that a router keeps, over all addresses, to offer unsettled deliveries to other takers."""
 
     def hold_s(self, *, is_retransmitted: bool) -> float:
-        """Return how long deliveries without a taker are held before they are RELEASED.
+        """Return for how many seconds deliveries without a taker are held before they are RELEASED.
 
-        With retransmission the time is long enough for a path around a lost router.
+        For an address with ``retransmit`` the time is long enough to find a path around a lost router.
         """
         return max(self.path_wait_s, _RETRANSMIT_WAIT_S) if is_retransmitted else self.path_wait_s
 

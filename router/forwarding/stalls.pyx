@@ -10,7 +10,7 @@ since the producer would not learn of their release.
 from router.forwarding.address cimport AddressGroup
 
 cdef enum:
-    # One in this many of the producer's credits may be used by deliveries that wait for addresses that stand still.
+    # All deliveries that wait for addresses that stand still may use one in SHARE of the producer's credits.
     SHARE = 4
     # How often the timer looks at the addresses within the timeout after which an address counts as standing still.
     LOOKS = 4
@@ -18,7 +18,7 @@ cdef enum:
 
 cdef class SharedCreditInlet(Inlet):
     cdef int give_back(self, int most) except -1:
-        """Release all waiting deliveries but ``most`` and the pre-settled ones; return the number of those released."""
+        """Release the inlet's waiting deliveries but ``most`` of them and the pre-settled ones; return how many."""
         raise NotImplementedError
 
 
@@ -35,13 +35,13 @@ cdef class Stalls:
         self.seen, self.stalled = {}, {}
 
     cdef int on_waiting(self, SharedCreditInlet inlet) except -1:
-        """Called when a delivery of the inlet waits for a taker: start the timer."""
+        """Start the timer that looks for addresses that stand still; called when a delivery waits for a taker."""
         if self.timer is None:
             self._look_again(inlet.group)
         return 0
 
     cdef bint has_enough(self, SharedCreditInlet inlet) except -1:
-        """True if the inlet's address stands still and enough deliveries wait for it: release a new one."""
+        """True if the inlet's address stands still and enough deliveries wait for it: the caller releases a new one."""
         if not self.stalled or self.stalled.get(inlet) != inlet.deliveries_in:
             return False
         return inlet.waiting_now() >= self._share()
@@ -77,8 +77,8 @@ cdef class Stalls:
             self._look_again(group)
 
     cdef int _share(self) except -1:
-        """Return how many deliveries may wait for each address that stands still.
+        """Return how many deliveries of the producer may wait for each address that stands still.
 
-        At least one: a waiting delivery goes on when the address takes deliveries again, and so ends the stall.
+        At least one may: a waiting delivery goes on when the address takes deliveries again, and so ends the stall.
         """
         return max(1, self.capacity // (SHARE * max(1, <int>len(self.stalled))))

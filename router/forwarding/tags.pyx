@@ -1,4 +1,4 @@
-"""Delivery-tags between two routers, which also say how many producers' deliveries the circuit carries.
+"""Delivery-tags between two routers, which also say how many producers send over the circuit.
 
 A tag is the delivery's running number in as few bytes as possible. Unless the number of producers is 1, a 0 byte and
 the number of producers come first, since AMQP has no field for this number. A delivery for 0 producers is a barrier
@@ -9,7 +9,10 @@ from wire.proton cimport pn, pn_bytes_t
 
 
 cdef int write_tag(unsigned char *room, unsigned long long number, int producers) noexcept:
-    """Write a tag of ``number`` and ``producers`` to the end of ``room``, TAG_BYTES long; return the tag's length."""
+    """Write a delivery-tag of ``number`` and ``producers`` to the end of ``room``; return the length of the tag.
+
+    ``room`` has TAG_BYTES bytes.
+    """
     cdef int size = 0
     while number:
         size += 1

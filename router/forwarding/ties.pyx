@@ -2,8 +2,8 @@
 
 A pointer could be stale, and following it would crash. A tie is a slot's number and a generation: the slot points to
 the carrier, and the slot's generation changes when the tie ends, so a tie that has ended leads to no carrier. The
-engine keeps the tie as the delivery's context. The engine uses the memory of deliveries again, so a delivery's pointer
-that was kept too long points to another, live delivery: its tie differs, and an error is raised.
+engine keeps the tie as the delivery's context. The engine uses the memory of deliveries again, so a pointer to a
+delivery that was kept too long points to another, live delivery: that delivery's tie differs, and an error is raised.
 
     tie:   generation (32 bits) | slot + 1 (32 bits)      0 is no tie
 """
@@ -37,7 +37,7 @@ cdef int _grow() except -1:
 
 
 cdef unsigned long long new_tie(void *carrier) except 0:
-    """Return a new tie that leads to ``carrier`` until `end_tie` is called."""
+    """Return a new tie that leads to ``carrier`` until `end_tie` is called with the tie."""
     global _free, _used
     cdef unsigned int index
     if _free == _capacity:

@@ -1,10 +1,10 @@
-"""A sharded queue's messages that are too large for all consumers at this router: end the consumers' links, and renew
-the broker's link.
+"""Deal with a sharded queue's messages that are too large for all consumers at this router.
 
 A too large message goes back to its broker undeliverable-here: the broker gives the message to another router's link,
-and counts no attempt. If a consumer is idle ``path_wait_s`` later, all waiting messages are too large for it, and its
-link is ended with the reason. The link from the broker is made anew when idle after ``stall_timeout_s``, since a broker
-never sends a message again over the link that returned it, and consumers of larger messages may have come.
+and counts no attempt. If a consumer has credit and is idle ``path_wait_s`` later, all waiting messages are too large
+for the consumer, whose link is ended with the reason. The link from the broker is made anew when idle after
+``stall_timeout_s``, since a broker never sends a message again over the link that returned it, and consumers of larger
+messages may have come.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -14,16 +14,16 @@ from wire.errors import LinkError
 
 
 cdef class TooLarge:
-    """The consumers of one group that a message was too large for, and the broker links that returned messages."""
+    """The consumers of one group for which a message was too large, and the links from brokers to make anew."""
 
     def __init__(self, AddressGroup group, timers, settings):
         self.group, self.timers, self.settings = group, timers, settings
         self.small, self.renewals = {}, {}
 
     cdef int note(self, Inlet inlet, size_t size) except -1:
-        """Called when a message of at least ``size`` bytes, too large for the consumers here, went back over ``inlet``.
+        """Start the timers that end links of consumers for which ``size`` is too large, and renew the broker's link.
 
-        Start the timers that end the links of consumers and renew the broker's link.
+        Called when a message of at least ``size`` bytes, too large for the consumers here, went back over ``inlet``.
         """
         cdef Taker taker
         for taker in self.group.takers:
@@ -36,7 +36,7 @@ cdef class TooLarge:
         return 0
 
     cdef int renew_soon(self, Inlet inlet) except -1:
-        """Renew the broker's link of ``inlet`` after ``path_wait_s``, if idle then.
+        """Make the broker's link of ``inlet`` anew after ``path_wait_s``, if the link is idle then.
 
         Called when a consumer came, which may want messages that went back because no other consumer wanted them.
         """
@@ -45,7 +45,7 @@ cdef class TooLarge:
         return 0
 
     def _look(self):
-        """End the links of consumers that a message was too large for, and that are idle although they have credit."""
+        """End the links of consumers for which a message was too large, and that are idle although they have credit."""
         cdef Taker taker
         self.timer = None
         small, self.small = self.small, {}

@@ -12,7 +12,7 @@ cdef int level_of(bytes message) noexcept:
 cdef class Turns:
     """Inlets and returned deliveries that take turns: a list for each message priority (level), highest level first.
 
-    Always: in each level's list, the first ``served`` had their turn; no level above ``highest`` has any left.
+    Always: in each level's list, the first ``served`` had their turn; no level above ``highest`` has one that waits.
     """
 
     def __cinit__(self):
@@ -20,7 +20,7 @@ cdef class Turns:
         self.highest = -1
 
     cdef int add(self, object who, int level) except -1:
-        """Add ``who``, an inlet or returned delivery, behind all others of this level."""
+        """Add ``who``, an inlet or returned delivery, so that its turn comes after all others of ``level``."""
         if self.queues[level] is None:
             self.queues[level] = []
         (<list>self.queues[level]).append(who)
@@ -28,7 +28,7 @@ cdef class Turns:
         return 0
 
     cdef int add_first(self, object who, int level) except -1:
-        """Add ``who``, an inlet or returned delivery, before all others of this level that had no turn yet."""
+        """Add ``who``, an inlet or returned delivery, so that its turn comes next of all in ``level``."""
         if not self.served[level]:
             self.add(who, level)
             (<list>self.queues[level]).insert(0, (<list>self.queues[level]).pop())

@@ -1,13 +1,13 @@
-"""Timers for a multicast's takers: how long the others still wait for a taker, and whether it got bytes meanwhile."""
+"""Timers of a multicast's takers: how long other takers wait for one, and whether that one got bytes meanwhile."""
 
 from router.forwarding.ends cimport Taker
 from router.forwarding.fan cimport FanCopy
 
 
 cdef class TakerWatch:
-    """The timer of one multicast taker that other takers, or a barrier, wait for.
+    """The timer of one multicast taker for which other takers, or a barrier, wait.
 
-    A watch ends once; then its callback leaves the taker out, or begins another watch.
+    A watch ends once; then its callback leaves the taker out of deliveries, or begins another watch.
     """
 
     cdef bint has_moved(self) noexcept:
@@ -20,9 +20,9 @@ cdef size_t _bytes_under_way(Taker taker) noexcept:
 
 
 cdef TakerWatch watch(TakerWatch now, Taker taker, object timers, double patience_s, object on_end):
-    """Return ``now`` if this watch ends within ``patience_s``, else cancel it and return a new watch.
+    """Return the watch ``now`` of the taker if it ends within ``patience_s``, else cancel it and return a new watch.
 
-    A new watch calls ``on_end(taker)`` after ``patience_s``.
+    A new watch calls ``on_end(taker)`` after ``patience_s``. ``now`` is None if the taker has no watch.
     """
     cdef TakerWatch begun
     if now is not None:

@@ -1,7 +1,7 @@
-"""Words: outcomes that only routers give to each other, as annotations of MODIFIED.
+"""Words: outcomes that only routers give to each other, as annotations of the outcome MODIFIED.
 
-A word goes as far back as the ingress of the delivery, which answers the producer with an outcome that AMQP clients
-know.
+A word goes back along the path as far as the ingress of the delivery, which answers the producer with an outcome that
+AMQP clients know.
 """
 
 from wire.annotations import OWN_PREFIX
@@ -25,7 +25,7 @@ TOO_LARGE = Outcome(OutcomeCode.MODIFIED, undeliverable_here=True, annotations={
 
 
 cdef Word word_of(pn_delivery_t *outgoing) except *:
-    """Return the word in the annotations of a MODIFIED outgoing delivery, NO_WORD if there is none."""
+    """Return the word in the outcome MODIFIED that the receiver gave ``outgoing``, NO_WORD if there is none."""
     annotations = remote_outcome(<size_t>outgoing).annotations
     if annotations is None:
         return NO_WORD
