@@ -360,8 +360,8 @@ class RouterAddresses:
             return
         for policy in kept:
             self.group(policy)
-        # Settle now, not at the end of this input: the announcements of fallback queues have to go out before the
-        # broker is advertised (`RouterNode._on_broker_changed`).
+        # The shares of fallback queues at the broker are settled now, not at the end of this input: their announcements
+        # have to go out before the broker is advertised (`RouterNode._on_broker_changed`).
         self._fallbacks.settle_keeping(broker)
         self._look_for_consumers()
 
@@ -397,7 +397,10 @@ class RouterAddresses:
         return bool(self._changed)
 
     def _go_on(self) -> None:
-        """Note that the timer's call came: the node calls `settle` itself, after all due timers."""
+        """Note that the timer for the rest of the changed addresses is over.
+
+        The node itself calls `settle` after all due timers.
+        """
         self._has_more = False
 
     def _settle(self, key: tuple[Address, int], entry: AddressEntry) -> None:

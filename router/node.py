@@ -53,7 +53,7 @@ from wire.node import Abort, Command
 
 
 class RouterNode:
-    """A router. Implements ``wire.node.Node`` for the driver and ``wire.events.Sink`` for the router's endpoints."""
+    """A router as a node: a ``wire.node.Node`` for the driver, and a ``wire.events.Sink`` for its endpoints."""
 
     def __init__(
         self,
@@ -193,19 +193,20 @@ class RouterNode:
         self._look_at_clock(now)
         connection: RouterConnection = endpoint.owner
         self._connections.pop(connection.number, None)
-        # Mark all inlets as lost first: handling the loss of one link may start deliveries of the connection's others.
+        # All inlets of the connection are marked as lost first: handling the loss of one link may start deliveries of
+        # the connection's other links.
         for inlet in [link.owner for link in endpoint.links if isinstance(link.owner, Inlet)]:
             inlet.is_lost = True
         if isinstance(connection, NeighborConnection):
-            # Tell routing before the links: deliveries of lost links look at once for another path, which must not
-            # lead over this connection.
+            # The routing core is told before the owners of links: deliveries of lost links look at once for another
+            # path, which must not lead over this connection.
             if connection.kind == EDGE:
                 self._act(self._edges.on_connection_lost(connection.number))
             else:
                 self._act(self._routing.on_connection_lost(connection.number, now))
         elif isinstance(connection, BrokerConnection):
-            # Tell the connection before its links: else a link route that learns of the loss would attach again over
-            # the connection that is being lost.
+            # The connection is told of its loss before the owners of its links: else a link route that learns of the
+            # loss would attach again over the connection that is being lost.
             connection.on_lost(reason)
         error = path_lost(f"connection to {connection.describe()} lost: {reason}")
         for link in endpoint.links:
@@ -218,7 +219,7 @@ class RouterNode:
         self._settle()
 
     def _settle(self) -> None:
-        """Take the actions of groups, and settle the addresses that changed, before output is flushed."""
+        """Take the actions of groups, and settle the addresses that changed; called at the end of each input."""
         if news := self._addresses.settle():
             self._act(news)
         self._link_log.settle()
@@ -381,8 +382,8 @@ class RouterNode:
         self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
 
     def _on_broker_changed(self, broker: str) -> None:
-        # Announce first that fallback queues at the broker may hold messages: another router that learns of the broker
-        # then knows of the messages already.
+        # That fallback queues at the broker may hold messages is announced first: another router that learns of the
+        # broker then knows of the messages already.
         self._addresses.on_broker_changed(broker)
         self._advertise(broker_key(broker), self._brokers.is_up(broker))
 

@@ -56,8 +56,9 @@ class Circuits:
         link = self._session(spec, hop).sender(self._name(spec))
         link.set_source(source(spec.address.text))
         link.set_target(target(spec.address.text))
-        # With rcv-settle-mode second, the receiver of a delivery settles after its sender, so the producer settles
-        # before all routers. If the producer attached with rcv-settle-mode first, the ingress settles in its place.
+        # With rcv-settle-mode second on circuits, the receiver of a delivery settles after its sender, so the producer
+        # settles before all routers. If the producer attached with rcv-settle-mode first, the ingress settles in its
+        # place.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         self._say(link, spec, hop)
         return link
@@ -210,7 +211,10 @@ def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:
 
 
 def answer(near: Link, onward: Link) -> None:
-    """Answer the attach of ``near`` with the terms with which the peer of ``onward`` answered. Raises FrameTooSmall."""
+    """Answer the attach of ``near`` with the terms with which the peer of ``onward`` answered this router's attach.
+
+    Raises FrameTooSmall if the answer does not fit a frame.
+    """
     near.copy_source(onward)
     near.copy_target(onward)
     # The answer has the settle modes that the peer of ``near`` asked for: a relay translates if the peer of ``onward``

@@ -123,7 +123,7 @@ class SessionPool:
 
 
 class ArrivingConnection(RouterConnection):
-    """A connection to the node port whose OPEN has not arrived yet, so that the role of the peer is not known."""
+    """A connection to the port for routers and operators, whose peer's role is not known before its OPEN arrives."""
 
     kind = "arriving"
 

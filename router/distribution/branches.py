@@ -129,7 +129,7 @@ class Branches:
                 entry.group.give_up_order_behind(taker)
 
     def _leads_to_some(self, entry: AddressEntry, hop: str, tree: Tree) -> bool:
-        """True if the tree behind ``hop`` still reaches routers with takers.
+        """True if the tree behind the next router ``hop`` still reaches routers with takers.
 
         These takers could get later deliveries over another branch before the earlier ones.
         """

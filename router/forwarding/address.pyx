@@ -149,7 +149,7 @@ cdef class AddressGroup(Group):
         self.kick()
 
     def leave_taker(self, Taker left):
-        """Give ``left`` no more deliveries: a circuit over another path replaces it.
+        """Give the taker ``left`` no more deliveries, since a circuit over another path replaces it.
 
         An inlet's next deliveries wait until the egress has passed on the inlet's deliveries over ``left``, or order is
         given up (`give_up_order_behind`).
@@ -164,9 +164,9 @@ cdef class AddressGroup(Group):
         self.kick()
 
     def on_established(self, link):
-        """Called when the peer has answered the attach of a link that this router opened.
+        """Go on with ``link``, which this router opened, now that its peer has answered the attach.
 
-        An inlet's sender gets credit now. A taker that is not in the group, a circuit over a better path, is reported
+        The sender of an inlet gets credit. A taker that is not in the group, a circuit over a better path, is reported
         by an action: the owner may put the circuit in place of the old one.
         """
         if isinstance(link.owner, Inlet):
@@ -247,7 +247,7 @@ cdef class AddressGroup(Group):
         return 0
 
     def on_drained(self):
-        """Called when a consumer's drain is over: credit may go to the inlets again."""
+        """Grant credit to the inlets again; called when a consumer's drain is over."""
         cdef Inlet inlet
         if not self.drains:
             self.drains = None
@@ -410,7 +410,7 @@ cdef class AddressGroup(Group):
         return True
 
     cdef bint is_for_nobody(self, Inlet inlet) noexcept:
-        """True if no taker is to get the head: the sender aborted the head, or was lost, while the head waited here."""
+        """True if no taker is to get the inlet's head: its sender aborted it, or was lost, while it waited here."""
         return False
 
     cdef bint drop_head(self, Inlet inlet) except -1:
@@ -418,9 +418,10 @@ cdef class AddressGroup(Group):
         raise NotImplementedError
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        """Answer the barrier at the inlet's head: all deliveries before the barrier were passed on.
+        """Answer the barrier at the inlet's head, since all deliveries before the barrier were passed on; return True.
 
-        After the answer the ingress may send the next deliveries over another circuit.
+        After the answer the ingress may send the next deliveries over another circuit. A subclass returns False while
+        the barrier has to wait.
         """
         return answer_barrier(inlet)
 
@@ -451,7 +452,7 @@ cdef class AddressGroup(Group):
         raise NotImplementedError
 
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome):
-        """Return a carrier that gives the head to no taker: it discards all bytes, and answers with ``outcome``."""
+        """Return a carrier that gives the inlet's head to no taker, but discards it and answers with ``outcome``."""
         cdef Move move
         cdef bint is_whole = not inlet.is_head_partial(delivery)
         cdef bytes prefix = inlet.take_prefix()

@@ -143,7 +143,10 @@ class Drains:
         return [inlet for inlet in inlets if taker.is_near or not inlet.is_circuit]
 
     def is_complete_for(self, taker: Taker) -> bool:
-        """True if all inlets that may feed ``taker`` are there, and no stream has a waiting delivery."""
+        """True if no link that may feed ``taker`` is missing, and no delivery waits on a link for large deliveries.
+
+        Always True for an address without stored messages.
+        """
         if self._group.phase == 0:
             return True
         are_streams_empty = not any(inlet.is_stream and inlet.is_waiting for inlet in self._group.inlets)

@@ -112,7 +112,10 @@ cdef class Group:
         return 0
 
     cdef int on_credit(self, Taker taker) except -1:
-        """Called when the receiver of ``taker`` may have changed its credit, or asked for a drain."""
+        """Called when the receiver of ``taker`` may have changed its credit, or asked for a drain.
+
+        The group passes on waiting deliveries, and grants the inlets credit.
+        """
         raise NotImplementedError
 
     cdef int on_blocked(self, Taker taker) except -1:
@@ -120,7 +123,10 @@ cdef class Group:
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """Called when the group waited for the taker's link to become writable, and the link may be writable now."""
+        """Called when the group waited for the taker's link to become writable, and the link may be writable now.
+
+        Inlets that rest until the taker can have deliveries get credit again.
+        """
         return 0
 
     cdef int on_returned(self, Inlet inlet) except -1:
@@ -132,9 +138,9 @@ cdef class Group:
         return 0
 
     cdef bint retry(self, Carrier carrier) except -1:
-        """Called when a taker gave a delivery back, or was lost with it: True to offer the delivery to another taker.
+        """Offer a delivery that its taker gave back, or was lost with, to another taker, now or later.
 
-        False: the group leaves the delivery alone, and its sender learns the outcome.
+        Return False if the group does not, and the delivery's sender has to learn the outcome.
         """
         return False
 
@@ -151,13 +157,16 @@ cdef class Group:
         return False
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
-        """Called when a delivery went back to the head of the inlet, because its taker revoked the credit for it."""
+        """Called when a delivery went back to the head of the inlet, because its taker revoked the credit for it.
+
+        The delivery waits for a taker again.
+        """
         return 0
 
     cdef bint take_back(self, Carrier carrier) except -1:
-        """Called when a multicast delivery reached no consumer: True if the delivery went back to its inlet's head.
+        """Put a multicast delivery that reached no consumer back to the head of its inlet, to go out again.
 
-        From there the delivery goes out again. False: its sender gets the outcome.
+        Return False if that is not done, and the delivery's sender has to get the outcome.
         """
         return False
 
@@ -173,20 +182,26 @@ cdef class Group:
         return 0
 
     cdef int on_undeliverable(self, Inlet inlet) except -1:
-        """Called when a queue's message went back over ``inlet``, because a taker said undeliverable-here."""
+        """Called when a queue's message went back over ``inlet``, because a taker said undeliverable-here.
+
+        A broker's link is made anew when a new consumer comes, since the broker gives it the message no more.
+        """
         return 0
 
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
     def on_taker_leaving(self, taker):
-        """Called when the taker's link has ended, before its deliveries are offered to other takers or given back."""
+        """Called when the taker's link has ended, before its deliveries are offered to other takers or given back.
+
+        A multicast holds deliveries of producers from here on, until the lost branch is made anew.
+        """
 
     def on_taker_left(self, taker, closed, error):
         raise NotImplementedError
 
     def on_established(self, link):
-        """Called when the peer has answered the attach of a link that this router opened."""
+        """Called when the peer has answered the attach of ``link``, which this router opened and can use now."""
 
 
 @cython.no_gc  # a carrier's reference cycles end when its tie ends
@@ -236,11 +251,11 @@ cdef class Carrier(Waiter):
         return self.advance()
 
     cdef int on_taker_disposition(self) except -1:
-        """Called when the receiver at the taker gave a delivery state, or settled."""
+        """Called when the delivery's receiver gave a state, or settled: the delivery's sender is told."""
         return 0
 
     cdef int on_sender_disposition(self) except -1:
-        """Called when the sender at the inlet gave a delivery state, or settled."""
+        """Called when the delivery's sender gave a state, or settled: the delivery's receiver is told."""
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
@@ -423,7 +438,7 @@ cdef class Inlet(InletHead):
 
     @property
     def has_more(self):
-        """True if complete deliveries of the sender are still waiting here."""
+        """True if complete deliveries of the inlet's sender still wait here, or were not handed on to their end."""
         cdef pn_delivery_t *delivery
         cdef Carrier newest = self.newest
         if self.link.is_gone or self.link.is_faulty():
@@ -575,7 +590,7 @@ cdef class Inlet(InletHead):
 
     @property
     def credit(self):
-        """Number of deliveries that the sender may still start."""
+        """The number of deliveries that the inlet's sender may still start."""
         return self.link.credit_now()
 
     @property
@@ -742,7 +757,7 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def kept_count(self):
-        """Number of unsettled deliveries at the receiver, without a delivery that is still being written."""
+        """The number of unsettled deliveries at the taker's receiver, without one that is still being written."""
         return self.unsettled_count - (self.moving is not None)
 
     @property
@@ -760,7 +775,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     def take_drains(self):
-        """Return the number of drains that the receiver asked for since the last call."""
+        """Return the number of drains that the taker's receiver asked for since the last call."""
         found, self.drains = self.drains, 0
         return found
 
@@ -904,7 +919,7 @@ cdef class Taker(DeliveryOwner):
     # Credit
     @property
     def credit(self):
-        """Number of deliveries that the receiver takes now."""
+        """The number of deliveries that the taker's receiver accepts now."""
         return self.credit_count
 
     cdef int set_credit(self, int credit) except -1:

@@ -119,7 +119,7 @@ cdef class Relay(Group):
                     self._give_back_later()
                     break
                 if inlet.backlog is not None and not onward.is_writable_now():
-                    # A message that was read ahead goes in one piece, once the link has room.
+                    # A message that was read ahead goes in one piece, once the taker's link has room.
                     onward.endpoint.wait(inlet)
                     break
                 move = self._begin(delivery)

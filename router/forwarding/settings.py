@@ -31,8 +31,8 @@ class ForwardingSettings:
 class AddressSnapshot:
     """A frozen view of one address and phase at a router, for `amqpmesh status`; counts are deliveries.
 
-    ``released``: given back for lack of a taker. ``retried``: offered to another taker. ``copies_missed``: copies of a
-    multicast that went out without a stalled taker.
+    ``released``: given back to the sender, mostly for lack of a taker. ``retried``: offered to another taker, or sent
+    again. ``copies_missed``: copies of a multicast that a taker missed, since it stalled or the message was too large.
     """
 
     address: str

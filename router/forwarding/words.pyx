@@ -13,15 +13,21 @@ _LOST = f"{OWN_PREFIX}lost"
 _TOO_LARGE = f"{OWN_PREFIX}too-large"
 
 UNWRITTEN = Outcome(OutcomeCode.MODIFIED, annotations={_UNWRITTEN: True})
-"""The word that a delivery was written to no consumer; a consumer that gives a delivery back says RELEASED."""
+"""The word by which a router says that a delivery was written to no consumer.
+
+A consumer that gives a delivery back says RELEASED.
+"""
 LOST = Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={_LOST: True})
-"""The word that a consumer, or a router on the path, was lost with the delivery, which is in doubt.
+"""The word by which a router says that a consumer, or a further router, was lost with the delivery, which is in doubt.
 
 A consumer that failed to process the message says the same without the annotation.
 """
 
 TOO_LARGE = Outcome(OutcomeCode.MODIFIED, undeliverable_here=True, annotations={_TOO_LARGE: True})
-"""The word that no consumer at the egress takes a message of this size; the ingress may try another egress."""
+"""The word by which an egress says that no consumer there takes a message of this size.
+
+The ingress may try another egress.
+"""
 
 
 cdef Word word_of(pn_delivery_t *outgoing) except *:

@@ -19,13 +19,14 @@ class RoutingSettings:
     # routers may be busy starting.
     meeting_max_age_s: float = 3.0
     ra_interval_s: float = 30.0
-    # How long the link state and addresses of an unreachable router are kept.
+    # How long the link state and addresses of a router that is out of reach are kept.
     remote_ls_max_age_s: float = 60.0
     # How long a starting edge router waits for its preferred uplink while another uplink is up.
     start_wait_s: float = 1.0
-    # Changes of this router's addresses within this time of its last MAU wait, and go out in one MAU.
+    # The time after a MAU during which changes of this router's addresses wait, to go out in one MAU.
     mau_interval_s: float = 0.02
-    # Changed link states within this time of the last LSU wait, and go out together; a lost connection does not wait.
+    # The time after an LSU during which changed link states wait, to go out together. A lost connection or a higher
+    # cost does not wait.
     lsu_interval_s: float = 0.01
 
     def __post_init__(self) -> None:
@@ -33,4 +34,6 @@ class RoutingSettings:
             if (value := getattr(self, field.name)) <= 0:
                 raise ValueError(f"{field.name} is {value}, expected more than 0")
         if self.hello_max_age_s <= self.hello_interval_s:
-            raise ValueError(f"hello_max_age_s is {self.hello_max_age_s}, expected more than {self.hello_interval_s}")
+            raise ValueError(
+                f"hello_max_age_s {self.hello_max_age_s}: expected more than hello_interval_s {self.hello_interval_s}"
+            )
