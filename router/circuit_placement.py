@@ -18,7 +18,7 @@ from wire.link import IncomingLink, Link
 
 
 class CircuitPlacement:
-    """Decides where an arriving circuit goes on or ends. All methods raise AmqpError if it can do neither."""
+    """Decides where an arriving circuit goes on or ends. All methods raise AmqpError if the circuit can do neither."""
 
     def __init__(
         self, router_id: str, books: SpaceBooks, addresses: RouterAddresses, circuits: Circuits, ways: RoutePaths

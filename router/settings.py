@@ -32,7 +32,7 @@ class ListenerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
-    """One router's part of the topology. ``costs``: neighbor -> cost of the connection as the topology has the cost."""
+    """One router's part of the topology. ``costs``: neighbor -> cost of the connection in the topology."""
 
     router_id: str
     mesh: str
@@ -58,7 +58,7 @@ def routing_settings(topology: Topology) -> RoutingSettings:
 
 
 def node_endpoint_settings(router_id: str, instance: int, version: str, *, is_edge: bool = False) -> EndpointSettings:
-    """Return the settings of a router's connections to other routers and to operators: its id, role and limits."""
+    """Return the settings of a router's connections to other routers and operators: its own id, role and limits."""
     role = EDGE_ROLE if is_edge else ROUTER_ROLE
     return EndpointSettings(
         container_id=router_id,

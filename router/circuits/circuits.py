@@ -91,7 +91,7 @@ class Circuits:
         connection.send_circuit(link.name, text)
 
     def _like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
-        """Return a new link to router ``hop`` that goes on where the link ``near`` arrives, with the terms of ``near``.
+        """Return a new link to router ``hop`` that continues the link ``near`` in its direction and with its terms.
 
         The terms are those that the peer of ``near`` asked for: source, target, settle modes and largest message.
         """

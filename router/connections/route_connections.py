@@ -132,7 +132,8 @@ class RouteConnections:
     def on_opened(self, connection: BrokerConnection, client: str) -> None:
         shared = self._shared.get(client)
         if shared is None or shared.connection is not None:
-            connection.endpoint.close()  # The connector was dropped while its connection was being opened.
+            # A connection whose connector was dropped while the connection was being opened is closed.
+            connection.endpoint.close()
             return
         shared.connection = connection
         for claim in list(shared.claims):

@@ -52,7 +52,10 @@ class AttachWaits:
         self._changed.add(entry)
 
     def look(self, entry: AddressEntry) -> None:
-        """Answer the waiting consumers if the circuits of all producers' routers are here; called when one may be."""
+        """Answer the waiting consumers if the circuits of all producers' routers are here.
+
+        Called when the entry is settled, after circuits or producers may have changed.
+        """
         if entry.joiners and not self._is_missed(entry):
             for joiner in list(entry.joiners):
                 self._admit(entry, joiner)
@@ -79,7 +82,7 @@ class AttachWaits:
         self._changed.add(entry)
 
     def _is_missed(self, entry: AddressEntry) -> bool:
-        """True if a router in reach that advertises producers has no circuit to this router, or one about to close."""
+        """True if a router in reach with producers has no circuit to this router, or only one about to close."""
         reach = self._reach
         ingresses = reach.routing.routers_with(producer_key(entry.policy.address)) - {reach.router_id}
         if not ingresses:

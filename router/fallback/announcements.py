@@ -62,11 +62,11 @@ class ShareAnnouncements:
 
     @property
     def _is_in_doubt(self) -> bool:
-        """True for ``path_wait_s`` after a broker with messages of the queue was lost: new ones wait for its return."""
+        """True for ``path_wait_s`` after a broker with messages was lost: new messages wait until it is back."""
         return self._timers.now < self._doubt_until
 
     def tell(self) -> None:
-        """Announce to the other routers what changed: whether shares here hold messages, and ask producers to hold on.
+        """Announce what changed to the other routers: shares here hold messages, producers should hold on, or not.
 
         The announcement leaves at once, so that it arrives before later deliveries.
         """

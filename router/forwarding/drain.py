@@ -212,7 +212,10 @@ class Drain:
         self._end()
 
     def _goes_on_with_next(self) -> bool:
-        """Ask the next inlet that no other drain asks now; True if there is more to ask, or to wait for."""
+        """Ask the next inlet that no other drain asks now.
+
+        Return True if an inlet is still to be asked, or a link from a broker that is not there yet to be waited for.
+        """
         credit = self.taker.link.credit
         if credit <= 0 or not self.taker.link.is_draining:
             return False

@@ -184,7 +184,8 @@ cdef class Group:
     cdef int on_undeliverable(self, Inlet inlet) except -1:
         """Called when a queue's message went back over ``inlet``, because a taker said undeliverable-here.
 
-        A broker's link is made anew when a new consumer comes, since the broker gives it the message no more.
+        The link from the broker is made anew when a new consumer comes, since the broker never gives the message to the
+        old link again.
         """
         return 0
 
@@ -194,7 +195,7 @@ cdef class Group:
     def on_taker_leaving(self, taker):
         """Called when the taker's link has ended, before its deliveries are offered to other takers or given back.
 
-        A multicast holds deliveries of producers from here on, until the lost branch is made anew.
+        A multicast holds deliveries of producers from here on, until the lost branch is made anew, for a limited time.
         """
 
     def on_taker_left(self, taker, closed, error):
@@ -322,7 +323,7 @@ cdef class Inlet(InletHead):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
-        """Give up the deliveries (`abandon`), then tell the group: the sender's link ended, by detach or else."""
+        """Give up the deliveries (`abandon`), then tell the group: the sender's link has ended."""
         self.recorder.note(self, False, error)
         if self.is_from_client():
             self.record_left()
@@ -404,7 +405,7 @@ cdef class Inlet(InletHead):
         return 0
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Remove the carrier from the inlet's list of unsettled ones; the caller settles the incoming delivery."""
+        """Remove the carrier from the inlet's list of carriers; the caller settles the incoming delivery."""
         _loosen(carrier, self.link, carrier.incoming)
         if carrier.newer_in is not None:
             carrier.newer_in.older_in = carrier.older_in
@@ -813,7 +814,7 @@ cdef class Taker(DeliveryOwner):
         return self.set_credit(self.credit_count - 1)
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Remove the carrier from the taker's list of unsettled ones; the caller settles or aborts its delivery."""
+        """Remove the carrier from the taker's list of carriers; the caller settles or aborts the outgoing delivery."""
         _loosen(carrier, self.link, carrier.outgoing)
         if carrier.newer_out is not None:
             carrier.newer_out.older_out = carrier.older_out
@@ -871,7 +872,7 @@ cdef class Taker(DeliveryOwner):
         if is_partial:
             self._note_written_in_session()
             self.link.abort_now(outgoing)
-            # The engine has to write the abort now: it would fail to once the link and its session are freed.
+            # The engine writes the abort now: the engine would fail if the link and its session were freed before that.
             pn.transport_pending(self.link.endpoint.transport)
         return is_unwritten
 

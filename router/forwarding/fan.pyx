@@ -128,7 +128,7 @@ cdef class FanCopy(Carrier):
 
 
 cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes prefix, bint is_whole):
-    """Start a copy of the incoming delivery at each of ``takers``; return the fan of them, for the caller to advance.
+    """Start a copy of the incoming delivery at each of ``takers``; return their fan, for the caller to advance.
 
     ``prefix``: bytes already read from the incoming link, the whole message if ``is_whole``; None: nothing was read.
     """
@@ -190,7 +190,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef bytes give_kept(self):
-        """Return the kept message and drop it here; the budget still counts its bytes, now on the caller's account."""
+        """Return the kept message and drop it here; its bytes count in the budget until the caller takes them off."""
         kept, self.kept, self.budget = self.kept, None, None
         return kept
 
@@ -401,7 +401,7 @@ cdef class Fan(Carrier):
         return inlet.on_settled()
 
     cdef int on_sender_disposition(self) except -1:
-        """Settle the producer's delivery without an outcome if the producer settled it early; its copies go on."""
+        """Settle the producer's delivery without an outcome if the producer settled first; the copies go on."""
         if self.is_done and pn.delivery_settled(self.incoming):
             self._note_unheard()
             self._settle_incoming()

@@ -525,9 +525,10 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _give_back_unwritten(self) except -1:
-        """Give the delivery, which no consumer had, back: the sender hears UNWRITTEN if it recalled it, else RELEASED.
+        """Give the delivery, which no consumer had, back to its sender.
 
-        If the delivery is in doubt, since an earlier taker was lost with it, the sender hears MODIFIED.
+        A router that recalled the delivery hears UNWRITTEN, any other sender RELEASED. If the delivery is in doubt,
+        since an earlier taker was lost with it, the sender hears MODIFIED.
         """
         if self.is_in_doubt or not self._is_recalled():
             return self.settle_incoming(self._state_if_nobody())

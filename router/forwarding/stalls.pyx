@@ -10,7 +10,7 @@ since the producer would not learn of their release.
 from router.forwarding.address cimport AddressGroup
 
 cdef enum:
-    # All deliveries that wait for addresses that stand still may use one in SHARE of the producer's credits.
+    # All deliveries together that wait for addresses that stand still may use one in SHARE of the producer's credits.
     SHARE = 4
     # How often the timer looks at the addresses within the timeout after which an address counts as standing still.
     LOOKS = 4
@@ -18,7 +18,7 @@ cdef enum:
 
 cdef class SharedCreditInlet(Inlet):
     cdef int give_back(self, int most) except -1:
-        """Release the inlet's waiting deliveries but ``most`` of them and the pre-settled ones; return how many."""
+        """Release waiting deliveries of the inlet, but not ``most`` of them and no pre-settled one; return how many."""
         raise NotImplementedError
 
 

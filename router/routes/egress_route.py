@@ -154,7 +154,7 @@ class EgressRoute(UnstitchedOwner):
     def attach(self, policy: AddressPolicy | None) -> None:
         """Become the owner of the circuit's link, and attach a link at the broker, to the terminus of ``policy``.
 
-        None for a client that named no address, but the name of a subscription.
+        ``policy`` is None for a client that named no address, but the name of a subscription.
         """
         near, spec, side = self._near, self._spec, self._side
         near.owner = self
@@ -201,7 +201,7 @@ class EgressRoute(UnstitchedOwner):
             self._is_answered = True
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
-        """Give the attach at the broker up; called when the circuit ended before the link at the broker existed."""
+        """Give up the attach at the broker; called when the circuit ended before the link at the broker existed."""
         self._claim.release()
         self._near.close()
 

@@ -338,12 +338,12 @@ class Routing:
         return self._challenger >= self._instance
 
     def _on_challenge(self, instance: int, now: float) -> list[Action]:
-        """Reclaim this router's id, under which newer state of ``instance`` is spread: flood own state as a higher one.
+        """Reclaim this router's id, since a peer spreads newer state, of ``instance``, under it.
 
         The newer state is left over from an earlier life of this router, or comes from a second router with the same
-        id. State of an earlier life does not come back then, but a second router reclaims the id, too. So this router
-        reclaims the id at most once in ``ra_interval_s``, and reports newer state that comes sooner as
-        `DuplicateRouterId`.
+        id. To reclaim the id, this router floods its own state under a higher instance. State of an earlier life does
+        not come back then, but a second router reclaims the id, too. So this router reclaims the id at most once in
+        ``ra_interval_s``, and reports newer state that comes sooner as `DuplicateRouterId`.
         """
         if instance <= self._challenger:
             return []

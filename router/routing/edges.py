@@ -125,7 +125,8 @@ class EdgeRouters:
             return []
         actions: list[Action] = []
         if known is not None:
-            # The edge router has lost its other connection, and this router has not noticed yet: that one is dropped.
+            # The edge router has lost its other connection, and this router has not noticed yet: the other connection
+            # is dropped.
             said = f"edge router {edge} has chosen another connection"
             actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
             actions += self._lose(known.connection, said)
