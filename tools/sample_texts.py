@@ -94,6 +94,8 @@ def _comments(file: str, source: str) -> Iterator[Text]:
 
 def _of_cython(file: str, source: str) -> Iterator[Text]:
     for found in PYX_DOCSTRING.finditer(source):
+        if source[: found.start()].rstrip().endswith("from *:"):
+            continue  # C code in a string, no text
         yield Text("docstring", found[1], file, source[: found.start()].count("\n") + 1)
     lines: list[str] = []
     # A docstring keeps its number of lines, so that comments keep their line numbers.
