@@ -292,6 +292,7 @@ class Attachments:
         attachment.timeout_s = timeout_s(wanted)
         if no_local_of(wanted):
             self._no_local.begin(held, link)
+            self._message_store.published.forget_all()
         if held.is_durable:
             # The link is opened once the subscription is on disk, since a client counts on an open subscription. The
             # subscription may have been made just now, perhaps by another link.

@@ -9,4 +9,4 @@ cdef class PublishedTopics:
     cdef double now
 
     cdef list subscriptions_of(self, bytes topic)
-    cdef int on_subscriptions_changed(self) except -1
+    cpdef int forget_all(self) except -1

@@ -33,7 +33,8 @@ cdef class PublishedTopics:
         self.cache.put_now(topic, found)
         return found
 
-    cdef int on_subscriptions_changed(self) except -1:
+    cpdef int forget_all(self) except -1:
+        """Forget the subscriptions of all topics, since they have changed."""
         self.cache.clear()
         self.lists.clear()
         return 0

@@ -67,7 +67,7 @@ cdef class BrokerQueues:
         if key is not None:
             self.subscribers[key] = held
         self.subscriptions.add(filter_, held)
-        self.published.on_subscriptions_changed()
+        self.published.forget_all()
         return held
 
     def subscribe_durably(self, filter_, key, owner=None):
@@ -124,7 +124,7 @@ cdef class BrokerQueues:
         held = self._held(address, queue, row=row, key=key, is_subscription=True, policy=policy)
         self.subscribers[key] = held
         self.subscriptions.add(address, held)
-        self.published.on_subscriptions_changed()
+        self.published.forget_all()
         return self._add(held)
 
     def delete(self, HeldQueue held not None):
@@ -140,7 +140,7 @@ cdef class BrokerQueues:
         self.passing.pop(held, None)
         if held.is_subscription:
             self.subscriptions.remove(Address.parse(held.address), held)
-            self.published.on_subscriptions_changed()
+            self.published.forget_all()
         else:
             del self.queues[Address.parse(held.address)]
         if held.key is not None:
