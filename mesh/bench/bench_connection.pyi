@@ -1,3 +1,5 @@
+import math
+
 FRAME_BYTES: int
 
 class BenchLink:
@@ -18,4 +20,10 @@ class BenchConnection:
     def add(self, link: BenchLink, peer_channel: int) -> None: ...
     def feed(self, leftover: bytes) -> None: ...
 
-def run(carriers: list[BenchConnection], stall_s: float, control: int = -1, quiet_s: float = 1.0) -> bool: ...
+def run(
+    carriers: list[BenchConnection],
+    stall_s: float,
+    control: int = -1,
+    quiet_s: float = 1.0,
+    limit_s: float = math.inf,
+) -> bool: ...

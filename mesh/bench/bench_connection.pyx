@@ -319,9 +319,9 @@ cdef class BenchLink:
         return 0
 
 
-def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
+def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0, double limit_s=INFINITY):
     """Run the connections until every link is done and all output is sent (return True), or until ``stall_s`` s have
-    passed without a transfer or disposition, sent or received (return False).
+    passed without a transfer or disposition, sent or received, or ``limit_s`` s are over (return False).
 
     Once the descriptor ``control`` is readable, ``quiet_s`` replaces ``stall_s``. Raise PeerGone, Malformed or
     BenchRefused.
@@ -331,6 +331,7 @@ def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
     cdef BenchConnection carrier
     cdef bint is_busy, are_done
     cdef double now, due, moved_at = clock()
+    cdef double ends_at = moved_at + limit_s
     if count >= MAX_POLLED:
         raise ValueError(f"expected fewer than {MAX_POLLED} connections, got {count}")
     while True:
@@ -349,7 +350,7 @@ def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
             polled[index].events = POLLIN | (POLLOUT if carrier.is_blocked or carrier.is_kernel_full else 0)
         if are_done:
             return True
-        if now - moved_at > stall_s:
+        if now - moved_at > stall_s or now > ends_at:
             return False
         polled[count].fd, polled[count].events, polled[count].revents = control, POLLIN, 0
         wait(polled, count + 1, 0.0 if is_busy else due - now)

@@ -18,10 +18,10 @@ from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
 from mesh.bench.forward import UNSETTLED
 from mesh.bench.loopback_mesh import running_broker
 from mesh.bench.processes import BenchProcesses
+from mesh.bench.repetition import merged
 from mesh.bench.rows import BenchRow
 from mesh.bench.target import BenchTarget
 from mesh.bench.units import size_name
-from mesh.terminal.figures import median
 from mesh.terminal.output import Output
 
 DURABLE, NON_DURABLE = "durable", "non-durable"
@@ -29,8 +29,6 @@ PAIRS = 4
 WARM_UP_MESSAGES = 5_000
 AWAITED_SHARE = 50
 """Divisor of the number of messages, for a producer that waits for the outcome of each message."""
-SUMMED = ("lost",)
-SPREAD = {"cpu_us_per_message": "cpu_us_spread", "messages_per_s": "messages_per_s_spread"}
 
 Figures = dict[str, float | None]
 
@@ -259,15 +257,7 @@ def rate(count: int, seconds: float) -> float:
 
 
 def row_of(work: str, mode: str, runs: Sequence[BrokerBenchRun]) -> BenchRow:
-    figures: dict[str, Any] = {}
-    for key in runs[0].figures:
-        values = [value for run in runs if (value := run.figures.get(key)) is not None]
-        if key in SUMMED:
-            figures[key] = sum(values)
-        elif values:
-            figures[key] = median(values)
-            if key in SPREAD and len(values) > 1:
-                figures[SPREAD[key]] = [min(values), max(values)]
+    figures = merged([run.figures for run in runs])
     return BenchRow(work, mode, figures, tuple(sentences(work, mode, runs)))
 
 

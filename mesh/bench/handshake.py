@@ -26,6 +26,7 @@ from wire.transport.first_bytes import name_of
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
     address: str
+    """The address of the terminus at the peer; empty for a sender whose messages name their addresses themselves."""
     is_receiver: bool
     settle_mode: int = performatives.SEND_MIXED
     is_lasting: bool = False
@@ -33,7 +34,7 @@ class LinkPlan:
 
     @property
     def what(self) -> str:
-        return f"cannot {'receive from' if self.is_receiver else 'send to'} {self.address}"
+        return f"cannot {'receive from' if self.is_receiver else 'send to'} {self.address or 'addresses in messages'}"
 
 
 @dataclass(frozen=True, slots=True)

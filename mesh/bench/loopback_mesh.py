@@ -2,6 +2,7 @@
 
     producers -> r1 -> r2 -> r3 -> consumers        running_line
     producers (-> r1) -> b1 (-> r1) -> consumers    running_broker
+    producers -> r1 (-> b1)                         running_type
 
 The nodes work in a temporary folder, which is removed. In whichever way this process ends, the nodes end, too.
 """
@@ -24,7 +25,7 @@ from addressing.topology.loader import load_topology
 from mesh.bench.dial import BenchServer
 from mesh.bench.meter import Meter
 from mesh.bench.recorded_router import RING_BYTES, emptied
-from mesh.bench.target import BenchAddresses, BenchTarget
+from mesh.bench.target import BenchAddresses, BenchTarget, MeteredPart
 from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy import log_tail
 from mesh.deploy.control import ask_async
@@ -48,6 +49,7 @@ ADDRESSES = BenchAddresses("bench.anycast", "bench.multicast")
 KEPT = BenchAddresses("bench.queue", "bench.topic")
 SPREAD = BenchAddresses("bench.spread", "bench.topic")
 """Addresses of a queue on both brokers, and of a topic."""
+TYPED = BenchAddresses("bench", "bench")
 HOST = "127.0.0.1"
 
 
@@ -63,9 +65,17 @@ class LoopbackPlan:
     has_records: bool = False
     """Whether the routers record every delivery for link logs."""
     has_broker: bool = False
+    type: str = ""
+    """The type of all addresses below `bench`, at one router and, for queues and topics, one broker."""
+
+    @property
+    def is_kept(self) -> bool:
+        return self.type in ("queue", "topic")
 
     @property
     def name(self) -> str:
+        if self.is_kept:
+            return "1 router and 1 broker"
         if self.has_broker:
             return "1 router and 2 brokers"
         records = ", records on" if self.has_records else ""
@@ -96,6 +106,25 @@ def running_broker(out: Output) -> Iterator[tuple[BenchTarget, BenchTarget, Benc
         out.say(f"starting {plan.name}")
         with line.started():
             yield line.broker_target(), line.routed_target(KEPT, ["b1"]), line.routed_target(SPREAD, ["b1", "b2"])
+
+
+@contextmanager
+def running_type(kind: str, out: Output) -> Iterator[tuple[BenchTarget, list[MeteredPart]]]:
+    """Run a router whose addresses below `bench` all have the type ``kind``, and a broker if the type needs one.
+
+    Yield the router as target, and a part for each node.
+    """
+    plan = LoopbackPlan(1, type=kind)
+    with scratch_folder("amqpmesh-bench-") as folder:
+        mesh = LoopbackMesh(plan, folder, out)
+        out.say(f"starting {plan.name}")
+        with mesh.started():
+            names = ["r1", *(["b1"] if plan.is_kept else [])]
+            parts = [
+                MeteredPart(part, mesh.meter_of([name]))
+                for part, name in zip(("router", "broker"), names, strict=False)
+            ]
+            yield mesh.routed_target(TYPED, names[1:]), parts
 
 
 class LoopbackMesh:
@@ -142,7 +171,10 @@ class LoopbackMesh:
 
     def routed_target(self, addresses: BenchAddresses, brokers: Sequence[str]) -> BenchTarget:
         place = self._place("r1")
-        return BenchTarget(place, place, Meter([self._processes[name].pid for name in ("r1", *brokers)]), 1, addresses)
+        return BenchTarget(place, place, self.meter_of(["r1", *brokers]), 1, addresses)
+
+    def meter_of(self, names: Sequence[str]) -> Meter:
+        return Meter([self._processes[name].pid for name in names])
 
     def _place(self, router: str) -> BenchServer:
         return BenchServer(HOST, self._topology.routers[router].listeners[0].port, is_tls=self._is_client_tls)
@@ -242,6 +274,10 @@ def topology_of(plan: LoopbackPlan) -> dict[str, Any]:
         "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }
+    if plan.type:
+        topology["addresses"] = {f"{MESH}.#": {"type": plan.type, **({"broker": "b1"} if plan.is_kept else {})}}
+    if plan.is_kept:
+        topology["brokers"] = {"b1": {"port": next(ports), "data": "b1", "routers": ["r1"]}}
     if plan.has_records:
         topology["link_logs"] = {"level": "full", "ring_bytes": RING_BYTES}
     if plan.has_broker:

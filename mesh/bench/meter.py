@@ -26,6 +26,10 @@ class Meter:
     def count(self) -> int:
         return len(self._pids)
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return tuple(self._pids)
+
     def only(self, index: int) -> Meter:
         return Meter([self._pids[index]])
 
@@ -72,6 +76,27 @@ class Meter:
             if now_s - before_s < IDLE_SHARE * IDLE_WINDOW_S * self.count:
                 return
             before_s = now_s
+
+
+class NetCpu:
+    """CPU time of processes since this object was made, less what the idle processes take in the same time."""
+
+    def __init__(self, meter: Meter | None) -> None:
+        self._meter = meter
+        if meter is None:
+            return
+        began_s, began_at = sum(meter.cpu_s()), time.monotonic()
+        time.sleep(IDLE_WINDOW_S)
+        self._from_s, self._from_at = sum(meter.cpu_s()), time.monotonic()
+        self._idle_rate = (self._from_s - began_s) / (self._from_at - began_at)
+
+    def us_each(self, count: int) -> float | None:
+        """Return the time in us for each of ``count`` once the processes are idle; None if no processes are known."""
+        if self._meter is None:
+            return None
+        self._meter.wait_idle()
+        used_s = sum(self._meter.cpu_s()) - self._from_s - self._idle_rate * (time.monotonic() - self._from_at)
+        return max(used_s, 0.0) * 1e6 / count
 
 
 def check_pid(pid: int) -> int:

@@ -111,9 +111,10 @@ def attach_frame(
 ) -> bytes:
     """Make an attach frame; the terminus at the peer has ``address``, the terminus at our end has no address.
 
+    With an empty ``address``, each message of the link names its own address. [2.6.3]
     ``is_lasting``: the link receives from a durable subscription, which outlives the link. [3.5.3, 3.5.5, 3.5.6]
     """
-    there = [values.string(address)]
+    there = [values.string(address) if address else NULL]
     if is_lasting:
         there += [values.uint(UNSETTLED_STATE), values.symbol("never")]
     source, target = (there, []) if is_receiver else ([], there)

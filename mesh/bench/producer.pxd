@@ -8,7 +8,7 @@ cdef class BenchProducer(BenchLink):
     cdef u32 run
     cdef size_t body_bytes, payload_bytes, payload_at
     cdef double bytes_per_s
-    cdef u8 prefix[64]
+    cdef u8 prefix[512]
     cdef size_t prefix_bytes
     cdef u8 *frame
     cdef size_t frame_bytes
@@ -19,6 +19,7 @@ cdef class BenchProducer(BenchLink):
     cdef u32 limit(self, double now) except? 0xFFFFFFFF
     cdef bint _produce_whole(self, u32 limit, double now) except -1
     cdef bint _produce_part(self, u32 limit, double now) except -1
+    cdef void _stamp_frame(self, u8 *payload) noexcept
     cdef double _next_part_at(self) noexcept
     cdef void _copy_payload(self, u8 *to, size_t size) noexcept
     cdef void _count_sent(self, double now) noexcept

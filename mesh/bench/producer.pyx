@@ -115,7 +115,6 @@ cdef class BenchProducer(BenchLink):
     cdef bint _produce_whole(self, u32 limit, double now) except -1:
         cdef u8 *at
         cdef size_t size = self.frame_bytes
-        cdef size_t stamp_at = TRANSFER_HEAD_BYTES + self.prefix_bytes - STAMP_BYTES
         while self.sent < limit and self.credit > 0 and self.remote_window > 0:
             if self.carrier.outbox_to - self.carrier.outbox_from >= OUT_BOUND_BYTES:
                 return True
@@ -123,14 +122,19 @@ cdef class BenchProducer(BenchLink):
             memcpy(at, self.frame, size)
             write32(at + ID_AT, self.sent)
             write32(at + TAG_AT, self.sent)
-            write32(at + stamp_at + 4, self.sent)
-            if self.stamps is not NULL:
-                write64(at + stamp_at + 8, self.stamps[self.sent])
+            self._stamp_frame(at + TRANSFER_HEAD_BYTES)
             self.carrier.wrote(size)
             self.next_outgoing_id += 1
             self.remote_window -= 1
             self._count_sent(now)
         return False
+
+    cdef void _stamp_frame(self, u8 *payload) noexcept:
+        """Write into a copy of the template's payload what differs between messages."""
+        cdef u8 *stamp = payload + self.prefix_bytes - STAMP_BYTES
+        write32(stamp + 4, self.sent)
+        if self.stamps is not NULL:
+            write64(stamp + 8, self.stamps[self.sent])
 
     cdef bint _produce_part(self, u32 limit, double now) except -1:
         """Write one frame of a message that takes several frames; return True if a frame was written, and False if

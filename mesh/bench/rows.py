@@ -26,9 +26,23 @@ COLUMNS = {
     "p50_us": "P50",
     "p95_us": "P95",
     "p99_us": "P99",
+    "p99_us_spread": "(SPREAD)",
     "max_us": "MAX",
+    "max_us_spread": "(SPREAD)",
     "bytes_each": "BYTES EACH",
+    "bytes_per_address": "BYTES/ADDRESS",
+    "bytes_per_address_spread": "(SPREAD)",
+    "idle_bytes_per_address": "AFTER IDLING",
     "cpu_us_each": "CPU EACH",
+    "cpu_us_each_spread": "(SPREAD)",
+    "cycles_per_s": "CYCLES/S",
+    "cycles_per_s_spread": "(SPREAD)",
+    "handshakes_per_s": "HANDSHAKES/S",
+    "handshakes_per_s_spread": "(SPREAD)",
+    "shares_differ_percent": "SHARES DIFFER BY",
+    "shares_differ_percent_spread": "(SPREAD)",
+    "pss_bytes": "PSS",
+    "pss_bytes_spread": "(SPREAD)",
     "connections_per_s": "CONNECTIONS/S",
     "attaches_per_s": "ATTACHES/S",
     "detaches_per_s": "DETACHES/S",
@@ -36,6 +50,7 @@ COLUMNS = {
     "lost": "LOST",
     "sender_us_per_message": "SENDER",
     "receiver_us_per_message": "RECEIVER",
+    "released": "RELEASED",
     "stream_s": "STREAMS TOOK",
     "grown_bytes": "GROWN BY",
 }
@@ -91,4 +106,6 @@ def number(key: str, value: float) -> str:
 
 
 def unit(key: str) -> str:
+    if key.endswith("_percent"):
+        return " %"
     return " us" if "us" in key.split("_") else " s" if key.endswith("_s") and "per" not in key else ""

@@ -38,3 +38,19 @@ class BenchAddresses:
 
     def more(self, name: str) -> str:
         return f"{self.anycast}.{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredPart:
+    """A process with figures of its own; ``meter`` is None, and ``name`` empty, if the processes are not known."""
+
+    name: str
+    meter: Meter | None
+
+
+def parts_of(target: BenchTarget) -> list[MeteredPart]:
+    """Return a part for each process that the user named by its id."""
+    meter = target.meter
+    if meter is None:
+        return [MeteredPart("", None)]
+    return [MeteredPart(f"process {pid}", meter.only(index)) for index, pid in enumerate(meter.pids)]

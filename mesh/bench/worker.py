@@ -31,6 +31,9 @@ ROLES = {
     "forward_bytes": "mesh.bench.pair",
     "hold_connections": "mesh.bench.idle_connections",
     "hold_links": "mesh.bench.idle_connections",
+    "send_anonymously": "mesh.bench.anonymous_senders",
+    "bystand": "mesh.bench.bystander",
+    "attach_crowd": "mesh.bench.link_crowd",
 }
 BEAT_S = 1.0
 

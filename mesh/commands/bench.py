@@ -1,4 +1,4 @@
-"""`amqpmesh bench forward|latency|broker|links|connections`"""
+"""`amqpmesh bench`, with forward, latency, broker, links and connections; `bench_scale` has the other measurements."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mesh.commands import bench_scale
+from mesh.commands.bench_options import BodySize, check, target_options, typed
 from mesh.terminal.connection_options import Url
-from mesh.terminal.options import Command, output_options
+from mesh.terminal.options import output_options
 from mesh.terminal.output import Output
 from mesh.terminal.units import DURATION, RATE, SIZE
 
@@ -19,54 +21,8 @@ if TYPE_CHECKING:
 
 MODES = ("unsettled", "presettled", "each")
 BROKER_WORKS = ("pair", "pairs", "await", "backlog", "topic")
-STAMP_BYTES = 16
-# The greatest --rate of `bench latency`; the compiled generator can send more, each message at its own time.
+# The compiled generator can send more messages a second than this, each message at its own time.
 MOST_PER_S = 1_000_000
-
-
-class BodySize(click.ParamType[int]):
-    """A Click type: the size of a message body, less than 4 GiB, with room for the stamp of 16 bytes that the load
-    generator writes into each body.
-    """
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        size = int(SIZE.convert(value, param, ctx))
-        if not STAMP_BYTES <= size < 2**32:
-            self.fail(f"{value}: expected a body of at least {STAMP_BYTES} bytes, and less than 4 GiB", param, ctx)
-        return size
-
-
-def target_options(command: Command) -> Command:
-    for option in reversed(
-        (
-            click.option(
-                "--url",
-                type=Url(),
-                metavar="URL",
-                help="Measure the router or broker at amqp://[user[:password]@]host[:port]/address. "
-                "[default: routers of its own]",
-            ),
-            click.option(
-                "--pid",
-                "pids",
-                multiple=True,
-                type=click.IntRange(1),
-                help="Process id of that router or broker, to measure its CPU and memory. Repeatable.",
-            ),
-            click.option("--tls", "is_tls", is_flag=True, help="Use mutual TLS between the routers."),
-            click.option(
-                "--timeout",
-                "stall_s",
-                type=DURATION,
-                default="10s",
-                help="Give up when no message moves for this time.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
 
 
 @click.group("bench")
@@ -366,14 +322,6 @@ def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...],
     return session.run(lambda: [idle_links.measure_connections(target, name, order, out)], out)
 
 
-def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], has_routers: object) -> None:
-    """Raise UsageError for --pid without --url, and for --routers, --tls or --records with --url."""
-    if url is None and pids:
-        raise click.UsageError("--pid is only for a router at --url")
-    if url is not None and (options["is_tls"] or options.get("has_records") or has_routers):
-        raise click.UsageError("--routers, --tls and --records are not allowed with --url")
-
-
 def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
     if options["seconds"] <= 0:
         raise click.UsageError("--seconds must be longer than 0")
@@ -388,8 +336,5 @@ def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
         raise click.UsageError(f"expected --streams N with {' and '.join(of_streams)}")
 
 
-def typed(*names: str) -> list[str]:
-    """Return the options among ``names`` that the user gave on the command line."""
-    ctx = click.get_current_context()
-    given = [name for name in names if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    return [f"--{name.replace('_', '-')}" for name in given]
+for each in bench_scale.COMMANDS:
+    command.add_command(each)

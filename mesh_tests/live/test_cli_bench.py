@@ -179,6 +179,35 @@ def test_connections_with_tls_cost_more_to_open_and_to_keep() -> None:
     assert encrypted["bytes_each"] > plain["bytes_each"]
 
 
+@pytest.mark.parametrize(("kind", "parts"), [("topic", ["router", "broker"]), ("multicast", ["router"])])
+def test_messages_to_many_addresses_have_a_row_for_each_process(kind: str, parts: list[str]) -> None:
+    sizes = ["--addresses", "50", "--messages", "200", "--senders", "2", "--idle", "100ms", "--repeat", "1"]
+    found = rows("addresses", "--type", kind, *sizes)
+    assert [(row["work"].rpartition(": ")[2], row["mode"]) for row in found] == [(part, kind) for part in parts]
+    for row in found:
+        assert row["cpu_us_per_message"] > 0
+        assert {"bytes_per_address", "idle_bytes_per_address"} <= row.keys()
+
+
+def test_messages_that_do_not_end_by_the_deadline_are_a_sentence() -> None:
+    late = bench("addresses", "--messages", "100000000", "--addresses", "10", "--deadline", "1s", "--type", "multicast")
+    assert late.returncode != ExitCode.OK
+    assert "of 100,000,000 messages to bench.<number> were sent" in late.stderr
+    assert "when the deadline of 1 s passed" in late.stderr
+
+
+def test_attaches_are_measured_and_what_others_wait_meanwhile() -> None:
+    sizes = ["--connections", "3", "--links", "50", "--crowd", "2", "--repeat", "1"]
+    opened, attached, alone, beside = rows("attaches", *sizes)
+    assert opened["connections_per_s"] > 0
+    assert attached["attaches_per_s"] > 0
+    assert "cpu_us_each" in opened.keys() & attached.keys()
+    assert alone["work"] == "1 router, others alone"
+    assert beside["work"] == "1 router, others while 2 connections attach 50 links each, an address each"
+    assert 0 < beside["p50_us"] <= beside["p99_us"] <= beside["max_us"]
+    assert beside["lost"] == 0
+
+
 def test_a_table_is_for_people() -> None:
     done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
     assert done.returncode == ExitCode.OK, done.stderr
@@ -200,6 +229,11 @@ def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None
     assert slow["lost"] == 0
     (links,) = rows("links", "--links", "10", "--connections", "1", "--url", at(mesh))
     assert "bytes_each" not in links
+    few = ["--type", "anycast", "-c", "50", "-a", "10", "-n", "1", "--idle", "0"]
+    (many,) = rows("addresses", *few, "--url", at(mesh), "--pid", pid)
+    assert many["work"].endswith(f": process {pid}")
+    *_, beside = rows("attaches", "--links", "10", "--crowd", "2", "-n", "1", "--url", at(mesh))
+    assert beside["max_us"] > 0
     (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)
     assert connections["connections_per_s"] > 0
 

@@ -20,6 +20,7 @@ INSTRUCTIONS = "Routers: user instructions, by callgrind"
 BROKERS = "Brokers: 1 KB, durable"
 RECOVERY = "Brokers: recovery"
 LOGS = "Link logs"
+SCALE = "Scale: very many addresses, connections and consumers"
 OUTAGES = "Failover: a ring of four, the transit router is lost"
 LARGE = "Large meshes: 1,000 routers in virtual time"
 
@@ -76,7 +77,14 @@ def _report(records: str, target: str) -> Measurement:
     )
 
 
+def _scale(command: str, *figures: Figure, options: tuple[str, ...] = (), limit_s: float = 900.0) -> Measurement:
+    return Measurement(SCALE, ("-m", "mesh", "bench", command, "--json", *options), figures, limit_s=limit_s)
+
+
 PAIR = "1 broker, 1 to 1, 1 KB"
+ANONYMOUS = "1 router and 1 broker, 1 anonymous sender, 300,000 messages to 100,000 addresses"
+ATTACHED = "1 router, 20 connections attach 1,000 links each, an address each"
+OTHERS = "1 router, others while 8 connections attach 1,000 links each, an address each"
 
 CATALOGUE: tuple[Measurement, ...] = (
     _forward("unsettled", "unsettled", "1 router, 1 to 1, 100 B", "unsettled", ("1.4 us", "600,000/s")),
@@ -304,6 +312,49 @@ CATALOGUE: tuple[Measurement, ...] = (
             ),
         ),
         limit_s=1800.0,
+    ),
+    _scale(
+        "addresses",
+        *(
+            figure
+            for part, cpu in (("router", "2.5 us"), ("broker", "9 us"))
+            for figure in (
+                Figure(
+                    f"scale.addresses.{part}.cpu",
+                    f"message without a link's address to one of 100,000 topics: {part}",
+                    "us",
+                    row(f"{ANONYMOUS}: {part}", "cpu_us_per_message"),
+                    cpu,
+                ),
+                Figure(
+                    f"scale.addresses.{part}.memory",
+                    f"memory of the {part} for each of these topics",
+                    "B",
+                    row(f"{ANONYMOUS}: {part}", "bytes_per_address"),
+                    "300 B",
+                ),
+                Figure(
+                    f"scale.addresses.{part}.idle",
+                    f"memory of the {part} for each of these topics, after 10 s without messages",
+                    "B",
+                    row(f"{ANONYMOUS}: {part}", "idle_bytes_per_address"),
+                ),
+            )
+        ),
+        limit_s=1800.0,
+    ),
+    _scale(
+        "attaches",
+        Figure(
+            "scale.attaches.connection",
+            "connection opened with a link",
+            "us",
+            row("1 router, 20 connections opened with a link", "cpu_us_each"),
+            "130 us",
+        ),
+        Figure("scale.attaches.link", "attach of a link", "us", row(ATTACHED, "cpu_us_each"), "20 us"),
+        Figure("scale.attaches.others.p99", "others meanwhile: p99", "ms", row(OTHERS, "p99_us", scale=MS)),
+        Figure("scale.attaches.others.max", "others meanwhile: worst", "ms", row(OTHERS, "max_us", scale=MS), "8 ms"),
     ),
     Measurement(
         RECOVERY,

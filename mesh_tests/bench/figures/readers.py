@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mesh.bench.repetition import SPREADS
 from mesh_tests.bench.figures.model import Documents, NotMeasured, Value
-
-_SPREADS = {"cpu_us_per_message": "cpu_us_spread", "messages_per_s": "messages_per_s_spread"}
 
 
 def row(work: str, name: str, mode: str = "", scale: float = 1.0) -> Callable[[Documents], Value]:
@@ -22,7 +21,7 @@ def row(work: str, name: str, mode: str = "", scale: float = 1.0) -> Callable[[D
         found = rows[0].get(name)
         if found is None:
             raise NotMeasured(f"the row of {work!r} has no {name!r}")
-        least, most = rows[0].get(_SPREADS.get(name, ""), None) or (None, None)
+        least, most = rows[0].get(SPREADS.get(name, ""), None) or (None, None)
         return _scaled(found, least, most, scale)
 
     return read

@@ -30,7 +30,8 @@ from mesh.bench.meter import Meter
 from mesh.bench.processes import BenchProcess, BenchProcesses
 from mesh.bench.rows import BenchRow
 from mesh.bench.units import size_name
-from mesh.commands.bench import STAMP_BYTES, works_of
+from mesh.commands.bench import works_of
+from mesh.commands.bench_options import STAMP_BYTES
 from mesh.commands.cli import cli
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed

@@ -1,0 +1,129 @@
+"""`amqpmesh bench` at scale: what very many addresses, connections and consumers cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mesh.commands.bench_options import BodySize, check, server_options
+from mesh.terminal.options import output_options
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION
+
+if TYPE_CHECKING:
+    from mesh.client.url import AmqpUrl
+
+ADDRESS_TYPES = ("topic", "queue", "anycast", "multicast")
+# The most connections that one loop of the generator polls.
+MOST_CONNECTIONS = 1000
+
+repeat_option = click.option(
+    "-n", "--repeat", type=click.IntRange(1), default=3, help="Number of runs of each row; figures are medians."
+)
+
+
+@click.command("addresses", context_settings={"show_default": True})
+@click.option("-a", "--addresses", type=click.IntRange(1, 10**9), default=100_000, help="Number of addresses.")
+@click.option(
+    "-c", "--messages", type=click.IntRange(1), default=300_000, help="Number of messages of all senders in each run."
+)
+@click.option(
+    "--senders", type=click.IntRange(1, MOST_CONNECTIONS), default=1, help="Number of senders, each on a connection."
+)
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(ADDRESS_TYPES),
+    default=ADDRESS_TYPES[0],
+    help="Type of the addresses; with --url, the type that the server gives them.",
+)
+@click.option("-s", "--body", type=BodySize(), default="100", help="Size of a message body, such as 10k.")
+@click.option("--idle", "idle_s", type=DURATION, default="10s", help="Read the memory again after this time; 0: never.")
+@click.option(
+    "--deadline", "deadline_s", type=DURATION, default="5m", help="Give up when a run takes longer than this time."
+)
+@repeat_option
+@server_options
+@output_options
+def addresses_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure messages to very many addresses, sent on links without an address.
+
+    Each message names its address in the field `to`; message n goes to `bench.n`, and from the start again after the
+    last address. The addresses belong to one pattern, and nobody receives: topics and multicasts drop the messages,
+    queues keep them, anycasts may release them. Each process has a row: CPU for each message, and BYTES/ADDRESS, the
+    growth of its memory for each address, after the last message and after --idle.
+
+    With --url, the addresses are ADDRESS.RUN.n, with a RUN of its own for each run, and all must exist at the server.
+
+    \b
+    Examples:
+      amqpmesh bench addresses
+      amqpmesh bench addresses --type queue --addresses 10000 --senders 10 --json
+      amqpmesh bench addresses --url amqp://localhost/news --pid 4711
+    """
+    from mesh.bench import addresses, session
+
+    check(url, pids, options, False)
+    order = addresses.AddressesBenchRequest(
+        type=options["kind"],
+        addresses=options["addresses"],
+        senders=options["senders"],
+        messages=options["messages"],
+        body_bytes=options["body"],
+        idle_s=options["idle_s"],
+        repeat=options["repeat"],
+        stall_s=options["stall_s"],
+        deadline_s=options["deadline_s"],
+    )
+    if url is None:
+        return session.run(lambda: addresses.measure_ours(order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: addresses.measure_theirs(target, session.name_of(url), order, out), out)
+
+
+@click.command("attaches", context_settings={"show_default": True})
+@click.option("--connections", type=click.IntRange(1), default=20, help="Number of connections that attach links.")
+@click.option("-c", "--links", type=click.IntRange(1), default=1000, help="Number of links of each connection.")
+@click.option(
+    "--crowd", type=click.IntRange(1), default=8, help="Number of connections that attach links while others wait."
+)
+@click.option("--per-session", type=click.IntRange(1, 65536), default=64, help="Number of links in each session.")
+@click.option("--shared", "is_shared", is_flag=True, help="Attach all links to one address, in place of one each.")
+@repeat_option
+@server_options
+@output_options
+def attaches_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure CPU time to open connections and attach links, and how long others wait meanwhile.
+
+    First, connections are opened one after the other, with a receiver each; then all attach their receivers at once.
+    CPU EACH is the time for each connection or link, until the router is idle again, without the time that an idle
+    router takes. The other rows are the latency of a message each 10 ms on connections of its own: alone, and while
+    --crowd connections attach their links at once.
+
+    With --url, links are on ADDRESS.n, or on ADDRESS with --shared, and the messages go to ADDRESS.bystander.
+
+    \b
+    Examples:
+      amqpmesh bench attaches
+      amqpmesh bench attaches --links 5000 --shared --json
+    """
+    from mesh.bench import attaches, session
+
+    check(url, pids, options, False)
+    order = attaches.AttachesBenchRequest(
+        connections=options["connections"],
+        links=options["links"],
+        crowd=options["crowd"],
+        per_session=options["per_session"],
+        is_shared=options["is_shared"],
+        repeat=options["repeat"],
+        stall_s=options["stall_s"],
+    )
+    if url is None:
+        return session.run(lambda: attaches.measure_ours(order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: attaches.measure(target, session.name_of(url), order, out), out)
+
+
+COMMANDS = (addresses_command, attaches_command)
