@@ -55,6 +55,7 @@ class Dialed:
     peer: PeerOpen
     attached: list[Attached]
     leftover: bytes
+    has_sasl: bool = True
 
     def carrier(self, unsent_bound_bytes: int = 0) -> BenchConnection:
         if unsent_bound_bytes:
@@ -118,7 +119,7 @@ def _dial(
             raise Unreachable(f"{place.name}: {error.message}", fix=error.fix) from None
         raise
     connection.setblocking(False)
-    return Dialed(connection, handshake.peer, handshake.attached, handshake.leftover)
+    return Dialed(connection, handshake.peer, handshake.attached, handshake.leftover, sasl is not None)
 
 
 def bound_receive_buffer(connection: socket.socket, size: int) -> None:

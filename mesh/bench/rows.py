@@ -51,6 +51,7 @@ COLUMNS = {
     "sender_us_per_message": "SENDER",
     "receiver_us_per_message": "RECEIVER",
     "released": "RELEASED",
+    "generator_us_each": "GENERATOR",
     "stream_s": "STREAMS TOOK",
     "grown_bytes": "GROWN BY",
 }

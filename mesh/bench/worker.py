@@ -32,6 +32,7 @@ ROLES = {
     "hold_connections": "mesh.bench.idle_connections",
     "hold_links": "mesh.bench.idle_connections",
     "send_anonymously": "mesh.bench.anonymous_senders",
+    "cycle": "mesh.bench.cycles",
     "bystand": "mesh.bench.bystander",
     "attach_crowd": "mesh.bench.link_crowd",
 }

@@ -126,4 +126,37 @@ def attaches_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **
     return session.run(lambda: attaches.measure(target, session.name_of(url), order, out), out)
 
 
-COMMANDS = (addresses_command, attaches_command)
+@click.command("cycles", context_settings={"show_default": True})
+@click.option("-c", "--cycles", type=click.IntRange(1), default=3000, help="Number of cycles in each run.")
+@click.option(
+    "--at-once",
+    multiple=True,
+    type=click.IntRange(1, 1000),
+    default=(1, 8),
+    help="Number of cycles under way at once. Repeatable.",
+)
+@repeat_option
+@server_options
+@output_options
+def cycles_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure clients that connect, attach, send one message, wait for its outcome, and close.
+
+    CPU EACH is the time of the router for such a cycle, with the delivery of the message to a consumer. One process
+    runs all cycles; GENERATOR is its own CPU for each. With --url, users log in with PLAIN.
+
+    \b
+    Examples:
+      amqpmesh bench cycles
+      amqpmesh bench cycles --at-once 32 --url amqp://localhost/orders --pid 4711
+    """
+    from mesh.bench import cycles, session
+
+    check(url, pids, options, False)
+    order = cycles.CyclesBenchRequest(options["cycles"], options["at_once"], options["repeat"], options["stall_s"])
+    if url is None:
+        return session.run(lambda: cycles.measure_ours(order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: cycles.measure(target, session.name_of(url), order, out), out)
+
+
+COMMANDS = (addresses_command, attaches_command, cycles_command)

@@ -208,6 +208,16 @@ def test_attaches_are_measured_and_what_others_wait_meanwhile() -> None:
     assert beside["lost"] == 0
 
 
+def test_cycles_are_measured_one_after_the_other_and_at_once() -> None:
+    alone, at_once = rows("cycles", "--cycles", "30", "--at-once", "1", "--at-once", "4", "--repeat", "1")
+    assert alone["work"].endswith("one after the other")
+    assert at_once["work"].endswith("4 at once")
+    for row in (alone, at_once):
+        assert row["cpu_us_each"] > 0
+        assert row["cycles_per_s"] > 0
+        assert row["lost"] == 0
+
+
 def test_a_table_is_for_people() -> None:
     done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
     assert done.returncode == ExitCode.OK, done.stderr
@@ -234,6 +244,8 @@ def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None
     assert many["work"].endswith(f": process {pid}")
     *_, beside = rows("attaches", "--links", "10", "--crowd", "2", "-n", "1", "--url", at(mesh))
     assert beside["max_us"] > 0
+    cycled = rows("cycles", "-c", "5", "--at-once", "2", "-n", "1", "--url", at(mesh), "--pid", pid)
+    assert cycled[0]["lost"] == 0
     (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)
     assert connections["connections_per_s"] > 0
 

@@ -84,6 +84,7 @@ def _scale(command: str, *figures: Figure, options: tuple[str, ...] = (), limit_
 PAIR = "1 broker, 1 to 1, 1 KB"
 ANONYMOUS = "1 router and 1 broker, 1 anonymous sender, 300,000 messages to 100,000 addresses"
 ATTACHED = "1 router, 20 connections attach 1,000 links each, an address each"
+CYCLE = "1 router, connect, attach, send one, close"
 OTHERS = "1 router, others while 8 connections attach 1,000 links each, an address each"
 
 CATALOGUE: tuple[Measurement, ...] = (
@@ -355,6 +356,23 @@ CATALOGUE: tuple[Measurement, ...] = (
         Figure("scale.attaches.link", "attach of a link", "us", row(ATTACHED, "cpu_us_each"), "20 us"),
         Figure("scale.attaches.others.p99", "others meanwhile: p99", "ms", row(OTHERS, "p99_us", scale=MS)),
         Figure("scale.attaches.others.max", "others meanwhile: worst", "ms", row(OTHERS, "max_us", scale=MS), "8 ms"),
+    ),
+    _scale(
+        "cycles",
+        *(
+            figure
+            for key, how in (("one", "one after the other"), ("eight", "8 at once"))
+            for figure in (
+                Figure(
+                    f"scale.cycles.{key}.cpu",
+                    f"connect, attach, send one, close: {how}",
+                    "us",
+                    row(f"{CYCLE}, {how}", "cpu_us_each"),
+                    "180 us",
+                ),
+                Figure(f"scale.cycles.{key}.rate", f"cycles, {how}", "/s", row(f"{CYCLE}, {how}", "cycles_per_s")),
+            )
+        ),
     ),
     Measurement(
         RECOVERY,
