@@ -41,6 +41,7 @@ COLUMNS = {
     "handshakes_per_s_spread": "(SPREAD)",
     "shares_differ_percent": "SHARES DIFFER BY",
     "shares_differ_percent_spread": "(SPREAD)",
+    "idle_consumers": "WITHOUT A MESSAGE",
     "pss_bytes": "PSS",
     "pss_bytes_spread": "(SPREAD)",
     "connections_per_s": "CONNECTIONS/S",

@@ -33,6 +33,8 @@ ROLES = {
     "hold_links": "mesh.bench.idle_connections",
     "send_anonymously": "mesh.bench.anonymous_senders",
     "cycle": "mesh.bench.cycles",
+    "share": "mesh.bench.crowd",
+    "swarm": "mesh.bench.crowd",
     "bystand": "mesh.bench.bystander",
     "attach_crowd": "mesh.bench.link_crowd",
 }

@@ -159,4 +159,54 @@ def cycles_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **op
     return session.run(lambda: cycles.measure(target, session.name_of(url), order, out), out)
 
 
-COMMANDS = (addresses_command, attaches_command, cycles_command)
+@click.command("fan", context_settings={"show_default": True})
+@click.option("-y", "--consumers", type=click.IntRange(1), default=1000, help="Number of consumers.")
+@click.option(
+    "--connections",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(1000, 10),
+    help="Number of connections to spread the consumers over. Repeatable.",
+)
+@click.option("-c", "--messages", type=click.IntRange(1), default=300_000, help="Number of messages in each run.")
+@click.option("-s", "--body", type=BodySize(), default="100", help="Size of a message body, such as 10k.")
+@click.option("--window", type=click.IntRange(1), default=100, help="Credit of each consumer.")
+@repeat_option
+@server_options
+@output_options
+def fan_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure one sender to very many consumers of an anycast address.
+
+    SHARES DIFFER BY is the largest share of a consumer divided by the smallest, less one; without this figure, some
+    consumers had no message at all.
+
+    \b
+    Examples:
+      amqpmesh bench fan
+      amqpmesh bench fan --consumers 100 --connections 1 --url amqp://localhost/orders --pid 4711
+    """
+    from mesh.bench import crowd, fan, session
+
+    check(url, pids, options, False)
+    for connections in options["connections"]:
+        if not connections <= options["consumers"] <= connections * crowd.MOST_LINKS:
+            raise click.UsageError(
+                f"--connections {connections} with --consumers {options['consumers']}: expected 1 to "
+                f"{crowd.MOST_LINKS} consumers on each connection"
+            )
+    order = fan.FanBenchRequest(
+        consumers=options["consumers"],
+        connections=options["connections"],
+        messages=options["messages"],
+        body_bytes=options["body"],
+        window=options["window"],
+        repeat=options["repeat"],
+        stall_s=options["stall_s"],
+    )
+    if url is None:
+        return session.run(lambda: fan.measure_ours(order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: fan.measure(target, session.name_of(url), order, out), out)
+
+
+COMMANDS = (addresses_command, attaches_command, cycles_command, fan_command)

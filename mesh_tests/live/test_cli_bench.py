@@ -218,6 +218,17 @@ def test_cycles_are_measured_one_after_the_other_and_at_once() -> None:
         assert row["lost"] == 0
 
 
+def test_a_fan_has_a_row_for_each_number_of_connections() -> None:
+    sizes = ["--consumers", "20", "--connections", "20", "--connections", "2", "--messages", "2000", "--repeat", "1"]
+    many, few = rows("fan", *sizes)
+    assert many["work"] == "1 router, 1 to 20 consumers on 20 connections, 100 B"
+    assert few["work"] == "1 router, 1 to 20 consumers on 2 connections, 100 B"
+    for row in (many, few):
+        assert row["cpu_us_per_message"] > 0
+        assert row["lost"] == 0
+        assert row["shares_differ_percent"] >= 0
+
+
 def test_a_table_is_for_people() -> None:
     done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
     assert done.returncode == ExitCode.OK, done.stderr
@@ -246,6 +257,9 @@ def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None
     assert beside["max_us"] > 0
     cycled = rows("cycles", "-c", "5", "--at-once", "2", "-n", "1", "--url", at(mesh), "--pid", pid)
     assert cycled[0]["lost"] == 0
+    sizes = ["--consumers", "4", "--connections", "2", "-c", "100", "-n", "1"]
+    (fan,) = rows("fan", *sizes, "--url", at(mesh), "--pid", pid)
+    assert fan["lost"] == 0
     (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)
     assert connections["connections_per_s"] > 0
 

@@ -374,6 +374,29 @@ CATALOGUE: tuple[Measurement, ...] = (
             )
         ),
     ),
+    _scale(
+        "fan",
+        *(
+            figure
+            for count, target in (("1,000", "14 us"), ("10", "4 us"))
+            for figure in (
+                Figure(
+                    f"scale.fan.{count.replace(',', '')}.cpu",
+                    f"one sender to 1,000 consumers on {count} connections",
+                    "us",
+                    row(f"1 router, 1 to 1,000 consumers on {count} connections, 100 B", "cpu_us_per_message"),
+                    target,
+                ),
+                Figure(
+                    f"scale.fan.{count.replace(',', '')}.shares",
+                    f"shares of these consumers on {count} connections: largest above smallest",
+                    "%",
+                    row(f"1 router, 1 to 1,000 consumers on {count} connections, 100 B", "shares_differ_percent"),
+                    "1 %",
+                ),
+            )
+        ),
+    ),
     Measurement(
         RECOVERY,
         ("-m", "mesh_tests.bench.recovery", "--json"),

@@ -213,6 +213,7 @@ def test_the_smallest_body_is_what_the_generator_needs() -> None:
         (["forward", "--body", "15"], "at least 16 bytes"),
         (["forward", "--mode", "fast"], "fast"),
         (["forward", "--routers", "4"], "4"),
+        (["fan", "--consumers", "5", "--connections", "6"], "expected 1 to 250 consumers on each connection"),
         (["latency", "--rate", "much"], "expected a number at the beginning"),
         (["latency", "-d", "0s"], "must be longer than 0"),
         (["latency", "--rate", "200m"], "expected at most 1,000,000/s"),
