@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mesh.bench.bench_connection import BenchConnection
-from mesh.bench.crowd_loop import SharedReceipts, SharingConsumer, TurnProducer, SendingTurns, run_crowd
+from mesh.bench.crowd_loop import SendingTurns, SharedReceipts, SharingConsumer, TurnProducer, run_crowd
 from mesh.bench.dial import BenchServer, Dialed, dial
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.idle_connections import check_sessions, shares

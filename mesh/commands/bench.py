@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MODES = ("unsettled", "presettled", "each")
 BROKER_WORKS = ("pair", "pairs", "await", "backlog", "topic")
-# The compiled generator can send more messages a second than this, each message at its own time.
+# The greatest --rate of `bench latency`; the compiled generator can send more, each message at its own time.
 MOST_PER_S = 1_000_000
 
 

@@ -17,7 +17,9 @@ STAMP_BYTES = 16
 
 
 class BodySize(click.ParamType[int]):
-    """A size with room for the stamp that the generator writes into each body."""
+    """A Click type: the size of a message body, less than 4 GiB, with room for the stamp of 16 bytes that the load
+    generator writes into each body.
+    """
 
     name = "size"
 
