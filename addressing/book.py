@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from addressing.address import (
     BROKER_PREFIX,
@@ -158,6 +158,7 @@ class AddressBook:
         self._topology = topology
         self._addresses = topology.addresses if addresses is None else addresses
         self._declared = PatternMap({pattern: (pattern, entry) for pattern, entry in self._addresses.items()})
+        self._fields: dict[str, dict[str, Any]] = {}
         self._named = frozenset(_names_in(self._addresses))
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
@@ -194,24 +195,33 @@ class AddressBook:
         return Address(self.space, pattern)
 
     def _policy(self, address: str, pattern: str, entry: DeclaredAddress) -> AddressPolicy:
-        brokers = self._topology.brokers_of(entry)
-        return AddressPolicy(
-            address=Address(self.space, address),
-            kind=entry.type,
-            distribution=entry.distribution,
-            brokers=brokers,
-            broker_address=entry.broker_address,
-            address_prefixes=tuple(self._topology.brokers[broker].address_prefix for broker in brokers),
-            pattern=pattern,
-            fallback=Address(self.space, entry.fallback) if entry.fallback else None,
-            priority=entry.priority,
-            retransmit=entry.retransmit,
-            spill=entry.spill,
-            queue=self.queue_policy(entry),
-            subscription_expiry_s=subscription_expiry_s(entry),
-            link_log=entry.link_log,
-            shared=self._shared_of(pattern, entry),
-        )
+        return AddressPolicy(Address(self.space, address), **self._fields_of(pattern, entry))
+
+    def _fields_of(self, pattern: str, entry: DeclaredAddress) -> dict[str, Any]:
+        """Return the fields of the policies of all addresses of a declared pattern, all fields but the address.
+
+        Made once for each pattern, since a pattern may have a hundred thousand addresses.
+        """
+        fields = self._fields.get(pattern)
+        if fields is None:
+            brokers = self._topology.brokers_of(entry)
+            fields = self._fields[pattern] = {
+                "kind": entry.type,
+                "distribution": entry.distribution,
+                "brokers": brokers,
+                "broker_address": entry.broker_address,
+                "address_prefixes": tuple(self._topology.brokers[broker].address_prefix for broker in brokers),
+                "pattern": pattern,
+                "fallback": Address(self.space, entry.fallback) if entry.fallback else None,
+                "priority": entry.priority,
+                "retransmit": entry.retransmit,
+                "spill": entry.spill,
+                "queue": self.queue_policy(entry),
+                "subscription_expiry_s": subscription_expiry_s(entry),
+                "link_log": entry.link_log,
+                "shared": self._shared_of(pattern, entry),
+            }
+        return fields
 
     def queue_policy(self, entry: DeclaredAddress) -> QueuePolicy:
         """Return the policy of the queue that ``entry`` declares, or of each subscription of the topic it declares."""

@@ -41,6 +41,7 @@ cdef class BrokerReceiver(QueueProducer):
     cdef SecondSettlement last_word
     cdef long credit_count
     cdef long room
+    cdef long link_credit
     cdef bint is_over
     cdef bint is_for_disk
     # The delivery that is arriving. Once it counts as large, its pieces go to the store and only the size stays here.

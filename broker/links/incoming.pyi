@@ -10,6 +10,7 @@ from wire.errors import LinkError
 from wire.link import IncomingLink, Link
 
 LINK_CREDIT: int
+SHARED_LINK_CREDIT: int
 LARGE_BYTES: int
 PIECE_BYTES: int
 UNSYNCED_LIMIT_BYTES: int

@@ -23,6 +23,7 @@ from wire.errors import AmqpError, LinkError, LocalStateError
 from wire.sections import Incomplete
 
 LINK_CREDIT = 500
+SHARED_LINK_CREDIT = 4000
 LARGE_BYTES = 64 << 10
 PIECE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 16 << 20
@@ -34,7 +35,7 @@ cdef enum:
     MOST_URGENT = 9
 
 cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
-cdef long _LINK_CREDIT = LINK_CREDIT
+cdef long _LINK_CREDIT = LINK_CREDIT, _SHARED_LINK_CREDIT = SHARED_LINK_CREDIT
 cdef size_t _LARGE_BYTES = LARGE_BYTES, _PIECE_BYTES = PIECE_BYTES
 cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES = PINNED_LIMIT_BYTES
 cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
@@ -111,7 +112,7 @@ cdef class _Written(Promise):
 cdef class BrokerReceiver(QueueProducer):
     """A producer's link: reads deliveries, stores their messages, accepts the deliveries, and grants credit.
 
-    Always: ``credit_count + unsettled + room == LINK_CREDIT``, where ``unsettled`` are the complete deliveries that
+    Always: ``credit_count + unsettled + room == link_credit``, where ``unsettled`` are the complete deliveries that
     await the disk or the producer's settlement, and a delivery still arriving counts as credit
 
     ``limited`` is the queue that holds the producer back when full, and so limits the credit of this link, or None.
@@ -133,7 +134,9 @@ cdef class BrokerReceiver(QueueProducer):
         # count as durable queues, whose producers wait while the disk is nearly full.
         self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
         self.record_level = (<HeldQueue>queues[0]).record_level if queues else message_store.recorder.level
-        self.room = _LINK_CREDIT
+        # Many producers of a router share a link without an address.
+        self.link_credit = _SHARED_LINK_CREDIT if address is None else _LINK_CREDIT
+        self.room = self.link_credit
         self.pieces = []
         self._forget_arriving()
 
@@ -436,9 +439,9 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _grant(self) except -1:
         cdef long granted
-        # Credit is granted in steps of half of LINK_CREDIT: a flow frame for each delivery would double the frames. The
+        # Credit is granted in steps of half of the link's credit: a flow frame for each delivery would double the frames. The
         # end of each sync of the disk calls this method again.
-        if self.room * 2 < _LINK_CREDIT:
+        if self.room * 2 < self.link_credit:
             return 0
         if self.gate.holds_back(self):
             return 0

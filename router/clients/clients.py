@@ -18,7 +18,7 @@ from addressing.permissions import Permissions
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
-from router.clients.pattern_addresses import PatternAddresses, Sender
+from router.clients.pattern_addresses import PatternAddresses, SenderIdentity
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
 from router.connections.peers import RouterConnection
 from router.events import AttachRefused, LinkEnded
@@ -152,7 +152,7 @@ class ClientConnection(RouterConnection):
             link.accept_as_proposed()
             credit = min(self._link_capacity, ANONYMOUS_CREDIT)
             guard, recorder, peer = self._guard(link), self._services.recorder, self.endpoint.peer
-            known = self._services.pattern_addresses.of(Sender(self.space, peer.user, peer.is_mesh))
+            known = self._services.pattern_addresses.of(SenderIdentity(self.space, peer.user, peer.is_mesh))
             AnonymousProducer(link, credit, self._find_group, known, guard, recorder).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)

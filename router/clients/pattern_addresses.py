@@ -13,7 +13,7 @@ from wire.address_cache import IDLE_S, AddressCache
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class SenderIdentity:
     """Whose permissions decide: a user of a space, or an operator (``is_mesh``)."""
 
     space: str
@@ -26,18 +26,18 @@ class PatternAddresses:
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._caches: dict[Sender, AddressCache] = {}
+        self._caches: dict[SenderIdentity, AddressCache] = {}
 
-    def of(self, sender: Sender) -> AddressCache:
+    def of(self, sender: SenderIdentity) -> AddressCache:
         cache = self._caches.get(sender)
         if cache is None:
             cache = self._caches[sender] = AddressCache(lambda: self._age_later(sender))
         return cache
 
-    def _age_later(self, sender: Sender) -> None:
+    def _age_later(self, sender: SenderIdentity) -> None:
         self._timers.after(IDLE_S, lambda: self._age(sender))
 
-    def _age(self, sender: Sender) -> None:
+    def _age(self, sender: SenderIdentity) -> None:
         if self._caches[sender].age():
             self._age_later(sender)
 

@@ -43,6 +43,8 @@ cdef class AddressGroup(Group):
     cdef bint serve(self) except -1
     cdef bint serve_in_turn(self, Turns turns) except -1
     cdef bint has_ready_taker(self) noexcept
+    cdef bint may_pass_on(self) noexcept
+    cdef int wait_for_room(self, Inlet inlet) except -1
     cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1

@@ -229,9 +229,11 @@ cdef class AddressGroup(Group):
     cdef int on_returned(self, Inlet inlet) except -1:
         if inlet.is_member:
             self.top_up_now(inlet)
-        if self.waiting and inlet in self.waiting:
-            self.kick()
-        return 0
+        # Without a taker that has credit and room, the settlement of an earlier delivery can only let a barrier of a
+        # router go on. A look at each of a hundred waiting senders for every settlement would cost most of a core.
+        if self.waiting and inlet in self.waiting and (inlet.is_from_node() or self.may_pass_on()):
+            return self.kick()
+        return self.look_at_drains()
 
     cdef int on_credit(self, Taker taker) except -1:
         cdef Inlet inlet
@@ -322,16 +324,21 @@ cdef class AddressGroup(Group):
         """Pass on deliveries of waiting inlets, and returned deliveries in ``turns``, by the priority of the message.
 
         A turn of an inlet is one delivery for each producer that the inlet stands for; an interrupted turn continues in
-        the next round. Return True if another round may pass on more.
+        the next round. Once no taker has credit and room, clients' inlets wait on without a look at their heads. Return
+        True if another round may pass on more.
         """
         cdef Inlet inlet
-        cdef bint has_gone_on, has_failed = False, is_news = False
+        cdef bint has_gone_on, has_failed = False, is_news = False, is_over = False
         waiting, self.waiting = self.waiting, {}
         for inlet in waiting:
             turns.add(inlet, inlet.head_level())
         while (who := turns.next()) is not None:
             if isinstance(who, Inlet):
                 inlet = who
+                if is_over and inlet.moving is None and not inlet.is_from_node() and not inlet.is_discarding():
+                    self.waiting[inlet] = None
+                    self.wait_for_room(inlet)
+                    continue
                 has_gone_on = inlet in self.inlets and self.try_step(inlet)
                 if has_gone_on:
                     self._renew_float(inlet)
@@ -346,11 +353,20 @@ cdef class AddressGroup(Group):
             # An inlet that could not pass on its head may be able to once another inlet has passed on a delivery.
             is_news = is_news or (has_gone_on and has_failed)
             has_failed = has_failed or not has_gone_on
+            is_over = not has_gone_on and not self.may_pass_on()
         return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
         """Offer the returned delivery of ``carrier`` to another taker; False if no taker can have it now."""
         return False
+
+    cdef bint may_pass_on(self) noexcept:
+        """False if no taker has credit and room for a delivery now, so that a waiting head of a client waits on."""
+        return True
+
+    cdef int wait_for_room(self, Inlet inlet) except -1:
+        """Have the inlet wait for room at the connections of takers with credit that it may feed."""
+        return 0
 
     cdef bint has_ready_taker(self) noexcept:
         """True if some taker may accept a delivery now: then a new delivery waits its turn among the waiting inlets."""

@@ -43,7 +43,6 @@ cdef class Anycast(AddressGroup):
     cdef int _wake(self, Taker taker) except -1
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
-    cdef int _wait_for_room(self, Inlet inlet) except -1
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size)
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size)
     cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)

@@ -282,6 +282,13 @@ cdef class Anycast(AddressGroup):
                 return True
         return False
 
+    cdef bint may_pass_on(self) noexcept:
+        cdef Taker taker
+        for taker in self.takers:
+            if taker.can_take_now() and taker.link.is_writable_now():
+                return True
+        return False
+
     cdef int on_moved(self, Taker taker) except -1:
         cdef Inlet inlet
         if self.has_resting and taker.credit_count > 0:
@@ -416,7 +423,7 @@ cdef class Anycast(AddressGroup):
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
         cdef Taker taker, best = self.best_of(inlet, None, size)
         if best is None:
-            self._wait_for_room(inlet)
+            self.wait_for_room(inlet)
             return None
         taker = self.way_to(best, inlet, is_large, size)
         if taker is None and _is_stuck(inlet, best.egress):
@@ -456,7 +463,7 @@ cdef class Anycast(AddressGroup):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
-    cdef int _wait_for_room(self, Inlet inlet) except -1:
+    cdef int wait_for_room(self, Inlet inlet) except -1:
         """Have the inlet wait for room at the connections of takers with credit that it may feed.
 
         A delivery begun on a full connection would block the inlet, while another taker may have room first.

@@ -232,6 +232,9 @@ cdef class AnycastWithFallback(Anycast):
     cdef bint has_ready_taker(self) noexcept:
         return (self.fallback is not None and self.fallback.can_take_now()) or Anycast.has_ready_taker(self)
 
+    cdef bint may_pass_on(self) noexcept:
+        return (self.fallback is not None and self.fallback.can_take_now()) or Anycast.may_pass_on(self)
+
     cdef int pump(self, Inlet inlet) except -1:
         if inlet.is_circuit:
             if self.gives_back:
