@@ -57,7 +57,8 @@ class Address(NamedTuple):
     def text(self) -> str:
         """The address as one text, unequal to the texts of all other addresses; the bare name in the default space."""
         space, name = self
-        # Whatever name a client of the default space uses, the text of the address is never that of another space.
+        # A name of the default space that begins with the prefix gets an empty space in its text, so that no client of
+        # the default space can write the text of an address of another space.
         if space or name.startswith(SPACE_PREFIX):
             return f"{SPACE_PREFIX}{space}/{name}"
         return name

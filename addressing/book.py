@@ -163,10 +163,11 @@ class AddressBook:
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
     def resolve(self, address: str) -> AddressPolicy | None:
-        """Return the policy of ``address``, which may have a scheme and a host; None if no client may use the address.
+        """Return the policy of ``address``, which may have a scheme and a host; None for an address without a policy.
 
-        An address has a policy if the space declares the address or a matching pattern, or if the address is dynamic.
-        In the default space the addresses of probes (messages that test routers and embedded brokers) have one, too.
+        An address of at most MAX_ADDRESS_CHARS has a policy if the space declares the address or a matching pattern, or
+        if the address is dynamic. In the default space the addresses of probes (messages that test routers and embedded
+        brokers) have one, too.
         """
         name = normalize(address)
         if not name or len(name) > MAX_ADDRESS_CHARS:
@@ -176,16 +177,18 @@ class AddressBook:
         return self._resolve_declared(name)
 
     def _find_declared(self, address: str) -> AddressPolicy | None:
-        # A declared pattern has its own declaration, though another pattern may match the pattern's text better.
+        # An address that is the text of a declared pattern gets the declaration of this pattern: `find` could return
+        # that of another pattern, which matches the text better.
         entry = self._addresses.get(address)
         found = (address, entry) if entry is not None else self._declared.find(address)
         return self._policy(address, *found) if found else None
 
     def _shared_of(self, pattern: str, entry: DeclaredAddress) -> Address | None:
-        """Return the address for which routers pass on messages to all addresses of a topic's pattern; None if none.
+        """Return ``pattern`` as the address for which routers pass on the messages of all its addresses together.
 
-        A topic never holds its producers back, so no address of the pattern can stop the others; a full queue can. The
-        broker has to understand the address in the message, so it has to be embedded, and in the default space.
+        None if each address has links of its own. Only the addresses of a topic's pattern share links: a topic never
+        holds its producers back, so no address can stop the others, as a full queue would. The broker has to know each
+        address by the name in the message: so the broker is embedded, and the space is the default space.
         """
         if not is_pattern(pattern) or not entry.type.has_subscriptions or entry.broker_address or self.space:
             return None
@@ -237,9 +240,10 @@ class AddressBook:
         )
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
-        """Return the limits on queues of the pattern for ``address``, whose queue a client's first use makes.
+        """Return the limits of the pattern under which a client's first use makes the queue of ``address``.
 
-        None for a queue that a declaration names, and for an address that is not a queue or not declared.
+        None for a queue that is declared by its name, or that a declaration names as its fallback, say, and for an
+        address that is not a queue or not declared.
         """
         found = None if address in self._named else self._declared.find(address)
         if found is None or not is_pattern(found[0]) or not found[1].type.has_queues:

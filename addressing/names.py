@@ -35,7 +35,7 @@ def check_router_name(name: str) -> str:
 def check_user_name(name: str) -> str:
     if not _USER_NAME.fullmatch(name):
         raise BadValue(
-            f"{name!r} is not a valid user name: expected up to 255 of A-Z a-z 0-9 _ . @ + - "
+            f"{name!r} is not a valid user name: expected 1 to 255 of A-Z a-z 0-9 _ . @ + - "
             "beginning with a letter or digit",
             "AM107",
         )
@@ -43,12 +43,12 @@ def check_user_name(name: str) -> str:
 
 
 def check_space_name(name: str) -> str:
-    """Return ``name``; raise BadValue if no space but the default space may have the name."""
+    """Return ``name``; raise BadValue if the name is not valid for a space beside the default space, which is \"\"."""
     return check_node_name(name)
 
 
 def similar_node_name(name: str) -> str:
-    """Return a valid name of a node to suggest for ``name``: dashes take the place of invalid characters."""
+    """Return a valid name of a node to suggest for ``name``: a dash replaces each run of invalid characters."""
     return _similar(name, r"[^A-Za-z0-9_.-]+", 64)
 
 

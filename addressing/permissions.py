@@ -3,7 +3,7 @@
 In a mesh without users, every client may use every address that is not internal. Once there is a user, any use that no
 pattern of the user allows is denied; a client without authentication is the user ``anonymous``. Nodes and operators,
 known by a certificate of the mesh, may do everything. No other client may use internal addresses, but for dynamic
-addresses, which every client may send to.
+addresses: every client may send to these, and receive from those that were made for a sender.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Subscriptions(StrEnum):
 
 
 class BrokerTls(TopologyPart):
-    """TLS settings of the routers' connections to an existing broker."""
+    """The section ``tls`` of a broker in a topology file: TLS of the routers' connections to an existing broker."""
 
     ca: Path | None = None
     """PEM file with the authorities to trust (default: the authorities of this machine)."""

@@ -37,21 +37,23 @@ def parse_broker_url(url: str) -> BrokerUrl:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise BadValue("malformed URL: expected an IPv6 address in the [brackets]", "AM302") from None
+        raise BadValue("malformed broker URL: expected an IPv6 address in the [brackets]", "AM302") from None
     try:
         port = parts.port
     except ValueError:
         port = 0
     if port == 0:
-        raise BadValue("malformed URL: expected a port from 1 to 65535", "AM302")
+        raise BadValue("malformed broker URL: expected a port from 1 to 65535", "AM302")
     if parts.scheme not in ("amqp", "amqps"):
-        raise BadValue(f"expected amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302")
+        raise BadValue(
+            f"expected a broker URL amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302"
+        )
     if not parts.hostname:
-        raise BadValue("the URL has no host: expected amqp://host:port", "AM302")
+        raise BadValue("the broker URL has no host: expected amqp://host:port", "AM302")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise BadValue(
-            "expected nothing after host and port: a prefix of addresses goes into address_prefix, a virtual host "
-            "into hostname",
+            "expected nothing after host and port of the broker URL: a prefix of addresses goes into address_prefix, a "
+            "virtual host into hostname",
             "AM302",
         )
     is_tls = parts.scheme == "amqps"

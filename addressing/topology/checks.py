@@ -63,7 +63,10 @@ def _check_connections(topology: Topology, declared: DeclaredNames) -> Iterator[
 
 
 def _check_edge(topology: Topology, name: str, router: Router) -> Iterator[Problem]:
-    """Yield a problem if ``router`` is an edge that connects to no router, and one for each connection to an edge."""
+    """Yield a problem if ``router`` is an edge router that declares no connection.
+
+    Yield one, too, for each connection that ``router``, interior or edge, declares to an edge router.
+    """
     here: Path = ("routers", name)
     if router.is_edge and not router.connect:
         message = f"edge router {name!r} has no uplink"

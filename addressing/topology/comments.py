@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^#]*\s(?P<found>#\w+)\s*$")
 def swallowed(document: Document, text: str) -> Iterator[Problem]:
     """Yield a warning for each pattern that YAML took for a comment: a key or value below ``addresses``.
 
-    Values of a user's ``send`` and ``receive`` count, too.
+    Values of a user's ``send`` and ``receive`` count, too, as does an address's type with # before it.
     """
     lines = text.splitlines()
     for path, spot in document.spots.items():

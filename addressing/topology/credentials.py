@@ -80,7 +80,7 @@ def parse_secret(text: str) -> Secret:
         )
     iterations = int(found[1])
     if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
-        raise SecretError(f"expected {MIN_ITERATIONS} to {MAX_ITERATIONS} iterations, got {iterations}")
+        raise SecretError(f"expected a secret of {MIN_ITERATIONS} to {MAX_ITERATIONS} iterations, got {iterations}")
     salt = _decode("salt", found[2])
     stored_key, server_key = _decode_key("StoredKey", found[3]), _decode_key("ServerKey", found[4])
     return Secret(iterations, salt, stored_key, server_key)
@@ -112,7 +112,7 @@ def prepare_password(password: str) -> bytes:
     mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     prepared = unicodedata.normalize("NFKC", mapped)
     if not prepared:
-        raise SecretError("a password cannot be empty")
+        raise SecretError("the password is empty, or has only characters that SASL drops")
     if any(_is_prohibited(c) for c in prepared):
         raise SecretError("the password has a character that SASL does not allow, such as a control character")
     _check_direction(prepared)
@@ -130,13 +130,13 @@ def _decode(part: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise SecretError(f"{part} is not base64") from None
+        raise SecretError(f"malformed secret: the {part} is not base64") from None
 
 
 def _decode_key(part: str, text: str) -> bytes:
     key = _decode(part, text)
     if len(key) != _KEY_BYTES:
-        raise SecretError(f"expected {_KEY_BYTES} bytes of {part}, got {len(key)}")
+        raise SecretError(f"malformed secret: expected {_KEY_BYTES} bytes of {part}, got {len(key)}")
     return key
 
 

@@ -59,7 +59,7 @@ class Document:
 
 
 def parse_document(text: str) -> Document:
-    """Return ``text``, which is YAML, as a document, whose ``problems`` are the faults of the text."""
+    """Return the document that ``text`` is as YAML; faults of the text are in ``problems``, and raise no error."""
     document = Document()
     try:
         root = YAML(typ="safe", pure=True).compose(text)

@@ -91,7 +91,7 @@ def _dash_offset(text: str) -> int:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Put ``text`` in place of ``file`` in one step: a reader, or a crash, sees the old text or the new text."""
+    """Put ``text`` in place of ``file`` in one step: a reader or a crash finds the old text or the new text."""
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:

@@ -9,7 +9,8 @@ from addressing.topology.model import Topology
 
 SCHEMA_ID = "amqpmesh.schema.json"
 
-# Schemas of the short forms that a mapping may have in a topology file: pydantic's schema has the long forms only.
+# Schemas of the short forms that these mappings may have in a topology file: pydantic's schema has the long forms
+# only. The short forms of `link_logs` and `redact` are not in the schema.
 _SHORTHANDS: dict[str, dict[str, Any]] = {
     "DeclaredAddress": {"$ref": "#/$defs/AddressKind"},
     "Connection": {"type": "string", "description": "Router to connect to, at cost 1."},
@@ -22,7 +23,10 @@ _ONE_FOR_LIST = (("User", "send"), ("User", "receive"), ("Broker", "routers"), (
 
 
 def topology_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the topology file, short forms included."""
+    """Return the JSON Schema (2020-12) of the topology file.
+
+    The schema has the short forms of all mappings but `link_logs` and `redact`.
+    """
     schema = Topology.model_json_schema()
     parts = schema["$defs"]
     for name, part in {**parts, "Topology": schema}.items():

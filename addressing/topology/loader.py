@@ -83,9 +83,9 @@ def read_text(file: pathlib.Path) -> str:
     except FileNotFoundError:
         raise _file_error(file, "AM001", "no such file", hint=_similar_file(file)) from None
     except IsADirectoryError:
-        raise _file_error(file, "AM002", "expected a file, got a folder", hint=_topologies_in(file)) from None
+        raise _file_error(file, "AM002", "expected a topology file, got a folder", hint=_topologies_in(file)) from None
     except OSError as error:
-        raise _file_error(file, "AM002", f"cannot be read: {error.strerror}") from None
+        raise _file_error(file, "AM002", f"the topology file cannot be read: {error.strerror}") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -116,8 +116,8 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
 def _judge(document: Document) -> tuple[Topology | None, list[Problem]]:
     """Return the topology of a parsed file, and all problems in the file's data.
 
-    The topology is None if the model refuses a value. Stand-ins then replace refused values, so that the checks of the
-    whole file run even then.
+    The topology is None if the file has no mapping, or if the YAML reader or the model refuses a value. Stand-ins then
+    replace refused values, so that the checks of the whole file run even then.
     """
     data = document.data
     if data is None:

@@ -225,7 +225,10 @@ class User(TopologyPart):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A connection between two routers. ``dialer`` dials ``to``: where ``to`` listens, or at ``host``, ``port``."""
+    """A connection between two routers: ``dialer`` dials ``to``, where ``to`` listens.
+
+    A ``host`` or ``port`` that is not None is dialed in place of the host or port of ``to``.
+    """
 
     dialer: str
     to: str
@@ -303,7 +306,10 @@ class Topology(TopologyPart):
         return tuple(name for name, router in self.routers.items() if router.is_edge)
 
     def costs_at(self, router: str) -> dict[str, int]:
-        """Return the costs of the connections of ``router``, by the router at the other end; for an edge, sorted."""
+        """Return the costs of the connections of ``router``, by the router at the other end.
+
+        For an edge router, the cheapest connection comes first; else the order is that of the file.
+        """
         costs = {
             edge.to if edge.dialer == router else edge.dialer: edge.cost
             for edge in self.edges()
@@ -343,7 +349,10 @@ class Topology(TopologyPart):
         return not levels | {self.link_logs.level} <= {None, Level.OFF}
 
     def brokers_of(self, address: DeclaredAddress) -> tuple[str, ...]:
-        """Return the brokers of a declared address: several for a sharded queue, none if it is not a queue or topic."""
+        """Return the brokers of a declared address: several for a sharded queue, none if it is not a queue or topic.
+
+        None, too, for a queue or topic that names no broker, if the topology has no broker for such addresses.
+        """
         if not address.type.is_stored:
             return ()
         if address.brokers:

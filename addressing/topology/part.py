@@ -80,6 +80,7 @@ class TopologyPart(BaseModel):
     def _from_shorthand(cls, value: Any) -> Any:
         """Return the mapping that ``value`` is short for, or else ``value``.
 
-        Nothing after a key (``name:``) is short for an empty mapping. Subclasses add short forms of their own.
+        Nothing after a name, as in ``r1:`` under ``routers``, is short for an empty mapping. Subclasses add short forms
+        of their own.
         """
         return {} if value is None else value

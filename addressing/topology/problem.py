@@ -44,7 +44,7 @@ class Problem:
 def nearest(word: str, known: Collection[str], *, likeness: float = 0.5) -> str | None:
     """Return the word of ``known`` that ``word`` was probably meant to be; None if no word is like enough.
 
-    ``likeness`` is the least likeness: 0 for any word, 1 for the same word only.
+    ``likeness`` is the least likeness: 0 for any word, 1 for the same word only. Upper and lower case are alike.
     """
     # The import of `difflib`, which takes time, is here, since a file without mistakes needs no suggestions.
     from difflib import get_close_matches

@@ -144,8 +144,8 @@ class _Draft:
         if not detail["type"].startswith("AM"):
             self._stand_in(path)
             return
-        # A malformed name stays in the data, and passes as valid in later rounds, so that references to the name are
-        # not reported as unknown.
+        # A malformed name, pattern, URL or secret stays in the data, and passes as valid in later rounds, so that
+        # references to a malformed name are not reported as unknown.
         self._forgiven.add(detail["input"])
         if detail["loc"][-1] != "[key]":
             self._doubts.add(path)

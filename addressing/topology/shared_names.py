@@ -32,7 +32,8 @@ def check_shared_names(topology: Topology) -> Iterator[Problem]:
 def _called(name: str, broker: str, topology: Topology, entries: PatternMap[str]) -> str | None:
     """Return the declared address or pattern that ``name`` at the embedded ``broker`` falls under.
 
-    None if there is none, or if that address has a ``broker_address``, and so another name at the broker.
+    None if there is none, if that address is not at the broker, or if it has a ``broker_address``, and so another name
+    there.
     """
     found = entries.find(name)
     if found is None or topology.addresses[found].broker_address:

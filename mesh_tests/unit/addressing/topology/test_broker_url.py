@@ -10,7 +10,7 @@ from addressing.topology.broker_url import parse_broker_url
 def test_a_port_that_is_none_is_said_so(port: str) -> None:
     with pytest.raises(BadValue) as told:
         parse_broker_url(f"amqp://alice:secret@host:{port}")
-    assert str(told.value) == "malformed URL: expected a port from 1 to 65535"
+    assert str(told.value) == "malformed broker URL: expected a port from 1 to 65535"
     assert told.value.code == "AM302"
 
 
@@ -18,7 +18,7 @@ def test_a_port_that_is_none_is_said_so(port: str) -> None:
 def test_brackets_are_for_ipv6(host: str) -> None:
     with pytest.raises(BadValue) as told:
         parse_broker_url(f"amqp://{host}:5672")
-    assert str(told.value) == "malformed URL: expected an IPv6 address in the [brackets]"
+    assert str(told.value) == "malformed broker URL: expected an IPv6 address in the [brackets]"
 
 
 def test_a_port_may_be_missing() -> None:
