@@ -81,8 +81,8 @@ def _sum_of(file: Path | None) -> str:
 async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> AsyncIterator[None]:
     """While the body of `async with` runs, set the recorder's clock and call ``on_second`` each second.
 
-    Without a ring, both are left out. When the body ends, in which the caller closes the driver, call ``on_second`` a
-    last time, with or without a ring.
+    Without a ring, both are left out. Once the body, in which the caller closes the driver, has ended, call
+    ``on_second`` a last time, with or without a ring.
     """
     clock = asyncio.create_task(_keep_time(recorder, driver, on_second))
     try:

@@ -181,7 +181,10 @@ cdef class Recorder:
         return self._tell(row, False)
 
     def tell_late(self, dict row):
-        """Write the pending ``row`` as `tell` does, but count no drop if the ring has no room: callers try again."""
+        """Write the pending ``row`` as `tell` does, but count no drop if the ring has no room now: callers try again.
+
+        A row longer than the whole ring is dropped and counted, as `tell` does.
+        """
         return self._tell(row, True)
 
     cdef bint _tell(self, dict row, bint is_late) except? True:
@@ -202,7 +205,7 @@ cdef class Recorder:
     def tell_last(self, dict row):
         """Write ``row``, which says that the node ended, as the last record, in the slots reserved for this record.
 
-        If even these slots do not suffice, count a drop, and return False.
+        If even these slots do not suffice, count a drop, and return False; else return True, also without a ring.
         """
         cdef bytes text = _text_of(row)
         if not self.capacity:
@@ -217,7 +220,7 @@ cdef class Recorder:
     cdef int note(self, object end, bint is_there, object error) except -1:
         """Keep for `take_changes` that ``end``, an end of a link or a queue, is new (``is_there``) or gone.
 
-        ``error`` is the error with which a link ended, or None.
+        ``error`` is the error with which a link ended, or None. Without a ring, keep nothing.
         """
         if self.capacity:
             self.changes.append((end, is_there, error))

@@ -1,8 +1,9 @@
 """Records of links that stand still: the credit from the receiver, and deliveries that the receiver has not settled.
 
 While deliveries come and go, both numbers change all the time. So both are recorded in the first second of a link; when
-the link has stood still for STILL_S with numbers other than the last recorded; and when the link moves again after a
-standstill without credit or with unsettled deliveries. A moving link is recorded with 0 unsettled deliveries. Sans-IO.
+the link has stood still for STILL_S with numbers other than the last recorded; and when an outgoing link moves again
+after a standstill without credit or with unsettled deliveries. A moving outgoing link is recorded with 0 unsettled
+deliveries, an incoming link always without their number. Sans-IO.
 """
 
 from __future__ import annotations

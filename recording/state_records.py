@@ -51,7 +51,7 @@ class StateRecorder:
     def tell(self, kind: RecordKind, event: RecordEvent | None, **columns: Any) -> None:
         """Write a state record with these columns to the ring, or keep the record as pending if the ring has no room.
 
-        ``columns`` that are None are left out.
+        While earlier records are pending, the record is kept behind these. ``columns`` that are None are left out.
         """
         said = {"kind": kind, "event": event, **columns}
         row = {name: value for name, value in said.items() if value is not None}

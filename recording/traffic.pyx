@@ -20,7 +20,7 @@ cdef unsigned int LARGEST = 0xFFFFFFFF
 cdef class TrafficSums:
     """A hash table of sums: deliveries equal in links, outcome, part, kind and latency bucket are counted together.
 
-    Holds at most ``MOST`` such sums at a time.
+    Messages of queues are counted in the same way. The table holds at most ``MOST`` sums at a time.
     """
 
     def __cinit__(self):
