@@ -25,7 +25,7 @@ cdef class AddressCache:
         self.young, self.old = {}, {}
 
     cdef object get_now(self, bytes to):
-        """Return the value of ``to``, or None."""
+        """Return the cached value of the address ``to``, which thereby counts as used; None if the cache has none."""
         found = self.young.get(to)
         if found is None and self.old:
             found = self.old.get(to)
@@ -57,7 +57,7 @@ cdef class AddressCache:
         self.young, self.old = {}, {}
 
     def age(self):
-        """Forget the entries that were not used since the last call but one; return whether entries are left."""
+        """Forget the entries that were not used since the call before; return whether entries are left."""
         self.old, self.young = self.young, {}
         return bool(self.old)
 

@@ -44,8 +44,8 @@ def with_encoded(message: bytes, section: bytes) -> bytes:
 def merged(section: bytes, annotations: Mapping[str, Any]) -> bytes:
     """Return a message-annotations section with the annotations of ``section``, which may be b"", and ``annotations``.
 
-    If both have an annotation of one name, ``annotations`` decides. Annotations there with the prefix OWN_PREFIX are
-    left out. An unreadable ``section`` is returned unchanged. Values are values of `wire.codec.values`.
+    If both have an annotation of one name, ``annotations`` decides. Those of ``annotations`` with the prefix OWN_PREFIX
+    are left out. An unreadable ``section`` is returned unchanged. Values are values of `wire.codec.values`.
     """
     added = {Symbol(name): value for name, value in annotations.items() if not name.startswith(OWN_PREFIX)}
     try:

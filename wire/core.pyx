@@ -127,7 +127,10 @@ cdef class EndpointCore:
         self.dirty = dirty
 
     def _stop(self):
-        """Stop using the engine: the caller frees its memory next, and later calls do nothing."""
+        """Stop using the engine, whose memory the caller frees next.
+
+        Later calls do nothing, except that `begin` raises ConnectionFault; `ending` must not be read any more.
+        """
         self.is_freed = True
         self.reduced.clear()
         self.owing.clear()
@@ -452,7 +455,7 @@ cdef class EndpointCore:
             (<OutgoingCore>link).owes_credit = False  # the peer has ended its drain: give no credit back
         if link.is_incoming and not link.is_gone:
             # The peer may have answered a drain before it heard of a reduction of credit, just as it may have sent a
-            # transfer.
+            # transfer: a credit below 0 that comes from this is raised to 0.
             (<IncomingCore>link).forgive_crossed_now()
         if hot is not None:
             hot.on_flow_event()
@@ -520,7 +523,7 @@ cdef class SessionCore:
         return pn.session_incoming_bytes(self.raw) * 4 > self.window_bytes
 
     def on_begun(self):
-        """Note whether the window in the peer's begin, which has just come, is so large that it counts as no bound."""
+        """Note whether the window in the peer's begin, which has just come, is so large that it bounds no transfers."""
         self.is_unbounded = pn.session_remote_incoming_window(self.raw) >= OVERRUN_FRAMES
 
     cdef size_t remote_window_now(self) noexcept:
@@ -530,7 +533,10 @@ cdef class SessionCore:
         return 0 if frames >= OVERRUN_FRAMES and not self.is_unbounded else frames
 
     cdef size_t handed_now(self) noexcept:
-        """Return an upper estimate of how many of the session's transfer frames the engine has not written yet."""
+        """Return an estimate of how many of the session's transfer frames the engine has not written yet.
+
+        The estimate is too high rather than too low, unless the peer takes small frames only.
+        """
         cdef size_t kept_bytes
         if self.handed_at != self.endpoint.outputs:
             self.handed_at = self.endpoint.outputs

@@ -172,7 +172,7 @@ class Endpoint(EndpointCore):
         if self.is_freed:
             return
         if not self.is_local_open:
-            # The engine sends a close only after an OPEN.
+            # Proton would send an OPEN before the close by itself, but without container-id, hostname and properties.
             self.open()
         condition.write(lib.pn_connection_condition(self._connection), error, self)
         lib.pn_connection_close(self._connection)
@@ -239,7 +239,8 @@ class Endpoint(EndpointCore):
     def free(self) -> None:
         """Free the engine's memory for the connection, with every session, link and delivery.
 
-        Later calls of any method do nothing, since bytes and ticks may still be on their way.
+        Later calls do nothing, since bytes and ticks may still be on their way. Only `begin` raises ConnectionFault,
+        and `ending` must not be read any more.
         """
         if self.is_freed:
             return
@@ -255,9 +256,10 @@ class Endpoint(EndpointCore):
 
     # Bytes and time
     def receive_eof(self) -> str | None:
-        """Note that the peer closed its half of the socket. If it had closed the AMQP connection before, return None.
+        """Note that the peer closed its half of the socket.
 
-        Otherwise this breaks AMQP's rules: close the connection with an error, and return the reason as a text.
+        If the peer had closed the AMQP connection before, or the endpoint is finished, return None. Otherwise this
+        breaks AMQP's rules: close the connection with an error, and return the reason as a text.
         """
         if self.is_freed or self.is_finished:
             return None
@@ -312,13 +314,13 @@ class Endpoint(EndpointCore):
 
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:
-        """Begin a session of ours. Raises ConnectionFault when the peer takes no more sessions, or is gone."""
+        """Begin a session of ours. Raises ConnectionFault at `session_limit`, or when the connection is gone."""
         if self.is_freed:
             raise ConnectionFault("amqp:connection:forced", "the connection is gone, so no session can begin")
         limit = self.session_limit
         if self.remote is not None and len(self._sessions) >= limit:
             raise ConnectionFault(
-                "amqp:resource-limit-exceeded", f"the peer allows {limit} sessions, and all of them are in use"
+                "amqp:resource-limit-exceeded", f"this connection may have {limit} sessions, and all of them are in use"
             )
         session = self._own_session(lib.pn_session(self._connection), window_frames)
         lib.pn_session_open(session.pointer)
@@ -359,9 +361,10 @@ class Endpoint(EndpointCore):
         return link
 
     def forget(self, link: Link) -> None:
-        """Free ``link``, which both sides have ended, with its unsettled deliveries; a compiled owner is told before.
+        """Free ``link`` with its unsettled deliveries; a compiled owner is told before.
 
-        Its session is ended or freed if no link needs it any more.
+        Both sides have ended the link, or neither has attached it. Its session is ended or freed if no link needs the
+        session any more.
         """
         if link.is_gone:
             return
@@ -483,7 +486,7 @@ class Endpoint(EndpointCore):
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
             if link.has_left:
-                # The peer's end of the session stands for the answer to our detach of the link.
+                # The peer's end of the session stands for the answer to our detach of the link, which is freed.
                 self.forget(link)
                 continue
             events.append(LinkDetached(link, not link.may_outlive, error))
@@ -502,7 +505,7 @@ class Endpoint(EndpointCore):
             return
         session = self._sessions.get(address_of(lib.pn_link_session(pointer)))
         if session is None:
-            raise LocalStateError("the engine reported the attach of a link in a session whose begin it never reported")
+            raise LocalStateError("a bug: the engine reported an attach in a session whose begin it never reported")
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
         self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:

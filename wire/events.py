@@ -32,7 +32,10 @@ class SessionBegun:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """A session ended; comes after a LinkDetached for each link of the session."""
+    """The peer ended a session, or answered our end of the session.
+
+    The event comes after a LinkDetached for each link of the session that we had not ended.
+    """
 
     session: Session
     error: AmqpError | None

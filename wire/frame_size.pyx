@@ -185,10 +185,16 @@ cdef int _fit_value(pn_data_t *data, pn_delivery_t *delivery) except -1:
 
 
 cdef int fit_annotations(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Drop the annotations of the outcome MODIFIED if too large for frames that the peer takes; other fields stay."""
+    """Drop the annotations of the outcome MODIFIED if they are too large for a frame of the peer, or cannot be encoded.
+
+    The other fields of the outcome stay.
+    """
     return _fit_value(pn.disposition_annotations(disposition), delivery)
 
 
 cdef int fit_data(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Drop the data of a state that the engine does not know, if too large for the frames that the peer takes."""
+    """Drop the data of a delivery state that the engine does not know, such as that of a transaction, if too large.
+
+    Data are too large if they do not fit in a frame of the peer. Data that cannot be encoded are dropped, too.
+    """
     return _fit_value(pn.disposition_data(disposition), delivery)

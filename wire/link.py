@@ -178,7 +178,7 @@ class Link(LinkCore):
     def is_refused(self) -> bool:
         """Whether the peer answered our attach with a null terminus on its own side: it refuses the link. [2.6.3]
 
-        The peer's detach with the reason follows.
+        The peer's detach with the reason follows. Callers ask only once the peer has answered.
         """
         own = lib.pn_link_remote_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_remote_source
         return bool(lib.pn_terminus_get_type(own(self.pointer)) == lib.PN_UNSPECIFIED)
@@ -231,8 +231,9 @@ class Link(LinkCore):
     def check_fits(self) -> None:
         """Raise FrameTooSmall if our attach, as it is now, is larger than the frames that the peer takes.
 
-        Raise AmqpError if the attach cannot be encoded. A link that the peer has not attached is then freed. The maker
-        of a link may call this before any other object uses the link; `open` then measures no second time.
+        Raise AmqpError if the attach cannot be encoded. With either error, a link that the peer has not attached is
+        freed. The maker of a link may call this before any other object uses the link; `open` then measures no second
+        time.
         """
         if self.is_measured:
             return
@@ -246,7 +247,7 @@ class Link(LinkCore):
         size, limit = excess
         if size < 0:
             raise AmqpError(
-                "amqp:decode-error", "a field of the attach is malformed: the attach cannot be encoded again"
+                "amqp:decode-error", "our attach repeats a malformed field of a peer's attach, and cannot be encoded"
             )
         peer = self.endpoint.peer_name
         if is_answer:
@@ -317,7 +318,8 @@ class Link(LinkCore):
             return
         self.has_left = True
         if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT and not self._answer_with_nothing():
-            # The connection is closed now: if the link were ended, too, the engine would write the attach after all.
+            # The answer was too large, so the connection is closed now: if the link were ended, too, the engine would
+            # write the large attach after all.
             return
         if error is None and self.is_stolen:
             error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")

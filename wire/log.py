@@ -38,7 +38,9 @@ _RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 @dataclass(slots=True)
 class _Allowance:
-    """A token bucket that limits one kind of event: ``take`` says whether to write an event now, or counts it.
+    """A token bucket that limits one kind of event, about all peers or about one host.
+
+    ``take`` says whether to write an event now, and counts each event that is not written.
 
     Always: ``0 <= tokens <= burst``.
     """

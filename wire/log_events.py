@@ -32,7 +32,7 @@ class ConnectionClosed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost(LogEvent):
-    """An open connection to a listener ended before both sides had closed it: the peer or the network failed."""
+    """An open connection to a listener ended before both sides had closed it: lost, silent or aborted; see `reason`."""
 
     level: ClassVar[Level] = "warning"
     listener: str

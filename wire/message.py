@@ -76,7 +76,7 @@ def encode(message: Message) -> bytes:
 
 
 def encode_head(message: Message, body_bytes: int) -> bytes:
-    """Return the encoding of ``message`` up to its body, a data section of ``body_bytes`` bytes. [3.2.6]
+    """Return the encoding of ``message`` up to the bytes of its body, a data section of ``body_bytes`` bytes. [3.2.6]
 
     The caller sends the bytes of the body itself; the body in ``message`` is ignored.
     """
@@ -129,7 +129,7 @@ def selector_filter(expression: str) -> dict[str, Any]:
 
 
 def _content_type(decoded: proton.Message) -> str | None:
-    # For a message without content-type proton returns the symbol 'None'.
+    # For a message without content-type proton returns the symbol 'None', which counts as no content-type here.
     text = str(decoded.content_type)
     return None if text == "None" else text
 

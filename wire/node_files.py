@@ -1,11 +1,11 @@
-"""Paths of one node's certificate, data and control socket, as the process that starts the node chooses them.
+"""Paths of one node's certificate, data, control socket and rings, as the process that starts the node chooses them.
 
-The work directory of a mesh lies beside its topology file, in `.amqpmesh/<mesh>/`:
+A broker's data lie in the folder that the topology names. All else lies in the work directory of the mesh, which is
+`.amqpmesh/<mesh>/` beside the topology file:
 
     pki/               certificates of the mesh
     run/<node>.sock    control socket: one JSON line in, one JSON line out
-    run/<node>.pid     locked for as long as the node lives
-    log/<node>.jsonl   one JSON object per event
+    rings/             records of link logs that are not in files yet
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Origin:
         return self.listener is not None and not self.is_mesh
 
     def peer(self, identity: PeerIdentity | None, accepted: SaslAccepted, remote_address: str) -> Peer:
-        """Return the peer of this connection, once SASL has accepted it, with all that is known about its identity."""
+        """Return the peer of this connection, once SASL has accepted it; ``user`` is None for a peer that we dialed."""
         mesh = identity.mesh if identity is not None and self.is_mesh else None
         return Peer(
             user=accepted.user if self.listener is not None else None,

@@ -208,7 +208,10 @@ cdef class Peers:
         return 0
 
     cdef const unsigned char *_watch_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Complete the outgoing frame whose first bytes came with an earlier output; return the place behind it."""
+        """Go on with the outgoing frame whose first bytes came with an earlier output; return the place behind it.
+
+        Return ``end`` if the frame is not complete yet.
+        """
         cdef size_t frame_bytes, taken, wanted
         while at < end and len(self.out_held):
             wanted = TOLD_BY_BYTES
@@ -286,7 +289,7 @@ cdef class Peers:
         else:
             self.own_handles.setdefault(channel, {})[key] = handle
 
-    # Flows that the peer asked for, and that the engine does not write
+    # Methods for flows that the peer asked for, and that the engine does not write
     cdef int want_flow(self, object of) except -1:
         """Note that the peer is owed a flow for ``of``, a session or link, which then goes out with the next output.
 

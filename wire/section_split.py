@@ -16,7 +16,7 @@ ULONG, AFTER_ULONG = b"\x80", 10
 
 
 class NoSection(Exception):
-    """An exception for bytes that do not begin a section of an AMQP message."""
+    """An exception for bytes that do not begin a section of an AMQP message whose descriptor is a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class SectionSplitter:
     def finish(self) -> bytes:
         """Return the bytes of the message without its data sections.
 
-        Bytes at the end that are a cut section, or no section, stay, so that a decoder of the result finds the fault.
+        Bytes at the end that are no section, a cut section of another kind or the cut head of a data section stay, so
+        that a decoder of the result finds the fault. A data section with a cut body leaves no trace in the result.
         """
         return bytes(self._head + self._rest)
 
@@ -113,7 +114,7 @@ def read_section(data: bytearray) -> Section | None:
 def _constructor_at(data: bytearray) -> int:
     """Return the offset of the constructor of the section's value, which stands behind the section's descriptor.
 
-    Raises NoSection if ``data`` does not begin with the descriptor of a section.
+    Raises NoSection if ``data`` does not begin with a descriptor that is a number.
     """
     if data[0] != DESCRIBED or data[1:2] not in (b"", SMALL_ULONG, ULONG):
         raise NoSection

@@ -325,9 +325,10 @@ cdef Reader _reader(const unsigned char *message, size_t size, Head *head) noexc
 
 
 cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept:
-    """Read the head of an encoded message into ``head``; return WHOLE, CUT if the bytes end too early, or the fault.
+    """Read the head of an encoded message into ``head``; return WHOLE, CUT or the fault.
 
-    The scan makes no Python object, and reads nothing behind the properties.
+    CUT means that the bytes end within a section of the head. The scan makes no Python object, and reads nothing
+    behind the properties.
     """
     cdef Reader reader = _reader(message, size, head)
     while reader.offset < size and _section(&reader):
@@ -338,7 +339,8 @@ cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) no
 cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held_ms, long long wall_ms) noexcept:
     """Reduce the ttl in a message's header by ``held_ms``, the time that a node held the message, in place. [3.2.1]
 
-    Return False, and change nothing, if the ttl is used up, or if the absolute-expiry-time is past at ``wall_ms``.
+    Return False, and change nothing, if the ttl is used up, or if the absolute-expiry-time is past at ``wall_ms``; else
+    True. A ttl of 0 stands for no ttl.
     """
     cdef Head head
     scan_head(message, size, &head)

@@ -189,8 +189,9 @@ cdef bint read_first_fields(
 ) noexcept:
     """Find the first ``most`` fields of the described list at ``at``, which this node wrote itself.
 
-    The rules of the table are not checked. ``code`` gets the descriptor, ``fields`` the places of the fields. Return
-    False if the bytes end too early, or a value of these fields is not well formed.
+    The rules of the table are not checked. ``code`` gets the descriptor, ``fields`` the places of the fields, NULL for
+    a field that is null or missing. Return False for bytes that are cut, that are no list with a number as descriptor,
+    or that have a malformed value among these fields.
     """
     cdef bint is_symbol
     cdef unsigned long long count = 0

@@ -69,7 +69,7 @@ def _described(record: CompositeValue) -> Described:
     rules = record.type.fields
     unknown = record.fields.keys() - {rule.name for rule in rules}
     if unknown:
-        raise CodecFault(record.type.name, f"a value of this type has no field {min(unknown)!r}")
+        raise CodecFault(record.type.name, f"the caller gave a field {min(unknown)!r}, which this type does not have")
     values = [_plain(rule.type, record.fields.get(rule.name)) for rule in rules]
     while values and values[-1] is None:
         values.pop()

@@ -225,6 +225,7 @@ def _take_array(encoded: bytes, at: int, count: int) -> Array:
 
 
 # Encoding
+
 # These are tuples of classes for `isinstance`, since a union such as `list | dict` would be made anew for each value.
 _COMPOUND, _TEXT = (list, dict, Pairs, Array), (str, bytes)
 
@@ -276,7 +277,7 @@ def _constructor_of(value: Any) -> int:
         return 0x72 if isinstance(value, Float) else 0x82
     if isinstance(value, uuid.UUID):
         return _UUID
-    raise CodecFault("", f"a {type(value).__name__} is not a value of AMQP")
+    raise CodecFault("", f"expected a value that AMQP can encode, got a {type(value).__name__}")
 
 
 _SMALL = {UInt: (UINT0, 0x52, 0x70), ULong: (ULONG0, 0x53, 0x80)}
@@ -359,7 +360,9 @@ def _number(value: int, width: int) -> bytes:
     try:
         return value.to_bytes(width, "big")
     except OverflowError:
-        raise CodecFault("", f"the size or count {value} does not fit into {width} bytes") from None
+        raise CodecFault(
+            "", f"a value is too long to be encoded: its size or count {value} does not fit into {width} bytes"
+        ) from None
 
 
 def symbols(names: list[str] | tuple[str, ...]) -> Array:

@@ -1,6 +1,6 @@
 """Secrets of users for authentication, looked up so that a client cannot find out which users exist.
 
-An unknown user gets a decoy secret: same form, same cost, always the same salt, and no password that fits. So neither
+An unknown user gets a decoy secret: same form, same cost, one salt for one name, and no password that fits. So neither
 the server's first message in SCRAM nor the time of a PLAIN login tells a known user from an unknown user.
 """
 

@@ -127,7 +127,9 @@ class SaslClient:
                     f"{what} ({mechanism.name} as {self._settings.user!r})", is_credentials=code == 1
                 )
             case _:
-                raise FrameFault(f"{frame_name(frame)} frame while waiting for {self.describe_state()}")
+                raise FrameFault(
+                    f"the server sent {frame_name(frame)}, and the client waits for {self.describe_state()}"
+                )
 
     def _choose(self, offered: tuple[str, ...]) -> None:
         usable = self._settings.usable_mechanisms

@@ -80,7 +80,7 @@ class ScramClient(ClientMechanism):
 
     def _prove(self, message: bytes) -> None:
         if not self._is_proof_sent or self._is_server_proven:
-            raise scram.ScramFault("the server ended the SCRAM exchange out of order")
+            raise scram.ScramFault("the server ended the SCRAM exchange before the proof of the client, or twice")
         self._exchange.on_server_final(message)
         self._is_server_proven = True
 
@@ -95,4 +95,4 @@ def make_mechanism(name: str, user: str, password: str) -> ClientMechanism:
             return PlainClient(user, password)
         case scram.NAME:
             return ScramClient(user, password)
-    raise LocalStateError(f"this client has no SASL mechanism {name}")
+    raise LocalStateError(f"a bug: the client chose the SASL mechanism {name}, but has no code for it")

@@ -23,7 +23,7 @@ _SASL_TYPE = 1
 
 
 class FrameFault(Exception):
-    """The peer sent bytes that are not a SASL frame. [5.3.2]"""
+    """The peer sent bytes that are not a SASL frame, or a SASL frame out of turn. [5.3.2]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def take_frame(buffer: bytearray) -> Frame | None:
     if kind != _SASL_TYPE:
         raise FrameFault(f"expected a frame of type {_SASL_TYPE} (SASL), got {kind}")
     if not 8 <= doff * 4 <= size:
-        raise FrameFault(f"the SASL frame of {size} bytes has a data offset of {doff * 4} bytes")
+        raise FrameFault(f"the SASL frame of {size} bytes has data offset {doff * 4}, expected 8 to {size}")
     if len(buffer) < size:
         return None
     body = bytes(buffer[doff * 4 : size])
@@ -128,7 +128,7 @@ def _decode(reader: SaslReader) -> Frame:
         raise ValueFault(f"unknown performative {descriptor!r}")
     field_count, make = _MAKERS[code]
     if len(values) > field_count:
-        raise ValueFault(f"expected a frame of at most {field_count} fields, got {len(values)}")
+        raise ValueFault(f"expected a performative of at most {field_count} fields, got {len(values)}")
     return make(values + [None] * (field_count - len(values)))
 
 
@@ -142,9 +142,9 @@ def _mechanisms(values: list[Value]) -> Frame:
 def _init(values: list[Value]) -> Frame:
     mechanism, initial_response, hostname = values
     if not (isinstance(mechanism, tuple) and len(mechanism) == 1):
-        raise ValueFault("the field mechanism is not a symbol")
+        raise ValueFault("the field mechanism of sasl-init is not a symbol")
     if not isinstance(hostname, str | None):
-        raise ValueFault("the field hostname is not a string")
+        raise ValueFault("the field hostname of sasl-init is not a string")
     return SaslInit(mechanism[0], _optional_binary("initial-response", initial_response), hostname)
 
 
@@ -159,7 +159,7 @@ def _response(values: list[Value]) -> Frame:
 def _outcome(values: list[Value]) -> Frame:
     code, additional_data = values
     if not isinstance(code, int):
-        raise ValueFault("the field code is not a ubyte")
+        raise ValueFault("the field code of sasl-outcome is not a ubyte")
     return SaslOutcome(code, _optional_binary("additional-data", additional_data))
 
 

@@ -31,7 +31,7 @@ class ServerExchange:
             self._server.set_client_first(_text(message))
             return str(self._server.get_server_first()).encode()
         except ScramException as error:
-            raise ScramFault(f"malformed SCRAM message: {error}") from None
+            raise ScramFault(f"malformed first SCRAM message of the client: {error}") from None
 
     def on_client_final(self, message: bytes) -> bytes:
         text = _text(message)
@@ -72,7 +72,7 @@ class ClientExchange:
                 )
             return str(self._client.get_client_final()).encode()
         except ScramException as error:
-            raise ScramFault(f"malformed SCRAM message: {error}") from None
+            raise ScramFault(f"malformed first SCRAM message of the server: {error}") from None
 
     def on_server_final(self, message: bytes) -> None:
         try:
@@ -85,4 +85,4 @@ def _text(message: bytes) -> str:
     try:
         return message.decode()
     except UnicodeDecodeError:
-        raise ScramFault("the SCRAM message is not UTF-8") from None
+        raise ScramFault("a SCRAM message of the peer is not UTF-8") from None

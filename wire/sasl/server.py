@@ -121,7 +121,7 @@ class SaslServer:
     def on_password_checked(self, is_right: bool) -> None:
         check = self.password_check
         if check is None:
-            raise LocalStateError("the result of a password check came, but no check was begun")
+            raise LocalStateError("a bug: the result of a password check came, but no check was begun")
         self.password_check = None
         self._state = _State.EXCHANGE
         if is_right:
@@ -207,12 +207,12 @@ class SaslServer:
                 return AnonymousServer()
             case scram.NAME:
                 return ScramServer(self._settings.authenticator)
-        raise LocalStateError(f"the server offers the SASL mechanism {name}, but has no code for it")
+        raise LocalStateError(f"a bug: the server offers the SASL mechanism {name}, but has no code for it")
 
     def _step(self, response: bytes | None) -> None:
         self._rounds += 1
         if self._mechanism is None:
-            raise LocalStateError("the peer sent a SASL response before it chose a mechanism")
+            raise LocalStateError("a bug: a SASL response is to be handled, but no mechanism was made for it")
         if self._rounds > _MAX_ROUNDS:
             self._refuse(f"more than {_MAX_ROUNDS} SASL responses")
             return

@@ -30,12 +30,12 @@ class SaslReader:
 
     def described_list(self) -> tuple[Descriptor, list[Value]]:
         if self._uint(1) != 0x00:
-            raise ValueFault("expected a performative, got a value without a descriptor")
+            raise ValueFault("expected a SASL performative, got a value without a descriptor")
         return self._descriptor(), self._list()
 
     def expect_end(self) -> None:
         if self._at != len(self._data):
-            raise ValueFault(f"{len(self._data) - self._at} bytes follow the last field of the frame")
+            raise ValueFault(f"{len(self._data) - self._at} bytes follow the last value of the frame, list or array")
 
     def _descriptor(self) -> Descriptor:
         match self._uint(1):
@@ -48,7 +48,7 @@ class SaslReader:
             case 0xB3:
                 return _ascii(self._take(self._uint(4)))
             case constructor:
-                raise ValueFault(f"expected a descriptor that is a number or symbol, got type 0x{constructor:02x}")
+                raise ValueFault(f"expected a number or symbol as the descriptor, got type 0x{constructor:02x}")
 
     def _list(self) -> list[Value]:
         match self._uint(1):
@@ -59,7 +59,7 @@ class SaslReader:
             case 0xD0:
                 width = 4
             case constructor:
-                raise ValueFault(f"expected a list, got type 0x{constructor:02x}")
+                raise ValueFault(f"expected the fields as a list, got type 0x{constructor:02x}")
         inner = SaslReader(self._take(self._uint(width)))
         values = [inner._value() for _ in range(inner._count(width))]
         inner.expect_end()
@@ -113,7 +113,7 @@ class SaslReader:
     def _take(self, count: int) -> bytes:
         end = self._at + count
         if end > len(self._data):
-            raise ValueFault(f"the frame ends {end - len(self._data)} bytes too early")
+            raise ValueFault(f"the frame, list or array ends {end - len(self._data)} bytes too early")
         taken = self._data[self._at : end]
         self._at = end
         return taken
@@ -160,11 +160,11 @@ def _ascii(data: bytes) -> str:
     try:
         return data.decode("ascii")
     except UnicodeDecodeError:
-        raise ValueFault("a symbol has a byte outside of ASCII") from None
+        raise ValueFault("a symbol in the frame has a byte outside of ASCII") from None
 
 
 def _utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise ValueFault("a string is not UTF-8") from None
+        raise ValueFault("a string in the frame is not UTF-8") from None

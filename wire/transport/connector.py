@@ -26,7 +26,7 @@ _STABLE_S = 5.0
 
 
 class _End(Enum):
-    """How an attempt ended."""
+    """End of an attempt to connect, or of the connection that the attempt made, by which the next pause is chosen."""
 
     ABSENT = auto()
     """Nobody could be reached: connection refused, no route, unknown host, no answer in time."""
@@ -127,8 +127,9 @@ class Connector:
         try:
             await self._dial()
         except (OSError, UnicodeError) as error:
+            # If the connection was made, and lost in the same moment, the reason of that loss counts.
             if self._lost.done():
-                return self._lost.result()  # The connection was made, and lost in the same moment.
+                return self._lost.result()
             # Dialing a host name with a label over 63 characters raises a UnicodeError. A TimeoutError is an OSError.
             reason = f"cannot connect: {describe_os_error(error)}"
             self._on_failed(reason)

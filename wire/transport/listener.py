@@ -120,7 +120,10 @@ class SocketListener:
 
 
 class _Dropped(asyncio.Protocol):
-    """Aborts a new connection at once, without telling the peer why: too many connections wait to be told already."""
+    """Aborts a new connection over the limit at once, without telling the peer why.
+
+    The listener has no protocol that tells peers, or too many connections wait to be told already.
+    """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

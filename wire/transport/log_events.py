@@ -17,7 +17,7 @@ class ListenerOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRefused(LogEvent):
-    """A listener refused a connection before it was open: another protocol, a wrong password, silence, too many."""
+    """A connection to a listener ended before its OPEN: other protocol, wrong password, silence, or over the limit."""
 
     level: ClassVar[Level] = "warning"
     listener: str
@@ -27,7 +27,7 @@ class ConnectionRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorDown(LogEvent):
-    """A connector lost its connection or could not connect, and dials again. Logged when the reason is a new one."""
+    """A connector lost its connection or could not connect, and dials again. A reason that repeats is logged once."""
 
     level: ClassVar[Level] = "warning"
     connector: str

@@ -75,7 +75,7 @@ class ByteTransport(Protocol):
         ...
 
     def write_from(self, source: OutputSource) -> None:
-        """Write output of ``source`` for as long as the socket takes bytes; do nothing before ``accept``."""
+        """Write output of ``source`` for as long as the socket takes bytes, if `is_active`; else do nothing."""
         ...
 
     def set_timer(self, delay_s: float) -> None:
@@ -105,7 +105,7 @@ class ByteTransport(Protocol):
         ...
 
     def end(self, reason: str) -> None:
-        """Close our half of the socket, and discard further input, until the peer closes or 2 s have passed."""
+        """Close our half of the socket and discard further input; close the socket when the peer does, or after 2 s."""
         ...
 
     def fail(self, reason: str, last: bytes = b"", delay_s: float = 0.0) -> None:
@@ -159,10 +159,10 @@ class ByteProtocol:
         self.transport.end("the peer closed the socket")
 
     def pause_output(self) -> None:
-        """Note that the socket takes no more bytes for now."""
+        """Note that the socket takes no more bytes for now: the protocol writes nothing until `resume_output`."""
 
     def resume_output(self) -> None:
-        """Note that the socket takes bytes again."""
+        """Note that the socket takes bytes again, so that the protocol may go on writing."""
 
     def on_timer(self) -> None:
         """Do the work for which the protocol called `ByteTransport.set_timer`."""

@@ -199,4 +199,4 @@ def _check_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except OSError as error:
-        raise TlsSetupError(f"cannot read {path}: {error.strerror}") from None
+        raise TlsSetupError(f"cannot read the certificate, key or CA file {path}: {error.strerror}") from None

@@ -1,7 +1,7 @@
 """TLS of one connection, sans-IO: cipher text from and to the socket, plain text from and to the layer above.
 
-Not asyncio's own TLS, which closes a connection whose handshake fails without a reason for the log, and buffers without
-bound. Here the handshake is a phase of the connection, under its timeout and with its log line.
+asyncio's own TLS is not used: it closes a connection whose handshake fails without a reason for the log, and buffers
+without bound. Here the handshake is a phase of the connection, under its timeout and with its log line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class TlsFault(Exception):
-    """TLS failed: the peer does not speak TLS, or one side does not trust the other.
+    """TLS failed: the peer does not speak TLS, one side does not trust the other, or the session is broken.
 
     The caller still sends the session's ``output``, which may hold an alert for the peer.
     """

@@ -268,7 +268,7 @@ def test_identities_survive_any_name() -> None:
 
 def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path) -> None:
     missing = tmp_path / "none.pem"
-    with pytest.raises(TlsSetupError, match=r"cannot read .*none\.pem"):
+    with pytest.raises(TlsSetupError, match=r"cannot read the certificate, key or CA file .*none\.pem"):
         listener_context(missing, missing)
     with pytest.raises(TlsSetupError, match="are not a valid certificate and its key"):
         listener_context(pki.r1.path, pki.r2.key_path)

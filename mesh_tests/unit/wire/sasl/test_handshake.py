@@ -222,7 +222,7 @@ def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
     client.receive(SASL + encode_frame(SaslMechanisms(("SCRAM-SHA-256",))))
     client.output()
     client.receive(encode_frame(SaslOutcome(0)))
-    assert client.verdict == SaslRefused("the server ended the SCRAM exchange out of order")
+    assert client.verdict == SaslRefused("the server ended the SCRAM exchange before the proof of the client, or twice")
 
 
 def test_the_servers_proof_may_come_as_a_challenge() -> None:
