@@ -37,12 +37,12 @@ class PatternError(BadValue):
 def check_pattern(pattern: str) -> str:
     """Return ``pattern``; raise PatternError if a topology file may not declare an address or pattern of this text."""
     if not pattern:
-        raise PatternError("an address cannot be empty")
+        raise PatternError("expected an address or pattern, got an empty text")
     if len(pattern) > MAX_ADDRESS_CHARS:
         raise PatternError(f"expected an address of at most {MAX_ADDRESS_CHARS} characters, got {len(pattern)}")
     bad = _FORBIDDEN.search(pattern)
     if bad:
-        raise PatternError(f"{pattern!r} contains {bad[0]!r}: white space and control characters are not allowed")
+        raise PatternError(f"{pattern!r} contains {bad[0]!r}: an address has no white space and no control characters")
     if "${" in pattern:
         raise PatternError(
             f"{pattern!r}: the only variable is {_USER}, and it is allowed only in send and receive of users"
@@ -50,7 +50,7 @@ def check_pattern(pattern: str) -> str:
     if normalize(pattern) != pattern:
         raise PatternError(f"{pattern!r}: expected the address without scheme and host, {normalize(pattern)!r}")
     if is_internal(pattern):
-        raise PatternError(f"{pattern!r} is reserved for the mesh itself", "AM402")
+        raise PatternError(f"the address {pattern!r} is reserved for the mesh itself", "AM402")
     _check_wildcards(pattern)
     return pattern
 

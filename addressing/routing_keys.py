@@ -95,7 +95,7 @@ def producer_key(address: Address) -> str:
 
 def fallback_keys(address: Address) -> tuple[str, str]:
     """Return the two keys by which a router advertises that the fallback queue of ``address`` may hold messages, and
-    that the fallback queue is nearly empty.
+    that the router's part of the queue is nearly empty, so that the address's producers should wait.
     """
     return Key(KeyForm.FALLBACK_HOLDS, address.text).text, Key(KeyForm.FALLBACK_LOW, address.text).text
 

@@ -72,20 +72,22 @@ def find_topology(directory: str | os.PathLike[str]) -> pathlib.Path:
         return found[0]
     if found:
         names = ", ".join(path.name for path in found)
-        raise _file_error(folder, "AM001", f"several topologies here: {names}", fix=f"choose one: -t {found[0].name}")
-    raise _file_error(folder, "AM001", f"no {TOPOLOGY_NAME} here, and no *.{TOPOLOGY_NAME}")
+        raise _file_error(
+            folder, "AM001", f"several topologies in this folder: {names}", fix=f"choose one: -t {found[0].name}"
+        )
+    raise _file_error(folder, "AM001", f"this folder has no {TOPOLOGY_NAME}, and no *.{TOPOLOGY_NAME}")
 
 
 def read_text(file: pathlib.Path) -> str:
-    """Return the text of ``file``; raise TopologyErrors with the reason if the file cannot be read."""
+    """Return the text of ``file``, a topology file or a drill's file; raise TopologyErrors if it cannot be read."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:
         raise _file_error(file, "AM001", "no such file", hint=_similar_file(file)) from None
     except IsADirectoryError:
-        raise _file_error(file, "AM002", "expected a topology file, got a folder", hint=_topologies_in(file)) from None
+        raise _file_error(file, "AM002", "expected a file, got a folder", hint=_topologies_in(file)) from None
     except OSError as error:
-        raise _file_error(file, "AM002", f"the topology file cannot be read: {error.strerror}") from None
+        raise _file_error(file, "AM002", f"the file cannot be read: {error.strerror}") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -188,7 +190,7 @@ def _encoding_error(file: pathlib.Path, content: bytes, error: UnicodeDecodeErro
 def _similar_file(file: pathlib.Path) -> str:
     from addressing.topology.problem import nearest
 
-    # The names of files are compared without their endings, which all topology files share.
+    # To suggest a file, names are compared without their endings, which all topology files share.
     by_stem = {_stem(path): path for path in _siblings(file.parent)}
     similar = nearest(_stem(file), by_stem, likeness=0.7)
     return f"did you mean {str(by_stem[similar])!r}?" if similar else ""

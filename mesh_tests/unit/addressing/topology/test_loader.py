@@ -334,5 +334,5 @@ def test_of_several_topologies_one_must_be_chosen(tmp_path: Path) -> None:
 
 
 def test_no_topology_at_all_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TopologyErrors, match=r"AM001  no amqpmesh\.yml here"):
+    with pytest.raises(TopologyErrors, match=r"AM001  this folder has no amqpmesh\.yml"):
         find_topology(tmp_path)

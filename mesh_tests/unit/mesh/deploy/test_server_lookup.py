@@ -73,7 +73,7 @@ def test_a_wrong_topology_nearby_is_told_and_not_passed_by(folder: Path) -> None
 def test_several_topologies_nearby_ask_for_a_choice(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / f"{name}.amqpmesh.yml").write_text(TOPOLOGY)
-    with pytest.raises(TopologyInvalid, match="several topologies here"):
+    with pytest.raises(TopologyInvalid, match="several topologies in this folder"):
         where("orders")
 
 
