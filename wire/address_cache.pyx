@@ -53,7 +53,7 @@ cdef class AddressCache:
         self.put_now(to, value)
 
     def clear(self):
-        """Forget all entries, since their values have changed."""
+        """Forget all entries; owners call this when the values of addresses have changed."""
         self.young, self.old = {}, {}
 
     def age(self):

@@ -31,7 +31,7 @@ def kept(write: Callable[[Pointer, Any], None], value: Any) -> Pointer:
 
 def read(data: Pointer) -> Any:
     """Return the first value in ``data``; None when empty. Never raises for a value that has passed the frame gate."""
-    # Most fields are empty: for these, None is returned before anything is copied.
+    # Most fields that are read are empty: for these, None is returned before anything is copied.
     lib.pn_data_rewind(data)
     if not lib.pn_data_next(data):
         return None

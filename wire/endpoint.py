@@ -47,7 +47,7 @@ AnyLink = TypeVar("AnyLink", bound=Link)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Identity of the other end of a connection, as proved by TLS and SASL before the first AMQP frame."""
+    """Identity of the other end of a connection, as TLS, SASL and the port gave it before the first AMQP frame."""
 
     user: str | None = None
     is_mesh: bool = False

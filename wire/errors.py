@@ -35,7 +35,7 @@ class LinkError(AmqpError):
 
 
 class FrameTooSmall(LinkError):
-    """An attach, or the answer to one, that is larger than the frames its reader takes; no retry helps. [2.8.15]"""
+    """The error of an attach, or of its answer, that is larger than the frames its reader takes. No retry helps."""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:frame-size-too-small", description)

@@ -18,7 +18,7 @@ from wire.transport.certificate_files import NodeCertificate
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """Paths of a node's files. ``certificate`` is None with `node_tls: false`; ``data`` is a broker's store folder."""
+    """Paths of a node's files. ``certificate`` is None with `node_tls: false`; only brokers use ``data``, the store."""
 
     certificate: NodeCertificate | None
     data: Path

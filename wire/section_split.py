@@ -16,7 +16,7 @@ ULONG, AFTER_ULONG = b"\x80", 10
 
 
 class NoSection(Exception):
-    """An exception for bytes that do not begin a section of an AMQP message whose descriptor is a number."""
+    """An exception for bytes that do not begin a section of an AMQP message with a number as its descriptor."""
 
 
 @dataclass(frozen=True, slots=True)

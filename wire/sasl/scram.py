@@ -57,7 +57,7 @@ class ClientExchange:
         try:
             self._client = ScramClient([NAME], user, password)
         except ScramException as error:
-            raise ScramFault(f"user or password cannot be used with SCRAM: {error}") from None
+            raise ScramFault(f"the user or password of this client cannot be used with SCRAM: {error}") from None
 
     def client_first(self) -> bytes:
         return str(self._client.get_client_first()).encode()

@@ -48,7 +48,9 @@ class SaslReader:
             case 0xB3:
                 return _ascii(self._take(self._uint(4)))
             case constructor:
-                raise ValueFault(f"expected a number or symbol as the descriptor, got type 0x{constructor:02x}")
+                raise ValueFault(
+                    f"expected a number or symbol as the descriptor of the frame, got type 0x{constructor:02x}"
+                )
 
     def _list(self) -> list[Value]:
         match self._uint(1):
@@ -59,7 +61,7 @@ class SaslReader:
             case 0xD0:
                 width = 4
             case constructor:
-                raise ValueFault(f"expected the fields as a list, got type 0x{constructor:02x}")
+                raise ValueFault(f"expected the fields of the frame as a list, got type 0x{constructor:02x}")
         inner = SaslReader(self._take(self._uint(width)))
         values = [inner._value() for _ in range(inner._count(width))]
         inner.expect_end()

@@ -15,7 +15,7 @@ from wire.transport.tls import PeerIdentity
 
 
 class OutputSource(Protocol):
-    """Output of a protocol that the connection takes only as fast as the socket does."""
+    """Interface of a protocol's output, which the connection takes only as fast as the socket takes bytes."""
 
     def output(self) -> bytes:
         """Remove and return the next bytes of output; b"" if there are none now."""
