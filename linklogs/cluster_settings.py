@@ -30,7 +30,9 @@ def is_cluster(master: str | None) -> bool:
 
 
 def settings() -> dict[str, str]:
-    """Return Spark settings for a session on a cluster, if amqpmesh opens the session, not spark-submit."""
+    """Return the Spark settings for a session on a cluster that amqpmesh opens; a session of spark-submit gets none of
+    these.
+    """
     # Spark logs warnings, too, since a warning is all that Spark says about a cluster without room for executors.
     return {"spark.driver.memory": DRIVER_MEMORY, "spark.log.level": "WARN"}
 

@@ -50,7 +50,7 @@ class CompactReport:
 
     ``hours``: the number of directories, of a node and hour each, that got a merged file. ``findings``: a sentence,
     with the reason, for each file or hour that could not be merged and was left as it is. ``put_off``: the number of
-    replaced files that the next run deletes, since a process reads now.
+    replaced files that stay until the next run, since a process reads link logs now.
     """
 
     directory: Path

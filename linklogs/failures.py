@@ -40,7 +40,7 @@ def sentence(error: Exception) -> str:
     try:
         text = str(error)
     except FAILURES:
-        # Some of Spark's errors fetch their text from Java, which may be gone.
+        # Some of Spark's errors fetch their text from Java: if Java is gone, `str` fails, too.
         return GONE
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return GONE

@@ -15,7 +15,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def is_local(path: str) -> bool:
-    """Whether a path or URL given to a report is on this machine."""
+    """Whether a path or URL given to a report is on this machine: it has no URL scheme, or begins with `file:`."""
     return not _SCHEME.match(path) or path.startswith("file:")
 
 

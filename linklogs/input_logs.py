@@ -63,7 +63,10 @@ class InputLogs:
 
 
 def look(path: str, span: TimeSpan) -> InputLogs:
-    """Find the logs without Spark, if the path is local. Raise NoLogs if there are none."""
+    """Find the link logs at a local path without Spark, or raise NoLogs if there are none.
+
+    A remote path is not looked at: `files` lists it with Spark later.
+    """
     if not is_local(path):
         return InputLogs(path, span, None)
     local = local_path(path)
@@ -118,10 +121,11 @@ def _by_spark(spark: SparkSession, logs: InputLogs) -> DataFrame:
 
 
 def foreign(spark: SparkSession, logs: InputLogs) -> Iterator[str]:
-    """Yield a sentence for each entry of a remote directory of link logs that is no directory of a node or of an hour.
+    """Yield a sentence for each entry of a remote directory of link logs that is no directory of a node, and for each
+    entry of a node's directory that is no directory of an hour, or cannot be listed.
 
-    Only MOST_LOOKED_AT directories of nodes are looked at. For a local path, yield nothing: ``FoundLogs.notices`` has
-    these sentences. Unreadable files are reported by the workers that read them.
+    Only the first MOST_LOOKED_AT (100) directories of nodes are looked at. For a local path, yield nothing:
+    ``FoundLogs.notices`` has these sentences. Unreadable files are reported by the workers that read them.
     """
     if logs.found is not None:
         return

@@ -88,7 +88,8 @@ class _Walk:
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
         """Yield a directory's entries; an unreadable directory, or a name that is not UTF-8, becomes a notice.
 
-        Drafts are left out. A directory that was deleted meanwhile has no entries.
+        Names that begin with a point or an underscore are left out without a notice. A directory that was deleted
+        meanwhile has no entries.
         """
         try:
             entries = list(_visible(directory))
@@ -141,7 +142,10 @@ def no_hour(path: str) -> str:
 
 
 def find(root: str, span: TimeSpan) -> FoundLogs:
-    """Find files below ``root`` that may hold records of ``span``, by names alone. Raise NoLogs if there are none."""
+    """Find files below ``root`` that may hold records of ``span``, by names alone.
+
+    Raise NoLogs if there are none, or if ``root`` is no directory.
+    """
     if not os.path.isdir(root):
         raise NoLogs(f"{root} is not a directory: expected one with link logs, {EXPECTED}")
     walk = _Walk(span)

@@ -1,8 +1,8 @@
 """Merges several files of one node's link log into one, in bounded memory, with row groups as in any other file.
 
-Each file opens with a snapshot: records of the node, its connections, links and queues then. The merge keeps the
-first snapshot; of later snapshots it keeps the record of the node, and records of things that no earlier file has. The
-state at a later time follows from the first snapshot and the records since.
+Each file opens with a snapshot: records of the node, its connections, links and queues then. The merge keeps the first
+snapshot; of later snapshots it keeps the record of the node, and records of connections, links and other things that no
+earlier file has. The state at a later time follows from the first snapshot and the records since.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_THE_FILE: Final = (REPLACES_KEY.encode(), b"ARROW:schema")
 
 
 class UnreadableFile(Exception):
-    """A file cannot be merged; the message names the file, the content found and the content expected."""
+    """A file of a link log cannot be merged; the message names the file, the content found and the content expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ class Source:
 def source_of(path: Path) -> Source:
     """Read a file's footer, and return the file as a source of a merge.
 
-    Raises UnreadableFile for a file that is no link log, or has another schema version or other columns.
+    Raises UnreadableFile for a file that is no link log, has another schema version, or has a column that link logs do
+    not have.
     """
     try:
         footer = parquet.read_metadata(path)

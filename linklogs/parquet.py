@@ -85,7 +85,7 @@ def batch(columns: Mapping[str, Any], count: int) -> pyarrow.RecordBatch:
     """
     unknown = [name for name in columns if name not in SCHEMA.names]
     if unknown:
-        raise KeyError(f"unknown column {unknown[0]!r} in a record: recording/columns.py lists all columns")
+        raise KeyError(f"a record was given the unknown column {unknown[0]!r}: recording/columns.py lists all columns")
     # One array of nulls serves all columns of a type: filling another array takes as long as writing the array.
     nulls = {kind: pyarrow.nulls(count, kind) for kind in _TYPES.values()}
     arrays = [

@@ -16,7 +16,10 @@ OTHERS = 0o027
 
 @contextmanager
 def kept_private() -> Iterator[None]:
-    """Let all new files of this process be private while the context lasts; existing files keep their permissions."""
+    """Let all new files of this process be private (no access for others) while the context lasts.
+
+    Existing files keep their permissions.
+    """
     before = os.umask(OTHERS)
     try:
         yield
@@ -55,7 +58,7 @@ def create(path: Path) -> int:
 def replacing(path: Path, draft: Path) -> Iterator[BinaryIO]:
     """Replace the file at ``path`` by what the context writes: to ``draft`` first, synced, and renamed at the end.
 
-    After an error ``draft`` is deleted, and ``path`` is as before.
+    After an error before the renaming, ``draft`` is deleted, and ``path`` is as before.
     """
     try:
         with os.fdopen(create(draft), "wb") as file:

@@ -23,13 +23,17 @@ _BEGINS: Final = pyarrow.array([RecordEvent.LIVE.value, RecordEvent.OPENED.value
 
 
 class RepeatFilter:
-    """Drops snapshot records of things that earlier files have. Expects the files of one node in order of time."""
+    """Drops snapshot records of things (connections, links, queues, neighbors, paths) that earlier files have.
+
+    Expects the files of one node in order of time.
+    """
 
     def __init__(self) -> None:
         self._things: set[str] = set()
 
     def news_of(self, found: pyarrow.Table, begun: dict[int, int]) -> pyarrow.Table:
-        """Return the state records ``found`` in a file, without snapshot records of things that earlier records have.
+        """Return the state records ``found`` in a file, without those records of its snapshot whose connection, link or
+        other thing has an earlier record.
 
         ``begun`` has the time of the file's snapshot for each run: empty for a new file, and filled in here.
         """
@@ -47,7 +51,9 @@ class RepeatFilter:
 
 
 def _things(found: pyarrow.Table) -> pyarrow.ChunkedArray:
-    """Return a text for each record, equal for all records of the same thing (connection, link, queue ...)."""
+    """Return a text for each record, equal for all records of the same connection, link, queue, neighbor or path of a
+    run.
+    """
     is_credit = compute.equal(found["kind"], RecordKind.CREDIT)
     kind = compute.if_else(is_credit, RecordKind.LINK.value, found["kind"].cast(pyarrow.string()))
     number = compute.coalesce(*(found[name] for name in _NUMBERS)).cast(pyarrow.string())

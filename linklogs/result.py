@@ -72,12 +72,17 @@ class ReplayResult:
 
 
 def read_result(directory: Path) -> ReplayResult:
-    """Read the description of the tables in ``directory``. Raise NoTables if missing, or of another version."""
+    """Read the description of the tables in ``directory``.
+
+    Raise NoTables if the description is missing, unreadable, or of another version.
+    """
     rows = read_table(directory, NAME).to_pylist()
     row = rows[0] if len(rows) == 1 else {}
     version = row.get("version")
     if version != VERSION:
-        raise NoTables(f"{directory / NAME} has report version {version}: expected {VERSION}")
+        raise NoTables(
+            f"{directory / NAME} has report version {version}: expected {VERSION}, as the Spark job of this amqpmesh writes"
+        )
     return ReplayResult(**row)
 
 

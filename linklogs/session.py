@@ -29,7 +29,8 @@ ALWAYS = {
     "spark.sql.files.openCostInBytes": "262144",
     # Spark compiles no query plan, since compiling takes longer than making a table of a few thousand rows.
     "spark.sql.codegen.wholeStage": "false",
-    # Spark joins by sending tables of links and connections to all workers, never by a shuffle of the traffic.
+    # Spark joins by sending tables of links and connections (up to 256 MiB) to all workers, not by a shuffle of the
+    # traffic.
     "spark.sql.autoBroadcastJoinThreshold": "268435456",
 }
 """Settings for every master."""

@@ -35,7 +35,7 @@ def window_us_of(seconds: float) -> int:
     """Return the length of a window in us. Raise ValueError for less than 1 us, or more than 366 days."""
     # `not` of a range refuses NaN, too, which is neither below nor above the range.
     if not 1 <= seconds * US_PER_S <= LONGEST_S * US_PER_S:
-        raise ValueError(f"--window is {seconds:g} s: expected more than 0 s, and at most 366 days")
+        raise ValueError(f"--window is {seconds:g} s: expected at least 0.000001 s, and at most 366 days")
     return round(seconds * US_PER_S)
 
 

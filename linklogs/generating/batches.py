@@ -82,7 +82,8 @@ class Depths:
 class Batches:
     """Makes Arrow batches of generated records, with the link and queue numbers of the plan.
 
-    With ``is_summary``, each record sums up a second of traffic; otherwise each record is one delivery.
+    With ``is_summary``, each record stands for the similar deliveries, or queue events, of one second; otherwise each
+    record is one delivery or queue event.
     """
 
     plan: LogPlan

@@ -81,8 +81,8 @@ class Ledger:
             self.most_in_queue = numpy.maximum(self.most_in_queue, depths.max(axis=1))
 
     def latencies(self) -> list[dict[str, dict[str, int]]]:
-        """Return the percentiles of each address, for messages sent by producers, messages fetched from queues, and
-        both.
+        """Return the percentiles of latency of each address, for messages sent by producers, messages fetched from
+        queues, and both.
         """
         groups: list[Group] = [
             group

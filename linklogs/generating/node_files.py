@@ -68,7 +68,8 @@ class NodeFileWriter:
         return self._writer is not None
 
     def begin(self, at_us: int, depths: Array) -> None:
-        """Begin a slice of time at ``at_us``; close the present file and open another one if the file is old.
+        """Begin a slice of time at ``at_us``; close the present file and open another one if the file spans
+        ``plan.file_us``, or its hour is over.
 
         ``depths``: messages, bytes and age of the oldest message of every queue at this time, for the snapshot of a new
         file.
@@ -98,7 +99,8 @@ class NodeFileWriter:
                 self._open(at_us, depths)
 
     def add_depths(self, at_us: Array, depths: Array) -> None:
-        """Add the samples of depth for the run's own queues in which the count of messages is another than before.
+        """Add samples of depth for the run's own queues: the first of this call, and each with another count of
+        messages than the sample before.
 
         ``depths`` has three planes (messages, bytes, age of the oldest in us), each with a row per queue and a column
         per time.
@@ -227,7 +229,9 @@ def _as_one(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
 
 
 def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int) -> pyarrow.RecordBatch:
-    """Return state records as records of a snapshot: with ``event`` and ``at_us``, and without time without credit."""
+    """Return state records as records of a snapshot: with ``event`` and ``at_us``, and with null in place of the time
+    without credit.
+    """
     count, names = len(rows), SCHEMA.names
     rows = rows.set_column(names.index("event"), SCHEMA.field("event"), same(event, count))
     rows = rows.set_column(names.index("at_us"), "at_us", pyarrow.array(numpy.full(count, at_us)))

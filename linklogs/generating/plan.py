@@ -209,10 +209,10 @@ class Starvation:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutage:
-    """A planned outage of a node or a connection.
+    """An outage of a node or a connection that the generated link logs show.
 
     ``what``: the name of the router or broker, or the names of the two ends of a connection. ``is_orderly``: the node
-    is stopped in order.
+    stops in order, and does not crash.
     """
 
     kind: str

@@ -26,7 +26,7 @@ _AGAIN_US = 50_000
 class WaitingMessages:
     """Messages in queues.
 
-    ``due_us``: the time at which the message leaves, provided that there is a consumer then.
+    ``due_us``: the time at which the message leaves; with fate DEQUEUED, only if there is a consumer then.
 
     ``fate``: EXPIRED or DEAD_LETTERED for a message that leaves without a consumer, DEQUEUED for all others.
     """

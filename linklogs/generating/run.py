@@ -100,8 +100,9 @@ class LogGeneration:
         return [each.lost for each in self._files]
 
     def slices(self) -> Iterator[tuple[int, int]]:
-        """Return slices of time with about RECORDS_IN_SLICE records each; none crosses the end of an hour by any node's
-        clock.
+        """Return slices of time with about RECORDS_IN_SLICE records each, or of 300 s if these have fewer.
+
+        No slice crosses the end of an hour by any node's clock.
         """
         plan = self._plan
         length_us = plan.ends_us - plan.begins_us

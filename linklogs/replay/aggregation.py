@@ -102,7 +102,8 @@ class WindowedMovements:
     def sides(self) -> Sums:
         """Sum the movements by window and outcome for each incoming link, outgoing link and queue.
 
-        A delivery counts for its incoming and for its outgoing link; copies of a multicast have only the latter.
+        A delivery counts for its incoming and for its outgoing link. The delivery of a multicast counts for its
+        incoming link only, and each of its copies for the outgoing link only.
         """
         moved = self.moved
         is_queued = moved.part == QUEUE_PART
@@ -114,7 +115,7 @@ class WindowedMovements:
         return self._sums(numpy.concatenate([came, went, queued]), side, link)
 
     def failed(self) -> Sums:
-        """Sum the deliveries with an outcome in FAILED, by the pair of incoming and outgoing link."""
+        """Sum the deliveries with an outcome in FAILED, by window, outcome, and pair of incoming and outgoing link."""
         moved = self.moved
         rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
         return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
@@ -191,7 +192,10 @@ class _Links:
 
 
 def _gathered(pieces: Iterator[FileSlice]) -> Iterator[list[FileSlice]]:
-    """Gather movements into lists of at least AT_ONCE / 2 records, because a pass over fewer takes as long."""
+    """Gather movements into lists of at least AT_ONCE / 2 records, because a pass over fewer takes as long.
+
+    Only the last list may have fewer.
+    """
     waiting: list[FileSlice] = []
     count = 0
     for piece in pieces:

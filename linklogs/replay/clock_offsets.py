@@ -40,7 +40,9 @@ class RunClock:
 
 
 class OffsetChange(NamedTuple):
-    """A change of a clock's offset by ``by_us``; ``at_us``: when the writer noted the change, by the clock then."""
+    """A change of a clock's offset by ``by_us``; ``at_us``: the time of the writer's note of the change, by the changed
+    clock.
+    """
 
     at_us: int
     by_us: int

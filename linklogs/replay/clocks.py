@@ -54,8 +54,9 @@ class OffsetSince(NamedTuple):
 
 
 def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, ClockSteps]) -> dict[Run, int]:
-    """Return how far the clock of each run was ahead of most other clocks at the end of the run, if more than
-    SMALL_US.
+    """Return how far the clock of each run was ahead of the middle one of the clocks compared, at the end of the run.
+
+    A clock that was behind has a negative value. Runs whose clock was off by at most SMALL_US are left out.
     """
     ties = ClockTies()
     ties.add(_of_links(said))

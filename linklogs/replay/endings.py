@@ -32,7 +32,8 @@ def endings(said: DataFrame) -> DataFrame:
     A run without a record of its end ends with its last record, and counts as CRASHED, even if the run still goes on.
     """
     is_end = (F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.CLOSED.value)
-    # Records that the writer of link logs adds may be later than the node's end, and do not count.
+    # Records that the writer of link logs adds may be later than the node's end, so they do not count as its last
+    # record.
     is_of_writer = (F.col("kind") == RecordKind.NODE.value) & F.col("event").isin(
         RecordEvent.LOST.value, RecordEvent.CHANGED.value
     )
@@ -46,7 +47,8 @@ def endings(said: DataFrame) -> DataFrame:
 
 
 def explained(outages: DataFrame, said: DataFrame) -> DataFrame:
-    """Add column ``why`` to outages of neighbors: the neighbor stopped, failed or crashed, or CONNECTION, or ITSELF.
+    """Add column ``why`` to outages of neighbors: how the neighbor ended (stopped, failed or crashed), CONNECTION if
+    only the connection was lost, or ITSELF if the router that recorded the loss was ending.
 
     The column is null if the cause is unknown.
     """

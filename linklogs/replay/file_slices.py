@@ -66,7 +66,7 @@ def pieces(
 
 
 def packed(found: Sequence[FileSlice]) -> Iterator[tuple[str, bytes]]:
-    """Yield each node with its movements in Arrow's stream format, for `unpacked`.
+    """Yield, for successive slices of a node, the node and their movements in Arrow's stream format, for `unpacked`.
 
     Callers correct the times for steps of clocks before.
     """

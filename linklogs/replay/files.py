@@ -117,7 +117,8 @@ class ReplayFile:
             yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[frozenset[str]]:
-        """Yield for each row group the first and the last kind of its records by alphabet, from its statistics.
+        """Yield for each row group a set of the first and the last kind of its records by alphabet, from its
+        statistics.
 
         The set is empty for a row group without statistics.
         """

@@ -4,10 +4,9 @@ Each table is made twice: over the whole time, and by window.
 
 `mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out), `mesh`
 and `addresses` separately for clients and queues (``peer``). Through a queue a message enters twice, from its producer
-and from the queue. A
-message crosses the mesh on several links; only the first and the last link count in these tables, and brokers' own
-records do not, as the routers beside them have the same messages. `routers`, `connections` and `links` count every
-message in or out.
+and from the queue. A message crosses the mesh on several links; only the first and the last link count in these tables,
+and brokers' own records do not, as the routers beside them have the same messages. `routers`, `connections` and `links`
+count every message in or out.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class Movements:
         """Make columns from the records of one node, with corrected times.
 
         ``runs``: the place of each run by number; None stands for all other runs. ``ahead_us``: how far the node's
-        clock was ahead, for all records or at each. Records without a possible time are left out; impossible sums are
-        cut to LARGEST.
+        clock was ahead, for all records or at each. Records without a possible time are left out; impossible sizes and
+        durations are cut to the range from 0 to LARGEST.
         """
         table, at_us = _in_time(table, ahead_us)
         kind, event = words(table, "kind", MOVED), words(table, "event", WHATS)

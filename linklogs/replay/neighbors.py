@@ -1,4 +1,7 @@
-"""Tables of neighbors (routers one connection away): costs over time, and outages with the deliveries that failed."""
+"""Tables of neighbors (routers one connection away): changes of cost and presence over time, and outages.
+
+Each outage has the number of deliveries that failed at the router meanwhile, for whatever reason.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ def history(said: DataFrame) -> DataFrame:
 def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
     """Return each loss of a neighbor by a router; ``until_us`` is the time when the neighbor was back, null if never.
 
-    Column `failed` counts the deliveries at this router that failed, such as released ones, in all windows that the
-    outage touches.
+    Column `failed` counts the deliveries at this router that failed for whatever reason, such as released ones, in all
+    windows that the outage touches.
     """
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("until_us", F.lead("at_us").over(in_time))

@@ -39,9 +39,10 @@ def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: Data
 
 
 def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
-    """Return the circuits with the cheapest path to the egress, and its cost, as the ingress router recorded them.
+    """Add to each circuit the cheapest path to the circuit's egress, and the cost of this path, as the ingress router
+    recorded them.
 
-    The last record until the circuit's end counts.
+    The last record until the circuit's end counts; without one, the first later record.
     """
     told = said.where((F.col("kind") == RecordKind.PATH.value) & (F.col("event") != RecordEvent.CLOSED.value))
     paths = told.select("node", "egress", "at_us", F.struct("path", "cost").alias("way"))
@@ -83,7 +84,9 @@ def _told_costs(said: DataFrame) -> DataFrame:
 
 
 def edges(flows: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
-    """Return a row from each router to each of its neighbors, with cost and traffic."""
+    """Return a row from each router to each of its neighbors, with the last recorded cost and the traffic of the whole
+    time.
+    """
     to_routers = links.where((F.col("direction") == "outgoing") & F.col("connection_role").isin("router", "edge"))
     way = to_routers.select("node", "run", "link", F.col("beyond").alias("neighbor"))
     moved = _went(flows).join(F.broadcast(way), ["node", "run", "link"]).groupBy("node", "neighbor")
@@ -104,7 +107,7 @@ def _priced(circuits: DataFrame, costs: DataFrame) -> DataFrame:
     """Return the cost of each circuit's path; null if the cost between two successive routers is unknown."""
     routers = F.split(F.col("path"), ">")
     whole = F.when(routers[0] == F.col("node"), routers).otherwise(F.concat(F.array("node"), routers))
-    # A path with a single router has no cost.
+    # A path with a single router gets no row here, so that its cost is null.
     ways = circuits.select(*CIRCUIT, ENDED_US, whole.alias("routers")).where(F.size("routers") > 1)
     pairs = F.arrays_zip(
         F.slice("routers", 1, F.size("routers") - 1).alias("one"),

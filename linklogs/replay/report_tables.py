@@ -164,7 +164,9 @@ class TableSources:
         return self._of_wanted(self._then())
 
     def _then(self) -> DataFrame:
-        """Return the state records of the requested time only; earlier ones show the state at its beginning."""
+        """Return the state records of the requested time, without earlier ones, which only show the state at its
+        beginning.
+        """
         return self.said.where(within(F.col("at_us"), self.span))
 
     def _until(self) -> DataFrame:

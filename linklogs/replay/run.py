@@ -84,7 +84,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     of_files, rows, read, steps = _read(files(spark, params.logs), params.logs.span)
     if not read.records and read.notices:
         found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
-        raise NoLogs(f"nothing in {params.logs.path} can be read; {found}")
+        raise NoLogs(f"no link log in {params.logs.path} can be read; {found}")
     told = rows.where(~F.col("kind").isin(FILE, CARRIED) & F.col("run").isNotNull() & _is_in_time()).drop("moved")
     ahead_us = clocks.ahead_us(told, read.runs, steps)
     said = clocks.corrected(told, ahead_us)
@@ -151,7 +151,7 @@ def _time_and_notices(
 
 
 def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
-    """Join notices from two passes, with one notice for each file."""
+    """Join notices from two passes over the files; a damaged file that both passes met keeps its earlier notice."""
     known = {notice.partition(f" {DAMAGED}")[0] for notice in before}
     return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 

@@ -11,9 +11,10 @@ from recording.columns import RecordEvent, RecordKind
 
 
 def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Return a row for each run of a node; ``restart`` counts from 0, and the times are those of its state records.
+    """Return a row for each run of a node, with the times of its first and last state record.
 
-    ``ending``: stopped, failed or crashed; null for a run that may go on.
+    ``restart``: the number of the node's earlier runs in the logs. ``ending``: stopped, failed or crashed; null for a
+    run that may go on.
     """
     heard = said.groupBy("node", "run").agg(F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us"))
     in_time = Window.partitionBy("node").orderBy("run")

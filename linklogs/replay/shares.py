@@ -70,7 +70,8 @@ def _by_taker(links: DataFrame) -> DataFrame:
 
 
 def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
-    """Return the clients that sent most, and those that received most, by container, user and host.
+    """Return the clients that sent most, and those that received most; links of one container, user and host are one
+    client.
 
     The port is cut off from the remote address; in redacted logs, host and port are hashes.
     """
@@ -89,8 +90,8 @@ def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
 
 
 def peers(connections: DataFrame, span: TimeSpan) -> DataFrame:
-    """Return the containers connected to each node, with the number of connections; ``closed`` counts those closed in
-    the time.
+    """Return the containers connected to each node, with the number of connections; ``closed`` counts the connections
+    closed in the time of the report.
     """
     closed_us = F.when(within(F.col("closed_us"), span), F.col("closed_us"))
     return connections.groupBy("node", "role", "container").agg(

@@ -35,7 +35,9 @@ class RunClockReading:
 
 @dataclass(frozen=True, slots=True)
 class ClockStep:
-    """A step of a run's clock by ``by_us``; ``at_us`` is by the clock that the run had last."""
+    """A step of a run's clock by ``by_us``; ``at_us`` is the time of the step by the clock as set at the end of the
+    run.
+    """
 
     at_us: int
     by_us: int

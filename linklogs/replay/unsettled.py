@@ -1,4 +1,4 @@
-"""Makes the table of receivers that kept deliveries without an outcome: how many, and for how long.
+"""Makes the table of links whose receivers kept deliveries without an outcome: how many, and for how long.
 
 Nodes record the unsettled deliveries of a link once the link has stood still for STILL_S (10 s), and again when it goes
 on.

@@ -17,7 +17,8 @@ min, an hour and a day.
 def widened(facts: Facts, span_us: int, window_us: int) -> dict[str, int]:
     """Return the width of windows at each aggregation level, in us: ``window_us`` or a multiple of it.
 
-    The multiple is the least in WIDER with which the table has at most MOST_ROWS rows, by an estimate.
+    The multiple is the least in WIDER with which the table has at most MOST_ROWS rows, by an estimate; else the
+    largest.
     """
     windows = span_us // window_us + 1
     return {level.name: window_us * _times(level.things(facts) * windows) for level in LEVELS}

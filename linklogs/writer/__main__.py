@@ -82,13 +82,14 @@ def main(
 def _key(path: Path | None) -> bytes | None:
     """Read the key for redaction; None without a file.
 
-    Raises ClickException for an empty file: values hashed without a key can be found by guessing.
+    Raises ClickException for a file that is empty, or has white space only: values hashed without a key can be found by
+    guessing.
     """
     if path is None:
         return None
     key = path.read_bytes().strip()
     if not key:
-        raise click.ClickException(f"{path}: empty, expected a key to redact with")
+        raise click.ClickException(f"--redact-key-file {path}: empty, expected a key to redact with")
     return key
 
 

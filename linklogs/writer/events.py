@@ -25,7 +25,9 @@ class WriterEvent:
 
 @dataclass(frozen=True, slots=True)
 class WriterStarted(WriterEvent):
-    """The writer takes records from the rings in directory ``rings``, and writes files to directory ``out``."""
+    """The writer has started: from now on it takes records from the rings in directory ``rings``, and writes files to
+    directory ``out``.
+    """
 
     rings: str
     out: str
@@ -33,7 +35,11 @@ class WriterStarted(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WriterStopped(WriterEvent):
-    """The writer has stopped as told. All records are in files, except those of nodes whose `writing_failed` holds."""
+    """The writer has stopped as told.
+
+    All records that the writer could take are in files, except those of a node with a `writing_failed` that no
+    `writing_recovered` followed: these wait for the next writer.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,8 @@ class RingEnded(WriterEvent):
 class RingPutAside(WriterEvent):
     """A ring is damaged, or is a second ring of the same run; `reason` says which.
 
-    The writer renames the ring's file to end with `.damaged`, and takes no more records from the ring.
+    The writer renames the ring's file to end with `.damaged`, and takes no more records from the ring: records not
+    taken yet are in no file of the link log.
     """
 
     level: ClassVar[str] = "error"
@@ -123,9 +130,10 @@ class WritingRecovered(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class LookingFailed(WriterEvent):
-    """The writer could not list or open rings, or delete old files. Logged once for each text of an error.
+    """The writer could not list or open rings, or delete old files.
 
-    The writer tries again with its next look.
+    Logged once for each text of an error, as long as the writer runs. The writer tries again: rings after a second, old
+    files after a minute.
     """
 
     level: ClassVar[str] = "error"

@@ -59,7 +59,7 @@ class Intake:
     """Moves the records of one run of a node from its ring into a spool, and full spools into files of the link log.
 
     Always: the ring's slots before number ``spool.ring``, and no others, were taken: their records are in a spool or in
-    a file, or were dropped as invalid.
+    a file, were dropped as invalid, or were lost in a power cut.
     """
 
     def __init__(self, means: IntakeTools, ring: Ring | None, spools: Sequence[Path], now: IntakeTime) -> None:
@@ -89,7 +89,7 @@ class Intake:
 
     @property
     def is_over(self) -> bool:
-        """Whether the ring is gone, and all records are in files."""
+        """Whether no ring is read any more (it was deleted, or is damaged), and all records taken are in files."""
         return self.ring is None and self._sealed.is_empty
 
     def step(self, now: IntakeTime) -> None:
@@ -104,7 +104,7 @@ class Intake:
         self._sealed.store_all()
 
     def finish(self, now: IntakeTime) -> None:
-        """Move all records so far into files; the ring of a running node stays. Raises as ``step`` does."""
+        """Move all records so far into files; the ring itself stays. Raises as ``step`` does."""
         self.step(now)
         if self._spool is not None and not self._spool.is_empty:
             self._turn()

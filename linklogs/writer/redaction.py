@@ -43,7 +43,7 @@ class Redactor:
     def row(self, row: Row) -> Row:
         """Return the row with the values of the redacted columns hashed; without a key, the row as it is.
 
-        The container-id of another node of the mesh stays plain, as `_node_in` says.
+        The container-id of another node of the mesh stays plain, unless column `neighbor` is redacted.
         """
         if self._key is None:
             return row
@@ -90,8 +90,9 @@ def _is_of_mesh(text: str) -> bool:
 
 
 def _node_in(row: Row) -> str | None:
-    """Return `container` if the row is of a connection to another node of the mesh, whose name this column has.
+    """Return `container` if the row is of a connection to another node of the mesh, whose name is in this column; else
+    None.
 
-    Return None for all other rows. The name stays plain as long as column `neighbor` does, which has the same names.
+    The caller leaves the name plain, unless column `neighbor`, which has the same names, is redacted.
     """
     return "container" if row.get("kind") == RecordKind.CONNECTION and row.get("role") in NODES else None

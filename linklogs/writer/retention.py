@@ -11,14 +11,15 @@ from linklogs.file_names import HOUR_US, files_in, hours, size_of
 
 @dataclass(frozen=True, slots=True)
 class ExpiredFiles:
-    """The number of deleted files, and their size."""
+    """The number of deleted files of link logs, and their size together."""
 
     files: int
     size_bytes: int
 
 
 def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> ExpiredFiles:
-    """Delete files of ``out`` whose hour ended ``keep_s`` ago; then the oldest, until all have ``keep_bytes`` at most.
+    """Delete files of ``out`` whose hour ended ``keep_s`` ago or earlier; then the oldest, until all have at most
+    ``keep_bytes``.
 
     None in place of a limit: this limit deletes nothing. Drafts, files being written, are neither counted nor deleted.
     Raises OSError.

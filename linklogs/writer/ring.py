@@ -144,11 +144,13 @@ class Ring:
         # the process, not an exception.
         size = os.fstat(self._handle).st_size
         if size < self._bytes:
-            raise RingDamaged(f"{self.path}: {size} bytes, expected {self._bytes} for {self.capacity} slots")
+            raise RingDamaged(
+                f"{self.path}: the ring has {size} bytes, expected {self._bytes} for {self.capacity} slots, or more"
+            )
 
 
 def put_aside(path: Path) -> None:
-    """Rename a damaged ring, so that no writer reads the ring and people can inspect the file."""
+    """Rename a damaged ring to end with `.damaged`: no writer reads the ring again, and people can inspect it."""
     with suppress(FileNotFoundError):
         path.rename(path.with_name(path.name + DAMAGED))
 
@@ -158,12 +160,16 @@ def _header(path: Path, handle: int) -> tuple[int, RingOwner]:
     if head[: len(MAGIC)] != MAGIC:
         if not head.strip(b"\0") and _may_be_made(handle):
             raise RingNotReady(path)
-        raise RingDamaged(f"{path}: begins with {head[: len(MAGIC)]!r}, expected {MAGIC!r}")
+        raise RingDamaged(
+            f"{path}: begins with {head[: len(MAGIC)]!r}, expected {MAGIC!r}, with which each ring begins"
+        )
     if len(head) < HEADER_BYTES:
-        raise RingDamaged(f"{path}: expected a header of {HEADER_BYTES} bytes, got {len(head)}")
+        raise RingDamaged(f"{path}: expected a ring's header of {HEADER_BYTES} bytes, got {len(head)}")
     capacity, run = (struct.unpack_from("<Q", head, at)[0] for at in (CAPACITY_AT, RUN_AT))
     if not 0 < capacity < 1 << 40 or not 0 < run < 1 << 63:
-        raise RingDamaged(f"{path}: expected a capacity and a start time above 0, got {capacity} slots and {run} us")
+        raise RingDamaged(
+            f"{path}: expected a capacity from 1 to below 2^40 slots, and a start from 1 to below 2^63 us, got {capacity} slots and {run} us"
+        )
     return capacity, _owner(path, run, head[NODE_AT:].rstrip(b"\0"))
 
 

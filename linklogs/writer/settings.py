@@ -16,8 +16,9 @@ class Settings:
 
     A spool (records taken from a ring) becomes a file when its records have ``spool_bytes``, or the first has waited
     ``spool_s`` seconds, or when its hour is over. Files whose hour ended ``keep_s`` ago are deleted, and the oldest
-    files while all files have more than ``keep_bytes``; None keeps all. With ``redact_key`` the values in
-    ``redact_columns`` become keyed hashes. ``poll_s``: seconds between two looks at the rings.
+    files while all files have more than ``keep_bytes``; None in place of a limit: this limit deletes nothing. With
+    ``redact_key`` the values in ``redact_columns`` become keyed hashes. ``poll_s``: seconds between two looks at the
+    rings.
     """
 
     rings: Path

@@ -46,7 +46,9 @@ def _store(path: Path, content: spool.Content, out: Path, redactor: Redactor, pa
     try:
         data = encode(content, redact, began_us)
     except (pyarrow.ArrowException, ValueError) as error:
-        raise spool.SpoolDamaged(f"{path}: expected records that fit the schema: {error}") from error
+        raise spool.SpoolDamaged(
+            f"{path}: expected a spool with records that fit the columns of link logs, got: {error}"
+        ) from error
     make_directories(directory)
     with replacing(target, path.with_suffix(spool.DRAFT)) as file:
         file.write(data)

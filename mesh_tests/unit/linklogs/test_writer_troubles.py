@@ -40,10 +40,10 @@ def assert_put_aside(host: Host, node: RingWriter, said: str) -> None:
 @pytest.mark.parametrize(
     ("at", "value", "said"),
     [
-        (ring.CAPACITY_AT, 0, "expected a capacity and a start time above 0"),
-        (ring.CAPACITY_AT, 1 << 50, "expected a capacity and a start time above 0"),
+        (ring.CAPACITY_AT, 0, "expected a capacity from 1 to below 2^40 slots"),
+        (ring.CAPACITY_AT, 1 << 50, "expected a capacity from 1 to below 2^40 slots"),
         (ring.CAPACITY_AT, 5000, "expected 164096 for 5000 slots"),
-        (ring.RUN_AT, 0, "expected a capacity and a start time above 0"),
+        (ring.RUN_AT, 0, "expected a capacity from 1 to below 2^40 slots"),
         (ring.WRITTEN_AT, 2000, "2000 slots written and 0 taken"),
         (ring.TAKEN_AT, 4, "1 slots written and 4 taken"),
     ],

@@ -67,7 +67,7 @@ def test_a_zone_that_is_none_is_said() -> None:
 
 @pytest.mark.parametrize("window", [0.0, -1.0, 367 * 86_400.0, float("inf"), float("nan")])
 def test_a_window_of_nothing_or_of_for_ever_is_said(window: float) -> None:
-    with pytest.raises(ValueError, match=r"--window is \S+ s: expected more than 0 s, and at most 366 days"):
+    with pytest.raises(ValueError, match=r"--window is \S+ s: expected at least 0\.000001 s, and at most 366 days"):
         order_of(options(window=window))
 
 
