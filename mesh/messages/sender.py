@@ -167,7 +167,9 @@ class MessageSender:
         return is_over or (order.count is not None and number >= order.count)
 
     async def _pace(self, number: int) -> bool:
-        """Wait until message ``number``, from 0, is due by ``rate_per_s``; False if it is due after ``duration_s``."""
+        """Wait until message ``number``, from 0, is due by ``rate_per_s``; return False, without a wait, if
+        ``duration_s`` is over by then.
+        """
         if self._order.rate_per_s is None:
             return True
         due_s = number / self._order.rate_per_s
@@ -291,13 +293,15 @@ def parse_property(text: str) -> tuple[str, Any]:
     """
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
-        raise click.UsageError(f"{text!r} is not a valid property: expected K=V, or K:=V for a number or boolean")
+        raise click.UsageError(f"{text!r} is not a valid property: expected K=V, or K:=V for a number, boolean or null")
     if not key.endswith(":"):
         return key, value
     try:
         parsed = json.loads(value)
     except ValueError:
-        raise click.UsageError(f"{value!r} is not valid JSON: {key[:-1]}={value} sends the value as text") from None
+        raise click.UsageError(
+            f"property {text!r}: {value!r} is not valid JSON; {key[:-1]}={value} sends the value as text"
+        ) from None
     if isinstance(parsed, (dict, list)):
-        raise click.UsageError(f"{key[:-1]}: application properties are simple values, not lists or maps")
+        raise click.UsageError(f"property {text!r}: expected a string, number, boolean or null, not a list or map")
     return key[:-1], parsed

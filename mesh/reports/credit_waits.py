@@ -72,8 +72,8 @@ def _of_producers(summary: Summary) -> list[Row]:
 def _at_cause(rows: Sequence[Row]) -> list[Row]:
     """Return the waits with the cause TAKERS replaced by the cause that a broker reported for the same address.
 
-    The broker must have waited for at least half as long (SAME). Its own row is then left out, so that the wait counts
-    once.
+    A broker's cause counts only if the broker waited for at least half as long (SAME). The broker's own row is then
+    left out, so that the wait counts once.
     """
     of_broker: dict[str, Row] = {}
     for row in rows:

@@ -45,7 +45,7 @@ class HeatMap:
 
 
 def heat_map(summary: Summary) -> HeatMap | None:
-    """Return the drawing of the 30 busiest links over time, or None without traffic.
+    """Return the drawing of the busiest links over time, at most 30, or None without traffic.
 
     The darker a square is, the more messages a second the link had then.
     """
@@ -176,7 +176,9 @@ class MeshMap:
 
 
 def topology(summary: Summary) -> MeshMap | None:
-    """Return the drawing of the mesh: routers on a circle, and darker and wider lines for busier connections."""
+    """Return the drawing of the mesh, or None without routers: routers on a circle, and darker and wider lines for
+    busier connections.
+    """
     edges = summary.rows("edges")
     names = sorted({row[end] for row in edges for end in ("node", "neighbor") if row[end]})
     if not names:

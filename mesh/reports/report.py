@@ -39,7 +39,7 @@ STEPS = 35
 def run(order: ReportRequest, out: Output) -> int:
     """Make a report and print its findings.
 
-    Raise CommandFailed if no link log can be read, or if Spark fails.
+    Raise CommandFailed as `make` does.
     """
     done = make(order, out)
     tell(done.summary, done.findings, out)

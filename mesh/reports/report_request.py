@@ -84,7 +84,9 @@ def prepare(directory: Path) -> None:
         ) from None
     others = sorted(each.name for each in directory.iterdir() if each.name not in OURS)
     if others:
-        raise CommandFailed(f"{directory} has {others[0]}, which is not part of a report: expected an empty directory")
+        raise CommandFailed(
+            f"--out {directory} has {others[0]}, which is not part of a report: expected an empty directory"
+        )
     (directory / "tables").mkdir(exist_ok=True)
 
 

@@ -61,7 +61,7 @@ def series(summary: Summary) -> dict[str, Any]:
 
 
 def shaded(summary: Summary) -> dict[str, Any]:
-    """Return the 50 longest outages of neighbors, which the page draws as shaded areas behind the charts.
+    """Return the longest outages of neighbors, at most 50, which the page draws as shaded areas behind the charts.
 
     Times are in s since 1970.
     """

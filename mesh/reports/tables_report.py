@@ -24,7 +24,8 @@ from mesh.terminal.output import Output
 def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output, *, has_nicknames: bool = False) -> int:
     """Make a report in ``folder`` from the tables in ``directory``, and print its findings.
 
-    Raise CommandFailed if ``directory`` has no tables of a Spark job.
+    Raise CommandFailed if ``directory`` has no tables of a Spark job, or if ``folder`` cannot be made or has other
+    files.
     """
     try:
         result = read_result(directory)

@@ -45,7 +45,9 @@ def run(
     if directory.exists() and any(directory.iterdir()):
         raise CommandFailed(f"{directory} is not empty: expected a new or empty directory")
     if duration_s < LEAST_S:
-        raise CommandFailed(f"expected a duration of at least {LEAST_S} s, got {duration_s:g} s")
+        raise CommandFailed(
+            f"no link logs to generate: expected a duration of at least {LEAST_S} s, got {duration_s:g} s"
+        )
     times = Times(begins_us, begins_us + int(duration_s * 1e6))
     if not topology.addresses:
         raise CommandFailed(NOTHING)

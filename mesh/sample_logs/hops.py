@@ -28,7 +28,7 @@ class RecordedEnds:
 
 
 class Trunks:
-    """All connections between two routers, or a router and a broker, over time."""
+    """All connections that the sample logs show between two routers, or a router and a broker, over time."""
 
     def __init__(self, topology: Topology, epochs: Epochs, registry: Registry, begins_us: int, ends_us: int) -> None:
         self._topology = topology
@@ -48,7 +48,9 @@ class Trunks:
         for dialer, near, far in reversed(self._found[frozenset((one, other))]):
             if near.opens_us <= at_us:
                 return (near, far) if dialer == one else (far, near)
-        raise ValueError(f"{one} and {other} are not connected at {at_us}: expected a connection on each path")
+        raise ValueError(
+            f"a bug in the plan: a path leads over {one} and {other}, which have no connection at {at_us} us"
+        )
 
     def all_of(self, one: str, other: str) -> list[tuple[str, RegistryEntry, RegistryEntry]]:
         return self._found[frozenset((one, other))]
@@ -119,7 +121,8 @@ class Hops:
         is_cut: bool,
         **columns: str,
     ) -> RecordedEnds:
-        """Return the link from a node to its neighbor, made on first use and open at least until ``ends_us``.
+        """Return the link from a node to its neighbor, made on first use. The link stays open until shortly after
+        ``ends_us``, but no longer than its connection.
 
         The link's records have ``path`` in the column of that name.
         """

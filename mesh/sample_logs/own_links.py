@@ -48,7 +48,7 @@ class OwnLinks:
         self._columns = {"address": spoken.name, "treatment": treatment(spoken)}
 
     def of(self, session: SampleSession) -> RegistryEntry:
-        """Return the link of a client's session."""
+        """Return the link between a client and its router in this session of the client."""
         return self._scene.links[session]
 
     def along(self, way: PathPeriod, owner: object, kind: str, from_us: int, ends_us: int) -> list[RecordedEnds]:

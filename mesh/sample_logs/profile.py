@@ -149,7 +149,7 @@ class OutageProfile(FileMapping):
     @model_validator(mode="after")
     def _check_target(self) -> OutageProfile:
         if sum(each is not None for each in (self.router, self.broker, self.link)) != 1:
-            raise ValueError("expected one of 'router', 'broker' and 'link'")
+            raise ValueError("an outage has several targets, or none: expected one of 'router', 'broker' and 'link'")
         if self.stopped and self.link is not None:
             raise ValueError("a link cannot be stopped: expected 'router' or 'broker' with 'stopped'")
         return self

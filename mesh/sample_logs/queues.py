@@ -66,9 +66,9 @@ def queue_table(
 
 
 def _grave(addresses: Sequence[AddressShare], queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
-    """Return the place of a queue's dead-letter queue, or NO_QUEUE.
+    """Return the place of a queue's dead-letter queue, or NO_QUEUE if the queue has none in the logs.
 
-    The dead-letter queue must have traffic of its own, at the same broker.
+    The logs have a dead-letter queue only if its address has traffic of its own, and only at the same broker.
     """
     policy = addresses[place].policy
     broker = policy.brokers[0] if policy.kind.has_subscriptions else key

@@ -71,7 +71,7 @@ def credit(entry: RegistryEntry, spans: Sequence[StarvedSpan], ends_us: int) -> 
     before; all others are of ``spans``.
     """
     tell = _wait if entry.columns["direction"] == INCOMING else _standstill
-    # A change after the last second of a link is recorded when the link closes.
+    # A change of credit after the last whole second of a link is recorded when the link closes.
     last_us = min(entry.closes_us, ends_us) - 1
     waits = [replace(each, at_us=min(each.at_us, last_us)) for span in spans for each in tell(span)]
     first = _Change(_second_after(entry.opens_us), CREDIT)
@@ -107,8 +107,10 @@ def _wait(span: StarvedSpan) -> Iterator[_Change]:
 
 
 def _standstill(span: StarvedSpan) -> Iterator[_Change]:
-    """Yield the records of a receiver that gives no credit: when ``STILL_S`` seconds have passed, and at the span's
-    end.
+    """Yield two records of a span in which a receiver gives no credit: once the link has stood still for ``STILL_S``
+    seconds, and at the span's end.
+
+    A shorter span has no record.
     """
     still_us = _second_after(span.from_us + STILL_S * SECOND_US)
     if still_us < span.to_us:

@@ -50,7 +50,7 @@ class SimReceiver:
     error: Any = None
 
     def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
-        """Give ``outcome`` for all held deliveries, and settle them unless ``confirms``."""
+        """Give ``outcome`` for all held deliveries, and settle them; with ``confirms``, the sender settles first."""
         held, self.held = self.held, []
         for delivery, message in held:
             self.answer(delivery, message, outcome)
@@ -203,7 +203,7 @@ class SimClient:
         return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
 
     def resume(self, receiver: SimReceiver) -> None:
-        """Set ``receiver.reads``, and read the deliveries that arrived while ``receiver.reads`` was False."""
+        """Set ``receiver.reads`` to True, and read the deliveries that arrived while it was False."""
         receiver.reads, before = True, None
         while (delivery := receiver.link.current) not in (None, before):
             self.on_delivery(receiver.link, delivery)
@@ -224,7 +224,7 @@ class SimClient:
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: SimReceiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
-            return  # The receiver does not read, or the client has ended the link, whose bytes proton drops.
+            return  # Not read: `reads` is False, or the client has ended the link, whose bytes Proton drops.
         if link.current != delivery:
             return  # The delivery was read before, and has no more bytes: its sender has given a state, or settled.
         while size := deliveries.pending(delivery):
@@ -274,7 +274,8 @@ def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
 
 
 def _on_settled_by_sender(receiver: SimReceiver, delivery: Any, *, has_left: bool) -> None:
-    """Record a state or settlement that the sender gave ``delivery``: its message is confirmed, or doubtful.
+    """Record a state or settlement that the sender gave ``delivery``; once settled, an unconfirmed message is
+    confirmed, or doubtful.
 
     ``has_left``: the consumer has detached or closed, so the settlement may come without regard to the outcome.
     """

@@ -47,7 +47,9 @@ def random_topology(routers: int, degree: int, seed: int) -> Topology:
 
 def connected_graph(routers: int, degree: int, seed: int) -> Any:
     if not 0 < degree < routers:
-        raise ValueError(f"{routers} routers cannot have {degree} connections each")
+        raise ValueError(
+            f"{routers} routers cannot have {degree} connections each: expected at least 1, and fewer than routers"
+        )
     if routers * degree % 2:
         raise ValueError(
             f"{routers} routers with {degree} connections each: expected one of the two numbers to be even"
@@ -56,7 +58,9 @@ def connected_graph(routers: int, degree: int, seed: int) -> Any:
         graph = networkx.random_regular_graph(degree, routers, seed=seed * 100 + attempt)
         if networkx.is_connected(graph):
             return graph
-    raise ValueError(f"found no connected graph of {routers} routers with {degree} connections each")
+    raise ValueError(
+        f"found no connected graph of {routers} routers with {degree} connections each: try another seed or degree"
+    )
 
 
 def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPlan], list[str]]:

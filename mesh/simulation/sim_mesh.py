@@ -126,7 +126,8 @@ class SimMesh(World):
         for pipe in pipes:
             pipe.is_cut = True
         # All pipes are marked as cut first: no byte that the router sends from here on reaches a peer. ``cut`` tells
-        # the router, too, of each loss, so that the router frees its deliveries: all simulated routers share a process.
+        # the router, too, of each loss, so that the router frees its deliveries, which would stay in memory: all
+        # simulated routers share a process.
         for pipe in pipes:
             self.cut(pipe)
         self.remove(node)
@@ -171,7 +172,7 @@ class SimMesh(World):
         for broker in self.brokers.values():
             broker.close()
 
-    # The work that a driver does for a real node.
+    # Here SimMesh does the work that a driver does for a real node.
     def on_touched(self, node: Any) -> bool:
         """Carry out one command of a router, or a broker's disk work, as a driver would; return False if there is none.
 

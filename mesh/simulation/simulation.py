@@ -195,7 +195,9 @@ class Simulation:
             self._tell(self._passed, None)
 
     def _watch(self, event: FaultEvent, until: float) -> None:
-        """Carry out a fault or its mending, run until ``until``, the next event, and report how the mesh converged."""
+        """Carry out a fault or its mending, run until ``until``, when the next one is due, and report how the mesh
+        converged meanwhile.
+        """
         at = self.mesh.now
         self.mesh.forget_changes()
         event.act()

@@ -104,7 +104,7 @@ class World:
 
     def abort(self, endpoint: Endpoint, reason: str) -> None:
         """Let one end drop its connection with ``reason``; the other end hears of the loss later, unless the connection
-        is cut.
+        was cut silently before.
         """
         pipe, end = self._ends[endpoint]
         self._disconnect(pipe.ends[end][0], endpoint, reason)
@@ -243,7 +243,9 @@ class World:
         self.now = end
 
     def step(self) -> None:
-        """Let virtual time pass until the next event within 60 s, and carry out this event, if there is one."""
+        """Let virtual time pass until the next event within 60 s, and carry out this event; without one, no time
+        passes.
+        """
         self.flush()
         self._step(self.now + _IDLE_S)
         self.settle()
