@@ -168,7 +168,8 @@ def _header(path: Path, handle: int) -> tuple[int, RingOwner]:
     capacity, run = (struct.unpack_from("<Q", head, at)[0] for at in (CAPACITY_AT, RUN_AT))
     if not 0 < capacity < 1 << 40 or not 0 < run < 1 << 63:
         raise RingDamaged(
-            f"{path}: expected a capacity from 1 to below 2^40 slots, and a start from 1 to below 2^63 us, got {capacity} slots and {run} us"
+            f"{path}: expected a capacity from 1 to below 2^40 slots, and a start from 1 to below 2^63 us, "
+            f"got {capacity} slots and {run} us"
         )
     return capacity, _owner(path, run, head[NODE_AT:].rstrip(b"\0"))
 
