@@ -35,7 +35,10 @@ class Packed:
 
 
 def pack(directory: Path) -> Packed:
-    """Write zip and script into ``directory``, made if missing; existing files are replaced. Raises OSError."""
+    """Write the zip and the script of the Spark job into ``directory``, which is made if missing.
+
+    Files of the same two names are replaced. Raises OSError.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     packed = Packed(directory / ARCHIVE, directory / JOB)
     with ZipFile(packed.archive, "w", ZIP_DEFLATED) as archive:

@@ -28,7 +28,7 @@ def live_files(directory: Path) -> list[Path]:
 
 
 def live_files_in(hour: Path) -> list[Path]:
-    """Return the live files in the directory of an hour, by name."""
+    """Return the live files in the directory of an hour, by name: those that no merged file there replaces."""
     # The directory is listed once: a merged file that appears later is not returned, and the files it replaces are.
     found = files_in(hour)
     replaced = {name for path in found for name in replaced_by(path)}
@@ -43,7 +43,7 @@ def replaced_in(hour: Path) -> set[str]:
 def replaced_by(path: Path) -> list[str]:
     """Return the names of files that the file at ``path`` replaces.
 
-    Empty for a file that is not a merged file, is unreadable as Parquet, or was deleted meanwhile.
+    The result is empty for a file that is not a merged file, is unreadable as Parquet, or was deleted meanwhile.
     """
     if MERGED not in path.name:
         return []

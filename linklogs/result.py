@@ -81,7 +81,7 @@ def read_result(directory: Path) -> ReplayResult:
     version = row.get("version")
     if version != VERSION:
         raise NoTables(
-            f"{directory / NAME} has report version {version}: expected {VERSION}, as this version of the Spark job writes"
+            f"{directory / NAME} has report version {version}: expected {VERSION}, as the Spark job now writes"
         )
     return ReplayResult(**row)
 

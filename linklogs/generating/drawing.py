@@ -1,4 +1,4 @@
-"""Draws the random messages of a slice of time: route, start, size in bytes, latency and outcome of each message."""
+"""Draws at random the messages of generated link logs: route, start, size, latency and outcome of each message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Finds copies of pre-settled messages that a router does not send because the consumer has no credit."""
+"""Finds, in generated traffic, copies of pre-settled messages that a router does not send because the consumer has no
+credit.
+"""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ReplayFile:
 
     @property
     def replaces(self) -> tuple[str, ...]:
-        """Return the paths of files whose records are all in this merged file."""
+        """Return the paths of files whose records are all in this file, if it is a merged file; else none."""
         beside = self.path.rpartition("/")[0]
         return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 

@@ -22,7 +22,7 @@ EVENTS = (
 
 
 def things(said: DataFrame, address: str | None) -> DataFrame:
-    """Return the queues whose address matches the pattern ``address``."""
+    """Return the queues whose address matches the pattern ``address``; all queues without a pattern."""
     return things_of(said).where(like("address", address))
 
 

@@ -50,7 +50,7 @@ class TrafficRows:
     count: int
 
     def batch(self, columns: Mapping[str, pyarrow.Array]) -> pyarrow.RecordBatch:
-        """Make a batch of rows; a column that is not given is null."""
+        """Make an Arrow batch of the rows of this level; a column that is not given is null."""
         given = {"level": pyarrow.array([self.level] * self.count, pyarrow.string()), **columns}
         nulls = {kind: pyarrow.nulls(self.count, kind) for kind in _TYPES.values()}
         arrays = [given[field.name].cast(field.type) if field.name in given else nulls[field.type] for field in SCHEMA]

@@ -129,7 +129,7 @@ def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
 
 
 def _is_in_time() -> Column:
-    """Return the condition that a record has a time from 1970 to END_US."""
+    """Return the condition that a record has a time from 1970 to END_US, in the year 2255."""
     return F.col("at_us").between(0, END_US - 1)
 
 

@@ -86,7 +86,7 @@ def packed_by(parts: Numbers, sums: Sums) -> pyarrow.RecordBatch:
 
 
 def noticed(notices: Sequence[str]) -> pyarrow.RecordBatch:
-    """Make a batch with a row for each of ``notices``, and without sums."""
+    """Make an Arrow batch with a row for each of ``notices`` about unreadable files, and without sums."""
     count = len(notices)
     return _packed(numpy.zeros(count, numpy.int32), [None] * count, notices)
 

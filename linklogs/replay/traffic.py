@@ -58,7 +58,10 @@ def latency(rows: DataFrame) -> DataFrame:
 
 
 def times(table: DataFrame) -> DataFrame:
-    """Replace times in us by readable ones: `opened_us` becomes `opened_at`, and `at_us` becomes `at`."""
+    """Replace columns of times in us by columns of timestamps:
+
+    `opened_us` becomes `opened_at`, and `at_us` becomes `at`.
+    """
     for name in [name for name in table.columns if name in SHOWN]:
         shown = "at" if name == "at_us" else f"{name[:-3]}_at"
         table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, shown)

@@ -65,7 +65,7 @@ def main(
     rings: Path, out: Path, redact_key_file: Path | None, columns: tuple[str, ...],
     spool_bytes: int, spool_s: float, keep_s: float | None, keep_bytes: int | None, poll_s: float,
 ) -> None:  # fmt: skip
-    """Turn the rings in RINGS into files of the link log in OUT, until SIGTERM or Ctrl-C."""
+    """Move the records of the rings in RINGS into files of link logs in OUT, until SIGTERM or Ctrl-C."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

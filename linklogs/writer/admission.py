@@ -50,7 +50,7 @@ def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> AdmittedRecord
 
 
 def text_record(at_us: int, row: Row) -> Slots:
-    """Return a row as the slots of a text record; ``at_us`` is the record's time on the monotonic clock; a negative
+    """Return a row as the slots of a text record; ``at_us``: the record's time on the monotonic clock, where a negative
     time becomes 0.
     """
     return text_slots(max(0, at_us), format_row(row))

@@ -91,7 +91,7 @@ class SpoolPutAside(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecordsRefused(WriterEvent):
-    """The writer dropped records that are invalid, or of a kind unknown to this version."""
+    """The writer dropped records that are invalid, or of a kind unknown to this version: no file has them."""
 
     level: ClassVar[str] = "warning"
     node: str

@@ -66,7 +66,7 @@ class Intake:
         """Begin, or go on after a crash of the writer.
 
         ``spools`` are spools of the same run that an earlier writer left, the oldest first. ``ring`` None: the ring no
-        longer exists, and only the spools are to become files. Raises RingDamaged or OSError.
+        longer exists, or is damaged, and only the spools are to become files. Raises RingDamaged or OSError.
         """
         self._means = means
         self.ring = ring
@@ -220,7 +220,8 @@ class Intake:
         self._clock_us = counts.clock_us
 
     def _next(self, ring: Ring, written: int) -> tuple[Slots, list[Span]]:
-        """Read the next whole records from the ring, as many as the spool has room for, but at least one.
+        """Read the next whole records from the ring, as many as the spool has room for and AT_ONCE_SLOTS allows, but at
+        least one.
 
         Return no slots while the first record, a long text, is incomplete.
         """

@@ -97,7 +97,7 @@ class Ring:
         self._written = 0
 
     def look(self) -> RingCounts:
-        """Read the counts in the header. Raises RingDamaged for impossible counts."""
+        """Read the counts in the ring's header. Raises RingDamaged for impossible counts."""
         self._check_size()
         written, taken, dropped, clock = (self._word(at) for at in (WRITTEN_AT, TAKEN_AT, DROPPED_AT, CLOCK_AT))
         if not (taken <= written and self._written <= written <= taken + self.capacity):

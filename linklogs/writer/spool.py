@@ -170,7 +170,7 @@ def first_of(path: Path) -> int:
 
 
 def most_slots(size_bytes: int) -> int:
-    """Return a number of slots that no spool file of ``size_bytes`` exceeds."""
+    """Return an upper bound of the number of slots in a spool file of ``size_bytes``."""
     return size_bytes // SLOT_BYTES
 
 
@@ -233,5 +233,6 @@ def _decode_head(path: Path, data: bytes) -> tuple[SpoolHeader, int]:
             owner = RingOwner(**fields.pop("owner"))
             return SpoolHeader(owner=owner, **fields), _HEAD.size + length + -length % SLOT_BYTES
     raise SpoolDamaged(
-        f"{path}: the header of {len(data)} bytes is incomplete or damaged, expected {_HEAD_MAGIC!r} and its crc32"
+        f"{path}: the spool of {len(data)} bytes has an incomplete or damaged header, "
+        f"expected {_HEAD_MAGIC!r} and its crc32"
     )

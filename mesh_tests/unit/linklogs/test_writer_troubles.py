@@ -282,7 +282,7 @@ def test_a_spool_that_can_be_no_file_is_put_aside(host: Host) -> None:
     left.write_bytes(b"something else")
     host.step()
     assert [event.reason for event in host.events(SpoolPutAside)] == [
-        f"{left}: the header of 14 bytes is incomplete or damaged, expected b'AMQspol1' and its crc32"
+        f"{left}: the spool of 14 bytes has an incomplete or damaged header, expected b'AMQspol1' and its crc32"
     ]
     assert host.spools() == []
 
