@@ -18,7 +18,7 @@ WHOLE_BYTES = 1 << 20
 
 
 class LargeBody(Protocol):
-    """A message body that is not held in memory."""
+    """A message body that is not held in memory, but made or read in pieces."""
 
     @property
     def size_bytes(self) -> int: ...

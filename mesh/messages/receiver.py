@@ -119,7 +119,7 @@ async def receive_all(server: Server, address: str, order: ReceiveRequest, out: 
         try:
             if order.subscription is not None and not receiver.is_durable:
                 raise CommandFailed(
-                    f"{address} has no durable subscriptions",
+                    f"{address} cannot have durable subscriptions",
                     fix="only topics have durable subscriptions; leave out --durable.",
                 )
             await tell_ready(receiver, order, shown_address)

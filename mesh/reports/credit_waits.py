@@ -94,7 +94,7 @@ def _at_cause(rows: Sequence[Row]) -> list[Row]:
 
 
 def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
-    """Group rows by cause and address, the longest wait first in each group."""
+    """Group rows, in which the longest wait comes first, by cause and address; each group keeps this order."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         found[row["cause"], row["address"]].append(row)

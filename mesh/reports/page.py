@@ -54,7 +54,7 @@ def page(summary: Summary, found: list[ReportFinding]) -> str:
 def _totals(summary: Summary) -> dict[str, Any]:
     """Return the totals of the messages that clients sent, as the page shows them at its top.
 
-    If no message moved, counts are 0, and rate and latencies are None.
+    If clients sent none, counts are 0, and rate and latencies are None.
     """
     row = summary.row("mesh", side="in", peer="client") or {}
     messages = row.get("messages", 0)
@@ -92,7 +92,7 @@ def _heading(column: str) -> str:
 
 
 def _cell(column: str, value: Any, summary: Summary) -> str:
-    """Format a table's cell for readers; the column's name tells the unit."""
+    """Format a table's cell for readers; the end of the column's name tells the unit, and None becomes empty text."""
     if value is None:
         return ""
     if isinstance(value, datetime):

@@ -39,7 +39,7 @@ STEPS = 35
 def run(order: ReportRequest, out: Output) -> int:
     """Make a report and print its findings.
 
-    Raise CommandFailed as `make` does.
+    Raise CommandFailed if Spark or Java is missing, if no link log can be read, or if Spark fails.
     """
     done = make(order, out)
     tell(done.summary, done.findings, out)

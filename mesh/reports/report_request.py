@@ -85,7 +85,7 @@ def prepare(directory: Path) -> None:
     others = sorted(each.name for each in directory.iterdir() if each.name not in OURS)
     if others:
         raise CommandFailed(
-            f"--out {directory} has {others[0]}, which is not part of a report: expected an empty directory"
+            f"--out {directory} has {others[0]}, which is not part of a report: expected an empty folder"
         )
     (directory / "tables").mkdir(exist_ok=True)
 

@@ -39,7 +39,7 @@ def tell(summary: Summary, found: Sequence[ReportFinding], out: Output) -> None:
 
 
 def headline(summary: Summary) -> str:
-    """Return the headline of a report: time span, number and size of the records, and number of files left out."""
+    """Return the headline of a report: time span, number and size of records, files left out, and wider windows."""
     tz = summary.order.tz
     if summary.began_us is None:
         time = "no message moved"
@@ -51,7 +51,7 @@ def headline(summary: Summary) -> str:
 
 
 def _wider(summary: Summary) -> str:
-    """Return the names of tables with windows wider than requested, as text for the headline."""
+    """Return the tables with windows wider than requested, and the width of these windows, as text for the headline."""
     wider = (f"{name} has windows of {words.duration(each)}" for name, each in summary.wider_us.items())
     return "".join(f"; {each}" for each in wider)
 

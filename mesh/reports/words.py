@@ -17,7 +17,7 @@ def not_accepted(row: Mapping[str, Any]) -> int:
 
 
 def duration(value_us: float | None) -> str:
-    """Format a duration in us with three digits, in a unit from us to days."""
+    """Format a duration in us with three significant digits, in a unit from us to days."""
     if value_us is None:
         return NONE
     for limit_us, unit_us, unit in _UNITS:
@@ -36,7 +36,7 @@ _UNITS = (
 
 
 def size(value_bytes: float | None) -> str:
-    """Format a number of bytes with three digits, in decimal units such as kB and MB."""
+    """Format a number of bytes with three significant digits, in decimal units such as kB and MB."""
     if value_bytes is None:
         return NONE
     for unit in SIZES[:-1]:

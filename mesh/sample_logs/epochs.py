@@ -1,4 +1,4 @@
-"""Computes the outages in force at each time of a plan, and the paths that messages take meanwhile."""
+"""Computes, for generated link logs, the outages in force at each time, and the paths that messages take meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans the routes and rates of the messages of an address, anew after each change of clients, credit or outages."""
+"""Plans, for generated link logs, the routes and rates of an address's messages.
+
+The plan is made anew after each change of clients, credit or outages.
+"""
 
 from __future__ import annotations
 

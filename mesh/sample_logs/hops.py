@@ -1,4 +1,7 @@
-"""Plans the connections between nodes, and the links over them: circuits, link routes, and links to brokers."""
+"""Plans, for generated link logs, the connections between nodes, and the links over these connections.
+
+The links are those of circuits and link routes, and links to brokers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans the tree of a multicast message: a copy for each local consumer, and one for each branch to another router."""
+"""Plans, for generated link logs, the tree of a multicast message.
+
+At each router there is a copy for each local consumer, and one for each branch to another router.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the planned runs of all nodes: the state records of each run, and the errors of its clock."""
+"""Makes the runs of all nodes in generated link logs: the state records of each run, and the errors of its clock."""
 
 from __future__ import annotations
 

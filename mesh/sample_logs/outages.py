@@ -1,4 +1,4 @@
-"""Plans the outages of nodes and links, from the profile or at random."""
+"""Plans the outages of nodes and links that generated link logs show: those of the profile, or else random ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans the links over which the messages of an address pass, and the one-way times over these links."""
+"""Plans for generated link logs the links over which an address's messages pass, and the one-way times over them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SampleMesh:
 
 
 class OwnLinks:
-    """Finds the links of one address; links of circuits, link routes and brokers are made on first use."""
+    """Finds the planned links of one address; links of circuits, link routes and brokers are made on first use."""
 
     def __init__(self, scene: SampleMesh, place: int, spoken: AddressShare) -> None:
         self._scene = scene

@@ -41,7 +41,7 @@ SETTLED_US = 100_000
 
 
 class Planner:
-    """Makes a plan in several steps, each of which needs the steps before; `plan` runs all steps in order."""
+    """Makes a plan of link logs in several steps, each of which needs the ones before; `plan` runs all in order."""
 
     def __init__(self, topology: Topology, profile: Profile, times: Times, seed: int) -> None:
         self._topology = topology

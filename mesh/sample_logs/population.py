@@ -1,4 +1,4 @@
-"""Invents the producers and consumers of each address, their routers, and their connections over time."""
+"""Invents for generated link logs the producers and consumers of each address, their routers and their connections."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ TimeOfDay = Annotated[time, BeforeValidator(_time_of_day)]
 
 
 class TrafficProfile(FileMapping):
-    """The traffic of the addresses that match one entry of the topology."""
+    """The part of a traffic profile for the addresses that match one entry of the topology."""
 
     names: int = Field(default=6, ge=1, le=10_000)
     """Number of invented addresses with traffic, for an entry that is a pattern."""

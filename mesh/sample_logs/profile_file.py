@@ -54,13 +54,13 @@ def _problem(detail: Any) -> Problem:
 
 
 def _part(path: problems.Path) -> type[BaseModel]:
-    """Return the class of the model for the mapping at ``path``."""
+    """Return the class of the model for the mapping of a traffic profile at ``path``, a path of keys."""
     names = [str(step) for step in path if not isinstance(step, int)]
     return PARTS.get(tuple(names)) or PARTS[(*names[:1], "*")]
 
 
 def _strangers(profile: Profile, topology: Topology) -> Iterator[Problem]:
-    """Yield a problem for each name in the profile that the topology does not have."""
+    """Yield a problem for each name of a node, address or connection in the profile that the topology does not have."""
     nodes, routers = topology.node_names, tuple(topology.routers)
     for pattern, traffic in profile.addresses.items():
         yield from _unknown(("addresses", pattern), "address", pattern, tuple(topology.addresses))

@@ -1,4 +1,4 @@
-"""Plans the queues at brokers, and the time that messages wait in each."""
+"""Plans for generated link logs the queues at brokers, and the time that messages wait in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects the connections and links of all runs of nodes, numbers them, and makes their records."""
+"""Collects the connections and links that generated link logs show, numbers them, and makes their records."""
 
 from __future__ import annotations
 

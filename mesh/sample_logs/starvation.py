@@ -1,4 +1,4 @@
-"""Draws the spans in which a client's link has no credit."""
+"""Draws at random, for generated link logs, the spans in which a client's link has no credit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mesh.sample_logs.times import Times
 
 @dataclass(frozen=True, slots=True)
 class StarvedSpan:
-    """A span in which the link of a client's session had no credit."""
+    """A span in which the link of an invented client's session has no credit, with the cause."""
 
     session: SampleSession
     from_us: int

@@ -1,4 +1,4 @@
-"""Makes the state records of neighbors, paths, credit, and starts and ends of runs."""
+"""Makes for generated link logs the state records of neighbors, paths, credit, and starts and ends of runs."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class SimSender:
 
 
 class SimClient:
-    """A simulated client with a single connection; a node to the simulated World."""
+    """A simulated client with a single connection; `World` steps the client as a node."""
 
     def __init__(self, world: World, container_id: str, **settings: Any) -> None:
         self.world = world

@@ -48,7 +48,7 @@ def random_topology(routers: int, degree: int, seed: int) -> Topology:
 def connected_graph(routers: int, degree: int, seed: int) -> Any:
     if not 0 < degree < routers:
         raise ValueError(
-            f"{routers} routers cannot have {degree} connections each: expected at least 1, and fewer than routers"
+            f"{routers} routers cannot have {degree} connections each: expected 1 or more, and less than {routers}"
         )
     if routers * degree % 2:
         raise ValueError(

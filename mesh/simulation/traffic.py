@@ -32,7 +32,7 @@ class SimParty:
         self.client: FlowClient | None = None
 
     def tick(self) -> None:
-        """Drop a client that lost its connection or link; if there is none, connect one and attach its link.
+        """Drop a client that lost its connection or link, or, without a client, connect one and attach its link.
 
         Schedule the same again after ``interval_s``.
         """
@@ -163,7 +163,7 @@ class SimFlow:
 
     @property
     def is_for_all(self) -> bool:
-        """Tell whether every consumer should receive every message."""
+        """Tell whether every consumer should receive every message, as of a multicast or topic address."""
         return self.plan.kind.is_copied
 
     @property

@@ -120,7 +120,7 @@ class World:
         endpoint.free()
 
     def on_cut(self, pipe: Pipe) -> None:
-        """Do nothing: a subclass may connect again here, upon each connection that is lost."""
+        """Do nothing: a subclass may connect again here, upon each connection that was cut or dropped."""
 
     def on_touched(self, node: Any) -> bool:
         """Return False: the node asks nothing of its driver. A subclass carries out one request, and returns True."""

@@ -324,7 +324,7 @@ def test_what_is_no_topic_has_no_durable_subscription(mesh: RunningMesh, address
     refused = run(mesh, "receive", address, "--durable", "laptop")
     assert refused.returncode == ExitCode.FAILED
     assert refused.stderr == (
-        f"error: {address} has no durable subscriptions\nfix: only topics have durable subscriptions; "
+        f"error: {address} cannot have durable subscriptions\nfix: only topics have durable subscriptions; "
         "leave out --durable.\n"
     )
 
