@@ -67,7 +67,8 @@ class Writer:
     def step(self, now: IntakeTime) -> None:
         """Do the work that is due: look for rings, take records, write files, delete old files.
 
-        An OSError is logged, not raised, and the failed work is done again later. A damaged ring is logged and renamed.
+        An OSError is logged, not raised, and the failed work is done again later. A damaged ring is logged and renamed;
+        only an OSError of this renaming may be raised.
         """
         is_scan = now.s >= self._scan_s
         if is_scan:
