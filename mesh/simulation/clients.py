@@ -224,7 +224,7 @@ class SimClient:
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: SimReceiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
-            return  # Not read: `reads` is False, or the client has ended the link, whose bytes Proton drops.
+            return  # Nothing is read: `reads` is False, or the client has ended the link, whose bytes Proton drops.
         if link.current != delivery:
             return  # The delivery was read before, and has no more bytes: its sender has given a state, or settled.
         while size := deliveries.pending(delivery):

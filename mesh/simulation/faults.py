@@ -65,7 +65,7 @@ class Faults:
             mesh.cut(pipe, silently=is_silent)
 
         def mend() -> None:
-            mesh.cut(pipe)  # A silent cut that no router has noticed yet is told to both, before they connect anew.
+            mesh.cut(pipe)  # A silent cut that no router has noticed is told to both routers before they connect anew.
             mesh.link(dialer, to)
 
         return FaultEvent(f"{'silence' if is_silent else 'cut'} {one} {other}", cut), FaultEvent(
