@@ -42,8 +42,8 @@ class KeyPair:
 
 
 def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | None = None) -> KeyPair:
-    """Make a CA for ``mesh``. If ``key`` is the key of an earlier CA of the mesh, certificates that this CA has issued
-    stay valid; None makes a new key.
+    """Make a CA for ``mesh``. If ``key`` is the key of an earlier CA of the mesh, the certificates that the earlier CA
+    has issued stay valid; None makes a new key.
     """
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = _name(f"{mesh} mesh CA"[:_MAX_NAME_LENGTH])
@@ -60,7 +60,8 @@ def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | N
 def make_leaf(authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     ca = authority.certificate
-    # A certificate ends with its CA at the latest: if it ended later, it would fail before its own expiry warning.
+    # A certificate ends with its CA at the latest: peers refuse the certificate once the CA has ended, and a later end
+    # of the certificate would give the warning of its expiry too late.
     until = min(now + timedelta(days=LEAF_DAYS), ca.not_valid_after_utc)
     names = [_uri(format_identity(identity)), *[host_name(host) for host in hosts]]
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -87,7 +88,7 @@ def mesh_uri(mesh: str) -> str:
 
 
 def host_name(host: str) -> x509.GeneralName:
-    """Return ``host`` as a certificate's alternative name; raises CertsError unless it is an IP address or name."""
+    """Return ``host`` as a certificate's alternative name; raises CertsError if ``host`` is no IP address or name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -101,9 +102,14 @@ def host_name(host: str) -> x509.GeneralName:
 def check_name(name: str) -> None:
     """Raise CertsError unless ``name`` can be a file name and the common name of a certificate."""
     if not name or len(name) > _MAX_NAME_LENGTH:
-        raise CertsError(f"expected a name of 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}")
+        raise CertsError(
+            f"expected a certificate's name of 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}"
+        )
     if name.startswith(".") or any(c in "/\\\0" or not c.isprintable() for c in name):
-        raise CertsError(f"{name!r} is not a valid name of a file")
+        raise CertsError(
+            f"{name!r} is not a valid name of a certificate's file: expected printable characters, no '/' or '\\', and "
+            "no '.' at the beginning"
+        )
 
 
 def _builder(

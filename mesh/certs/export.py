@@ -25,13 +25,13 @@ def export_pkcs12(certificate: Certificate, password: str) -> bytes:
     """Return certificate, private key and CA certificate as a PKCS #12 key store, for Java and Windows.
 
     The key store is encrypted with ``password``. Raises CertsError if the password is empty, or the certificate or its
-    key is missing or damaged.
+    key is missing or damaged; OSError or ValueError if the CA certificate is.
     """
     pair = load(certificate.path)
     if pair is None:
-        raise CertsError(f"the certificate {certificate.path}, or the key that belongs to it, no longer exists")
+        raise CertsError(f"cannot export {certificate.path}: this file, or the key that belongs to it, is missing")
     if not password:
-        raise CertsError("a key store needs a password")
+        raise CertsError("a PKCS #12 key store needs a password, and the password given is empty")
     ca = x509.load_pem_x509_certificate(certificate.ca_path.read_bytes())
     encryption = BestAvailableEncryption(password.encode())
     return serialize_key_and_certificates(certificate.name.encode(), pair.key, pair.certificate, [ca], encryption)

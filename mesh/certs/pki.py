@@ -4,7 +4,7 @@ The mesh's authority, its CA, is made once, on one machine, in a folder without 
 certificates of a mesh, but not the authority's key, nothing is made or replaced, and a certificate that is missing or
 due for renewal raises CertsError: nodes with certificates of a second authority would not trust the others.
 
-Functions that write may run in several processes at once: each locks the folder, so the second finds the work done.
+Functions that write may run in several processes at once: each locks the folder until its files are written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from wire.transport.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"
 RENEW_BEFORE = timedelta(days=30)
-# A CA with no more time left than this is renewed: certificates end with their CA, and new ones are to last a year.
+# A CA with no more time left than this gets a new certificate for the same key, if the key is here: certificates end
+# with their CA at the latest, and new certificates are to last a year.
 RENEW_CA_BEFORE = timedelta(days=400)
 DEFAULT_OPERATOR = "operator"
 
@@ -56,7 +57,9 @@ class NodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Authority:
-    """The mesh's CA as this machine has it; ``key`` is None on a machine with a copy of the CA's certificate only."""
+    """The mesh's CA as this machine has it; ``key`` is None without the key of the CA's certificate, as on a machine
+    with a copy of the certificate only.
+    """
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey | None
@@ -64,7 +67,7 @@ class _Authority:
 
     @property
     def mesh(self) -> str:
-        """Return the URI of the mesh, from the CA's certificate; empty if the certificate has none."""
+        """Return the URI of the mesh, from the CA's certificate; empty if the certificate has no URI."""
         uris = alternative_names(self.certificate).get_values_for_type(x509.UniformResourceIdentifier)
         return uris[0] if uris else ""
 
@@ -85,8 +88,9 @@ def ensure_pki(
     """Make the nodes' missing certificates in ``folder``, and the CA if there is none.
 
     A node's certificate is made anew if it ends within 30 days, lacks one of the node's hosts, or was issued by another
-    CA; the CA is renewed if it ends within 400 days and its key is here. Returns the certificates in the order of
-    ``nodes``. Raises CertsError if a certificate has to be made and the CA's key is not here, or if a file fails.
+    CA; the CA gets a new certificate for its key if it ends within 400 days and its key is here. Returns the
+    certificates in the order of ``nodes``. Raises CertsError if the folder has another mesh's CA, a certificate has to
+    be made and the CA's key is not here, or a file cannot be read or written.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -135,7 +139,8 @@ def renew(folder: Path, name: str | None = None, *, now: datetime | None = None)
 def list_certificates(folder: Path) -> list[Certificate]:
     """Return the CA, then all certificates in ``folder`` by role and name; an empty list before ``ensure_pki`` ran.
 
-    A certificate without the key that belongs to it is left out. Raises CertsError for an unreadable or damaged file.
+    Any certificate but the CA's is left out if its key is missing or does not belong to the certificate. Raises
+    CertsError for an unreadable or damaged file.
     """
     ca_path = folder / CA_FILE
     authority = _load_authority(folder)
@@ -149,8 +154,8 @@ def list_certificates(folder: Path) -> list[Certificate]:
 def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
     """Return the CA of ``mesh``; a folder without certificates gets a new CA.
 
-    A CA whose key is here is renewed if it ends within 400 days. Raises CertsError if the folder has another mesh's CA,
-    or has certificates but neither CA nor key.
+    A CA that ends within 400 days gets a new certificate for the same key, if the key is here. Raises CertsError if the
+    folder has another mesh's CA, or has certificates of nodes, operators or clients but neither CA nor CA key.
     """
     path = folder / CA_FILE
     authority = _load_authority(folder)

@@ -6,8 +6,8 @@
       router/r1.pem            router/r1-key.pem
       broker/  operator/  client/
 
-A file is replaced by rename. A certificate and its key are two files: if a crash leaves a certificate and a key that do
-not belong together, the certificate counts as missing, and is made again at the next ``ensure_pki``.
+A file is replaced by rename. A certificate and its key are two files: if a crash leaves a node's certificate and a key
+that do not belong together, the certificate counts as missing, and is made again at the next ``ensure_pki``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def load(path: Path) -> KeyPair | None:
 
 
 def load_certificate(path: Path) -> x509.Certificate | None:
-    """Read the certificate at ``path``, None without a file. Raises CertsError if it cannot be read or is damaged."""
+    """Read the certificate at ``path``, None without a file. Raises CertsError for an unreadable or damaged file."""
     content = _read(path)
     try:
         return x509.load_pem_x509_certificate(content) if content is not None else None

@@ -24,7 +24,9 @@ class BodySink(Protocol):
         ...
 
     def discard(self) -> None:
-        """Drop the incomplete body: the sender aborted the message, or this client closed the receiver."""
+        """Drop the incomplete body: the sender aborted the message, this client closed the receiver, or the body could
+        not be kept.
+        """
 
 
 class HeldBody:
@@ -117,7 +119,8 @@ class FiledBody:
 
 
 def cannot_write(error: OSError, path: Path) -> BodyNotKept:
-    # The delivery is not settled, so the message goes back to the sender and is not lost.
+    # The client does not settle the delivery, so its message goes back to the sender once the link has ended, unless
+    # the sender sent it pre-settled.
     return BodyNotKept(f"cannot write {error.filename or path}: {error.strerror}")
 
 

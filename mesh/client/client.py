@@ -94,7 +94,8 @@ class Client:
         """Attach to an existing durable subscription of a topic by name, to inspect or end the subscription. [2.6.3]
 
         The attach has a null source, so the peer answers with the subscription's own source. ``address`` is the topic
-        that the caller expects there. Raises LinkRefusedError, TimedOut, or the error that ended the connection.
+        that the caller expects there; the topic is not checked. Raises LinkRefusedError, as for a subscription that
+        does not exist, TimedOut, or the error that ended the connection.
         """
         link = self._ready_session().receiver(subscription)
         receiver = Receiver(self, link, address, credit=0, is_kept=True)
@@ -172,7 +173,7 @@ class Client:
         return self._endpoint
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
-        raise NotImplementedError("a client has no listeners")
+        raise NotImplementedError("bug in this program: the driver accepted a connection for a client")
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
         self._fail(Unreachable(reason))
@@ -189,7 +190,7 @@ class Client:
         self._notify()
 
     def on_time(self, now: float) -> None:
-        """Do nothing: a client has no timers. Part of the node interface."""
+        """Do nothing, as a client has no timers; the interface of a node requires this method."""
 
     def next_deadline(self) -> float | None:
         return None
@@ -208,7 +209,8 @@ class Client:
 
     def _on_established(self, link: Link) -> None:
         # A null terminus in the peer's attach announces a refusal: wait for the detach, which has the reason. [2.6.3]
-        # proton shows the anonymous terminus as null, too: a link without an address counts as established at once.
+        # proton shows the anonymous terminus as null, too: any answer establishes a link without an address, and a
+        # refusal of the link comes later, as a detach.
         answered = link.remote_target if isinstance(link, OutgoingLink) else link.remote_source
         if not answered.is_null or link.owner.address is None:
             self._established.add(link)
@@ -216,7 +218,8 @@ class Client:
     def _fail(self, error: MeshError) -> None:
         if self.error is None:
             self.error = error
-            # The user of the client gets the error; the driver closes the connection and does not dial again.
+            # With this command, the driver closes the connection and does not dial again; the user of the client gets
+            # the error.
             self.commands.append(DropConnector(CONNECTOR))
         for link in self._endpoint.links if self._endpoint is not None else []:
             link.owner.fail(self.error)

@@ -19,7 +19,8 @@ CLOSE_GRACE_S = 5.0
 async def connected(server: Server, timeout_s: float, *, container_id: str | None = None) -> AsyncIterator[Client]:
     """Yield a client whose AMQP connection is open, and close the connection at the end of the block.
 
-    Raises Unreachable, with the reason, or TimedOut after ``timeout_s``.
+    Raises Unreachable, with the reason, if the connection fails before it is open, and TimedOut if it is not open after
+    ``timeout_s``.
     """
     client = Client(container_id, server.host)
     driver = Driver(client, no_log, container_id=client.settings.container_id)
@@ -38,7 +39,9 @@ async def _wait_open(client: Client, server: Server, timeout_s: float) -> None:
         async with asyncio.timeout(timeout_s):
             await client.wait_open()
     except TimeoutError:
-        raise TimedOut(f"{server.address} did not open a connection within {timeout_s:g} s", fix=server.fix) from None
+        raise TimedOut(
+            f"server {server.address} did not open the AMQP connection within {timeout_s:g} s", fix=server.fix
+        ) from None
     except Unreachable as error:
         fix = error.fix or fix_of(server, error.message) or server.fix
         raise Unreachable(f"{server.address}: {error.message}", fix=fix) from None

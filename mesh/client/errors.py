@@ -27,4 +27,6 @@ class TimedOut(MeshError):
 
 
 class BodyNotKept(MeshError):
-    """A received body is too large for memory, or its file cannot be written; the client does not settle it."""
+    """A received body is too large for memory, or its file cannot be written; the client does not settle the message,
+    and the receiver takes no further message.
+    """

@@ -62,7 +62,9 @@ class Journal:
         return len(self._by_sender) - 1
 
     def on_sent(self, sender: int, due: float, now: float) -> tuple[int, int]:
-        """Record a message that was sent. Return its position in the journal and its number, from 0, at its sender."""
+        """Record a sent message; return the message's position in the journal, and the number, from 0, that the message
+        has at its sender.
+        """
         message = len(self.due)
         number = len(self._by_sender[sender])
         self.due.append(due)
@@ -119,8 +121,8 @@ class Journal:
         return found
 
     def lost(self) -> Iterator[int]:
-        """Yield each accepted message once for every consumer that did not receive the message; where consumers
-        compete, once if no consumer received the message.
+        """Yield the position of each accepted message once for every consumer that did not receive the message; where
+        consumers compete, once if no consumer received the message.
         """
         received = self.received()
         for message, code in enumerate(self._outcome):
@@ -146,8 +148,8 @@ class Journal:
             seen.add(key)
 
     def reordered(self) -> Iterator[Arrival]:
-        """Yield the first arrival of each message at a consumer where a message that the same sender sent later had
-        arrived before.
+        """Yield a message's first arrival at a consumer if a message that the same sender sent later had arrived at
+        this consumer before.
         """
         latest: dict[tuple[int, int], int] = {}
         seen: set[tuple[int, int]] = set()

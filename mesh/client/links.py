@@ -27,7 +27,7 @@ UNAVAILABLE_TO_MEND = "the topology declares the address `unavailable`: give the
 
 
 class LinkRefusedError(MeshError):
-    """The peer refused or detached a link; ``condition`` is the AMQP error condition."""
+    """The peer refused or detached a link; ``condition`` is the AMQP error condition, or `no reason given`."""
 
     def __init__(self, error: AmqpError | None, what: str) -> None:
         condition = error.condition if error is not None else "no reason given"
@@ -86,7 +86,7 @@ class Sender:
         self, data: bytes | Iterable[bytes], on_moved: Callable[[], None] = lambda: None
     ) -> asyncio.Future[Outcome | None]:
         """Send a delivery once there is credit. The future's outcome is None for a delivery sent settled, or settled by
-        the peer without an outcome.
+        the peer without an outcome; a link that ends first sets its error as the future's exception.
 
         A message of any size may be given in pieces; ``on_moved`` is called for each chunk of 32 KiB or less that goes
         out. An exception while the pieces are written aborts the delivery, and is raised.
@@ -198,9 +198,9 @@ class Receiver:
         return self._link.remote_source.address
 
     def top_up(self, bound: int | None = None) -> None:
-        """Grant the sender new credit once half or more of the link's credit is used, up to ``bound`` in all.
-
-        Complete deliveries that the caller has not taken yet count as used credit that is not replaced.
+        """Fill the link's credit up to the receiver's ``credit``, or to ``bound`` if that is less, once half or more of
+        it is used or none is left. Each complete delivery that the caller has not taken yet takes the place of one
+        credit.
         """
         wanted = self._credit if bound is None else min(self._credit, bound)
         missing = wanted - self._link.credit - len(self._arrived)
@@ -213,8 +213,8 @@ class Receiver:
         return self._take()
 
     async def receive_until_empty(self, bound: int | None = None) -> Received | None:
-        """Return the next delivery. If none has arrived, ask the peer for deliveries with a drain; return None if the
-        peer answers the drain without a delivery, since the source is empty. [2.6.7]
+        """Return the next delivery. If none has arrived and the link has no credit, ask the peer for deliveries with a
+        drain; return None if the peer answers the drain without a delivery, since the source is empty. [2.6.7]
         """
         if not self._arrived and self._link.credit == 0:
             self._link.request_drain(self._credit if bound is None else min(self._credit, bound))

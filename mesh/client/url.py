@@ -31,9 +31,8 @@ class AmqpUrl:
 
 
 def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
-    """Parse ``text`` as a URL or as a mere address; with ``needs_address``, a URL with a host needs a `/` behind it.
-
-    Raises ValueError for any other text; the message never contains the password.
+    """Parse ``text`` as a URL or as a mere address; with ``needs_address``, a URL with a host needs a `/` behind the
+    host. Raises ValueError for any other text; the message never contains the password.
     """
     if text.startswith(DYNAMIC):
         return AmqpUrl(text)
@@ -92,7 +91,7 @@ def _unquote(text: str, part: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise ValueError(f"the percent-encoded {part} is not UTF-8") from None
+        raise ValueError(f"the percent-encoded {part} of the URL is not UTF-8") from None
 
 
 def _masked(authority: str) -> str:
