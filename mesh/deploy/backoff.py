@@ -2,7 +2,7 @@
 
 A node that was up and that somebody else killed (SIGKILL, SIGTERM, ...) starts again after ``first_s``: the node starts
 fine, so a longer wait would only keep the users of the node waiting. A node that dies of the same cause again and again
-is in a crash loop: its delay doubles at each death, to ``longest_up_s`` if the node was up each time, and to
+is in a crash loop: its delay doubles at each death, to ``longest_up_s`` if the node was up before this death, and to
 ``longest_s`` if the node could not even start. Another cause, or a life of ``stable_s``, begins again with ``first_s``.
 """
 
@@ -22,7 +22,7 @@ class Death:
     """How a process of a node ended.
 
     ``exit_code`` is the negative signal number if a signal ended the process. ``was_up``: the node had answered on its
-    control socket.
+    control socket, or the link log writer had run for 2 s.
     """
 
     exit_code: int

@@ -49,7 +49,8 @@ class ControlServer:
                 writer.write(encode(self._answer(line)))
                 await writer.drain()
         except (ConnectionError, ValueError):
-            # The client went away, or sent a line longer than MAX_REQUEST_BYTES: close the connection, no answer.
+            # The client went away, or sent a line longer than MAX_REQUEST_BYTES, which gets no answer: the connection
+            # is closed.
             pass
         finally:
             writer.close()
@@ -69,13 +70,14 @@ class ControlServer:
 
 
 class RequestRefused(OSError):
-    """The node or supervisor refused a request at its control socket; the message is its own error text."""
+    """The node or supervisor refused a request at its control socket; the message is the error text in the answer."""
 
 
 def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
     """Send the request ``op`` to the node or supervisor whose control socket is ``path``, and return the answer.
 
-    Raises OSError if none runs there or answers within ``timeout_s``, and RequestRefused if the request is refused.
+    Raises OSError if no process listens there, or none answers within ``timeout_s``; RequestRefused, an OSError as
+    well, if the node or supervisor refuses the request.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)

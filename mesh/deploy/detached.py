@@ -1,7 +1,8 @@
 """`up --detach`: starts the supervisor as a separate process and follows the start until the mesh is ready or fails.
 
 The supervisor writes lines of JSON to a pipe, which the command reads: {"status": {...}} at every change of a node or
-of the mesh, then {"ready": true} or {"failed": {...}} as the last line.
+of the mesh, then {"ready": true} or {"failed": {...}} as the last line. With `--no-wait`, {"ready": true} comes as soon
+as the process of every node has been started.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class StartReport:
 
 
 def start_detached(arguments: list[str], log: Path, observe: Callable[[MeshStatus], None]) -> int:
-    """Start `amqpmesh up` with ``arguments`` in a new session of the system; return its pid once the mesh is ready.
+    """Start `amqpmesh up` with ``arguments`` in a new session of the system; return its pid once the mesh is ready or,
+    with `--no-wait`, every node's process has been started.
 
     Calls ``observe`` at each change. Raises CommandFailed, with the supervisor's report or a cause from its log, if the
     mesh could not be made ready. Ctrl-C stops the supervisor, too.

@@ -6,7 +6,8 @@ import random
 import socket
 from collections.abc import Iterator
 
-# These ports are below the range of the local ports that Linux gives outgoing connections: none of these takes one.
+# These ports are below the range from which Linux by default takes the local ports of outgoing connections: no outgoing
+# connection takes one of them meanwhile.
 PORTS = range(20000, 32000)
 
 

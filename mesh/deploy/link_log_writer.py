@@ -30,14 +30,14 @@ class _WithoutPandas(MetaPathFinder):
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         """Raise ModuleNotFoundError for pandas; return None, for the next finder, for any other module."""
         if fullname == "pandas":
-            raise ModuleNotFoundError("the writer of link logs works without pandas", name=fullname)
+            raise ModuleNotFoundError("pandas is hidden here: the writer of link logs works without it", name=fullname)
 
 
 def write(topology: Topology) -> None:
     """Write the link logs of this mesh until SIGTERM or Ctrl-C.
 
-    Raises CommandFailed if another writer of this mesh already runs on this host, or if a folder or the redaction key
-    is unusable.
+    Raises CommandFailed if another process already writes the link logs of this work directory, or if a folder or the
+    redaction key is unusable.
     """
     workdir = WorkDir(topology.work_dir)
     workdir.make()
@@ -48,7 +48,9 @@ def write(topology: Topology) -> None:
     HarmlessSignals().call(ignored.append, stop.set)
     with PidFile(workdir.pid_file(WRITER)) as pid_file:
         if not pid_file.acquire():
-            raise CommandFailed(f"another writer already writes the link logs of mesh {topology.mesh} on this host")
+            raise CommandFailed(
+                f"another process already writes the link logs of mesh {topology.mesh} in {workdir.root}"
+            )
         # Imported only after the lock says that this process is the writer: the import takes a quarter of a second.
         sys.meta_path.insert(0, _WithoutPandas())
         from linklogs.writer.run import run
@@ -83,7 +85,7 @@ def redaction_key(topology: Topology) -> bytes | None:
     try:
         key = path.read_bytes().strip()
     except OSError as error:
-        raise CommandFailed(f"link_logs: redact: key: {path}: {error.strerror}") from None
+        raise CommandFailed(f"link_logs: redact: key: cannot read {path}: {error.strerror}") from None
     if not key:
-        raise CommandFailed(f"link_logs: redact: key: {path} is empty, expected the key of the hashes")
+        raise CommandFailed(f"link_logs: redact: key: {path} is empty, expected the key for the hashes")
     return key

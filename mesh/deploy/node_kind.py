@@ -68,7 +68,7 @@ class NodeKind(ABC):
         """Return the host and port of each listener of node ``name``; the first is the one for nodes and operators."""
 
     def data(self, topology: Topology, name: str) -> Path | None:
-        """Return the folder for the node's own data that the topology names, or None if it names none."""
+        """Return the folder for the node's own data that the topology names, or None if the topology names none."""
         return None
 
     def command(self, name: str) -> tuple[str, ...]:

@@ -57,7 +57,9 @@ class PidFile:
             self._lock.release()
 
     def holder(self) -> Holder | None:
-        """Return the living process that holds the pid file, also if its file was deleted since; None if none does."""
+        """Return the living process that holds the pid file, even if the file was deleted since; None if no process
+        holds the file.
+        """
         found = self._holder_of_file()
         if found is None and (pid := self._lock.holder()) is not None:
             return Holder(pid)

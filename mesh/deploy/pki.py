@@ -33,7 +33,8 @@ def requests(topology: Topology) -> list[NodeRequest]:
 def make_pki(topology: Topology) -> list[Certificate]:
     """Make the certificates of all nodes and of the operator in this machine's work directory; valid ones stay.
 
-    Without node TLS there are none. Raises CommandFailed if one has to be made and the authority's key is not here.
+    Without node TLS, none is made or returned. Raises CommandFailed if a certificate has to be made and the authority's
+    key is not here.
     """
     from mesh.certs import CertsError, ensure_operator, ensure_pki
 
@@ -69,8 +70,8 @@ def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
 def operator_certificate(topology: Topology) -> NodeCertificate:
     """Return the operator's certificate, with which commands on this machine log in to nodes.
 
-    The certificate is made if it is missing, or ends within 30 days. Raises CommandFailed if it has to be made and the
-    authority's key is not on this machine.
+    The certificate is made if it is missing, ends within 30 days, or is another authority's. Raises CommandFailed if
+    there is no authority here, or the certificate has to be made and the authority's key is not on this machine.
     """
     from mesh.certs import CertsError, ensure_operator
 

@@ -67,7 +67,9 @@ def started_from(workdir: WorkDir) -> Path | None:
 
 
 def stop_mesh(workdir: WorkDir) -> dict[str, int]:
-    """Stop a mesh's supervisor, which stops its nodes, then all nodes still running; return their names and pids."""
+    """Stop a mesh's supervisor, which stops its nodes, then all nodes still running; return the name and pid of each
+    process that ran before.
+    """
     stopped = living(workdir)
     if SUPERVISOR in stopped:
         stop_processes(workdir, [SUPERVISOR], supervisor_grace_s())

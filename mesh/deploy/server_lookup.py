@@ -57,7 +57,8 @@ def find_topology_for(request: ConnectionRequest) -> Topology | None:
     except TopologyInvalid:
         if request.url.host is None:
             raise
-        # With a host in the URL, the topology would only say whether the listener belongs to the mesh: ignore it.
+        # With a host in the URL, the topology would only say whether the server is a listener of the mesh: an invalid
+        # topology is ignored.
         return None
 
 
@@ -89,9 +90,8 @@ def tell_warning(server: Server, out: Output) -> None:
 
 
 def find_listener(topology: Topology, host: str | None, port: int | None, scheme: str | None) -> Listener | None:
-    """Return the topology's first listener with the TLS that the URL's scheme asks for, or None.
-
-    If the URL has a host, the listener must have the URL's port, too.
+    """Return the topology's first listener with TLS for amqps, without TLS for amqp, and of either kind for no scheme;
+    None if there is none. If the URL has a host, the listener must have the URL's port, too.
     """
     for router in topology.routers.values():
         for listener in router.listeners:

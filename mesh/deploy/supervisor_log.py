@@ -18,7 +18,9 @@ class NodeStarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeDied(LogEvent):
-    """The process of node `died` (or `_linklogs`, the link log writer) ended; it starts again after `restart_in_s`."""
+    """The process of node `died` (or `_linklogs`, the link log writer) ended; the supervisor starts it again after
+    `restart_in_s`. A node that dies before the mesh is ready makes the start fail instead, except with `up --no-wait`.
+    """
 
     level: ClassVar[Level] = "error"
 
@@ -37,7 +39,9 @@ class NodeStopped(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class OrphanStopped(LogEvent):
-    """`up` stopped node `stopped`, which a crashed supervisor had left running or somebody had started by hand."""
+    """Before it started the mesh, `up` stopped node `stopped` (or `_linklogs`, the link log writer), which a crashed
+    supervisor had left running or somebody had started by hand.
+    """
 
     level: ClassVar[Level] = "warning"
 

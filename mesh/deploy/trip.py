@@ -17,7 +17,9 @@ class Probe(Protocol):
     """A test that nodes pass messages on. Its `str` names the probe in error texts: "... did not arrive"."""
 
     async def make(self, clients: Mapping[str, Client]) -> None:
-        """Make the probe, with one of ``clients``, a client at each router by name. Raises MeshError if it failed."""
+        """Make the probe by ``clients``, a client at each router, by the router's name. Raises MeshError if the probe
+        failed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,11 @@ async def travel(trip: Trip, origin: Client, goal: Client) -> None:
         told = await outcome
         if told is None or told.kind is not OutcomeCode.ACCEPTED:
             raise CommandFailed(
-                f"expected the probe to be accepted, got {told.kind.name.lower() if told is not None else 'none'}"
+                "expected the outcome accepted for the probe message, got "
+                f"{told.kind.name.lower() if told is not None else 'none'}"
             )
         if decode(received.data).body != token:
-            raise CommandFailed("the probe that arrived differs from the probe that was sent")
+            raise CommandFailed("the probe message that arrived differs from the one that was sent")
     finally:
         sender.close()
         receiver.close()

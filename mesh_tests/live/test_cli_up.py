@@ -237,5 +237,5 @@ def test_up_says_that_link_logs_cannot_be_redacted_before_anything_starts(folder
         file.write("link_logs: {redact: no.key}\n")
     up = run(folder, "up", "--detach")
     assert up.returncode == ExitCode.FAILED
-    assert f"link_logs: redact: key: {folder / 'no.key'}: No such file or directory" in up.stderr
+    assert f"link_logs: redact: key: cannot read {folder / 'no.key'}: No such file or directory" in up.stderr
     assert_clean(folder)
