@@ -49,7 +49,9 @@ class BrokerAnswers:
     """Brokers that have not made the queue yet; not failures, since another broker has the queue and answered."""
 
     def raise_failures(self, *, are_all: bool = False) -> None:
-        """Raise CommandFailed with all failures, if there are any; with ``are_all``, only if no broker has answered."""
+        """Raise CommandFailed with all failures, if there are any; with ``are_all``, only if no broker has answered,
+        not even in part.
+        """
         if self.failures and not (are_all and self.answers):
             first = self.failures[0]
             said = "; ".join(failure.message for failure in self.failures)
@@ -67,10 +69,11 @@ def all_sites(topology: Topology, only: str | None) -> tuple[QueueSite, ...]:
 
 
 def sites_of(topology: Topology, address: str, only: str | None) -> tuple[QueueSite, ...]:
-    """Return ``address`` at each broker that the topology names for it, or only at broker ``only``. Raises UsageError.
+    """Return ``address`` at each broker that the topology names for the address, or only at broker ``only``.
 
-    An address that the topology does not declare is allowed, as a broker may have it from an older topology. It needs
-    ``only``, unless there is only one embedded broker.
+    An address that the topology does not declare is allowed, as a broker may have it from an older topology; such an
+    address needs ``only`` unless there is exactly one embedded broker. Raises UsageError for a broker that is not an
+    embedded one of the topology, and for an address that no broker keeps.
     """
     policy = AddressBook(topology).resolve(address)
     if only is not None:
@@ -78,7 +81,7 @@ def sites_of(topology: Topology, address: str, only: str | None) -> tuple[QueueS
     if policy is not None and policy.brokers:
         return tuple(QueueSite(_embedded(topology, name, address), policy.at_broker(name)) for name in policy.brokers)
     if policy is not None:
-        raise click.UsageError(f"{address!r} is {policy.kind}: no broker keeps it")
+        raise click.UsageError(f"address {address!r} is {policy.kind}: no broker keeps it, so no broker can be asked")
     embedded = _all_embedded(topology)
     if len(embedded) > 1:
         raise click.UsageError(
@@ -96,7 +99,9 @@ def name_at(topology: Topology, address: str, broker: str) -> str:
 def _all_embedded(topology: Topology) -> list[str]:
     embedded = [name for name, broker in topology.brokers.items() if broker.is_embedded]
     if not embedded:
-        raise click.UsageError(f"mesh {topology.mesh} has no embedded broker")
+        raise click.UsageError(
+            f"mesh {topology.mesh} has no embedded broker: this command works on embedded brokers only"
+        )
     return embedded
 
 
@@ -183,7 +188,7 @@ async def _in_time(what: Any) -> Any:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             return await what
     except TimeoutError:
-        raise TimedOut(f"the broker did not answer within {ANSWER_TIMEOUT_S:g} s", fix=FIX) from None
+        raise TimedOut(f"the broker did not answer the request within {ANSWER_TIMEOUT_S:g} s", fix=FIX) from None
 
 
 # Answers

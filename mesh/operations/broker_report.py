@@ -50,7 +50,8 @@ NOT_MOVED = ("not_moved", *STAYED)
 def tell_queues(found: BrokerAnswers, out: Output, *, with_messages: bool) -> None:
     """Print the brokers' queues and, ``with_messages``, their messages.
 
-    A table without messages leaves out the mesh's own queues. Raises CommandFailed, after printing, if a broker failed.
+    A table without messages leaves out the mesh's own queues. Raises CommandFailed if a broker failed, after printing
+    what the other brokers answered.
     """
     found.raise_failures(are_all=True)
     queues = list(queues_in(found))
@@ -68,7 +69,7 @@ def tell_queues(found: BrokerAnswers, out: Output, *, with_messages: bool) -> No
 def tell_totals(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], done: Callable[[str], str]) -> None:
     """Print how many messages each broker deleted, purged or moved; ``done`` makes a sentence of the number.
 
-    Raises CommandFailed, after printing, if a broker failed.
+    Raises CommandFailed if a broker failed, after printing what the other brokers answered.
     """
     found.raise_failures(are_all=True)
     totals = totals_in(found, ("messages", *NOT_MOVED) if "target" in fields else ("messages",))

@@ -15,14 +15,15 @@ from mesh.terminal.failure import CommandFailed
 
 
 def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
-    """Set the cost of a connection at both of its routers, as the larger one counts; return the cost before.
+    """Set the cost of a connection at both of its routers, as the larger one counts; return the larger cost before.
 
-    Raises UsageError if the routers are not connected, CommandFailed if one refuses, Unreachable if one is silent.
+    Raises UsageError if the topology does not connect the routers, or one is unknown or an edge router; CommandFailed
+    if one refuses the request; Unreachable if one is silent or does not run here.
     """
     edge = _edge(topology, router, neighbor)
     workdir = WorkDir(topology.work_dir)
     ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
-    # Both routers are asked something first, so that the command fails before any change if one does not answer.
+    # Both routers are asked for a snapshot first, so that the command fails before any change if one does not answer.
     for name, _ in ends:
         _ask(workdir, name, "snapshot")
     return max(int(_ask(workdir, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
@@ -34,10 +35,13 @@ def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
     except RequestRefused as refused:
         raise CommandFailed(f"{router}: {refused}") from None
     except TimeoutError:
-        raise Unreachable(f"router {router} does not answer", fix="`amqpmesh status` shows which nodes run.") from None
+        raise Unreachable(
+            f"router {router} runs, but does not answer at its control socket",
+            fix="`amqpmesh status` shows which nodes run.",
+        ) from None
     except OSError:
         raise Unreachable(
-            f"router {router} does not run here", fix="`amqpmesh status` shows which nodes run."
+            f"router {router} does not run on this machine", fix="`amqpmesh status` shows which nodes run."
         ) from None
 
 
@@ -50,13 +54,16 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
     for name in (router, neighbor):
         if topology.routers[name].is_edge:
             raise click.UsageError(
-                f"{name} is an edge router: it uses its uplinks in the order that the topology gives"
+                f"{name} is an edge router: its uplinks have no cost, as an edge router uses its uplinks in the order "
+                "that the topology gives"
             )
     for edge in topology.edges():
         if {edge.dialer, edge.to} == {router, neighbor}:
             return edge
     others = [edge.to if edge.dialer == router else edge.dialer for edge in _edges_at(topology, router)]
-    raise click.UsageError(f"{router} is not connected to {neighbor}, but to {', '.join(others) or 'no router'}")
+    raise click.UsageError(
+        f"in the topology, router {router} is not connected to {neighbor}, but to {', '.join(others) or 'no router'}"
+    )
 
 
 def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:
@@ -80,6 +87,8 @@ def _file_name(topology: Topology) -> str:
 
 
 def _cost(snapshot: Mapping[str, Any] | None, neighbor: str) -> int | None:
-    """Return the cost of the connection to ``neighbor`` in a router's ``snapshot``; None if one of them is missing."""
+    """Return the cost of the connection to ``neighbor`` in a router's ``snapshot``; None without a snapshot, or without
+    such a connection in the snapshot.
+    """
     views = snapshot["routers"] if snapshot is not None else ()
     return next((view["connection_cost"] for view in views if view["router"] == neighbor), None)

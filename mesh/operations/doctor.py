@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OLDEST_PYTHON = (3, 11)
 WANTED_DESCRIPTORS = 4096
 WANTED_DISK_BYTES = 1 << 30
-EARLIEST_CLOCK = 1735689600  # 2025-01-01: an earlier clock is wrong, and certificates made by it would be expired soon
+EARLIEST_CLOCK = 1735689600  # 2025-01-01: an earlier clock is wrong, and certificates made by it would end too early
 EXPIRY_WARNING_S = 30 * 86400
 
 
@@ -154,8 +154,8 @@ def port_finding(node: str, host: str, port: int) -> DoctorFinding:
 
 
 def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
-    """Yield a finding for each certificate that the topology names for a listener, and for each certificate of the
-    mesh: valid, about to expire, expired or unreadable.
+    """Yield a finding for each certificate that the topology names for a router's listener, and for each certificate of
+    the mesh: valid, about to expire (within 30 days), expired or unreadable.
     """
     from mesh.deploy.workdir import WorkDir
 
@@ -208,7 +208,9 @@ def optional(name: str, command: tuple[str, ...], fix: str) -> DoctorFinding:
 
 
 def version_of(command: tuple[str, ...]) -> str:
-    """Return the first line that ``command`` prints, or the path of its program if it prints none or runs over 5 s."""
+    """Return the first line that ``command`` prints, or the path of its program if the command prints none, fails to
+    start, or runs over 5 s.
+    """
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -20,7 +20,9 @@ def pack_and_tell(directory: Path, out: Output) -> None:
     try:
         packed = pack(directory)
     except OSError as error:
-        raise CommandFailed(f"{directory}: {error.strerror or error}: expected a writable folder") from None
+        raise CommandFailed(
+            f"cannot write the Spark job to {directory}: {error.strerror or error}: expected a writable folder"
+        ) from None
     if out.is_json:
         out.document({"archive": str(packed.archive), "job": str(packed.job)})
     else:

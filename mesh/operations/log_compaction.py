@@ -1,4 +1,4 @@
-"""Runs `amqpmesh linklogs compact`: merges the small files of each hour of link logs, and prints the result."""
+"""Runs `amqpmesh linklogs compact`: merges the small files of each past hour of link logs, and prints the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mesh.terminal.output import Output
 
 
 def compact_and_tell(directory: Path, out: Output) -> None:
-    """Merge the link logs in ``directory`` and print the result.
+    """Merge the small files of each node and past hour of the link logs in ``directory``, and print the result.
 
     Raises CommandFailed if the folder is unusable, or, after printing, if some files could not be merged and are as
     before.
@@ -24,7 +24,7 @@ def compact_and_tell(directory: Path, out: Output) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise CommandFailed(f"{directory} is not a directory: expected a directory of link logs") from None
     except OSError as error:
-        raise CommandFailed(f"link logs in {directory}: {error.strerror or error}") from None
+        raise CommandFailed(f"cannot compact the link logs in {directory}: {error.strerror or error}") from None
     if out.is_json:
         out.document({**asdict(report), "directory": str(report.directory), "findings": list(report.findings)})
     else:
@@ -34,7 +34,9 @@ def compact_and_tell(directory: Path, out: Output) -> None:
         for finding in report.findings:
             out.say(f"not changed: {finding}")
     if report.findings:
-        raise CommandFailed(f"{len(report.findings)} files or hours in {directory} cannot be merged")
+        raise CommandFailed(
+            f"{len(report.findings)} files or hours of link logs in {directory} cannot be merged, and stay as they are"
+        )
 
 
 def sentence(report: CompactReport) -> str:

@@ -64,7 +64,7 @@ def tell(report: CheckReport, out: Output) -> None:
             out.say(f"wrong: {report.findings_left_out:,} more")
     if not report.is_sound:
         count = len(report.findings) + report.findings_left_out
-        raise CommandFailed(f"{count:,} fault{'s' if count > 1 else ''} in the store in {report.directory}")
+        raise CommandFailed(f"{count:,} fault{'s' if count > 1 else ''} in the message store in {report.directory}")
 
 
 def report_map(report: CheckReport) -> dict[str, Any]:

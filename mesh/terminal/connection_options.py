@@ -89,7 +89,7 @@ def make_request(options: Mapping[str, Any]) -> ConnectionRequest:
 
 
 def requests_to(servers: Sequence[str], options: Mapping[str, Any]) -> tuple[ConnectionRequest, ...]:
-    """Return a request for each of ``servers``, given as ``amqp://host:port`` or ``host:port``.
+    """Return a ConnectionRequest for each of ``servers``, given as ``amqp://host:port`` or ``host:port``.
 
     Raises UsageError for an invalid URL.
     """

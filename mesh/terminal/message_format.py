@@ -48,7 +48,7 @@ CODES: dict[str, Callable[[ReceivedMessage], str]] = {
 
 
 def check_format(template: str) -> str:
-    """Return ``template``. Raises ValueError if the template has an unknown code, and names the first."""
+    """Return ``template``. Raises ValueError, with the first unknown code, if the template has an unknown code."""
     for code, _ in TOKEN.findall(template):
         if code and code not in CODES:
             known = " ".join(f"%{name}" for name in CODES)
@@ -84,7 +84,7 @@ def body_text(body: Any) -> str:
 def message_map(shown: ReceivedMessage, file: Path | None = None) -> dict[str, Any]:
     """Return the map for a line of `receive --json`: a body that is not UTF-8 is in `body_base64`.
 
-    Of a body written to ``file``, only the path is included.
+    For a body written to ``file``, the map has the path in place of the body.
     """
     arrival = {
         "number": shown.number,

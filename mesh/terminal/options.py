@@ -28,7 +28,9 @@ topology_option = click.option(
 
 
 def is_typed(name: str = "topology_path") -> bool:
-    """Tell whether the user typed option ``name`` of the running command: not so if its value is from elsewhere."""
+    """Tell whether the user typed option ``name`` of the running command: False if the option's value comes from the
+    environment or is a default.
+    """
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 

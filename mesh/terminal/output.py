@@ -103,7 +103,9 @@ def format_cell(cell: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` as one printable line: other characters become spaces, as names from clients may hold escapes."""
+    """Return ``text`` as one printable line: unprintable characters become spaces, since names from clients may hold
+    escapes, and of successive spaces one is left.
+    """
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 

@@ -12,7 +12,7 @@ VARIABLE = "AMQPMESH_PASSWORD"
 
 
 def find_password(owner: str, file: Path | None, *, is_new: bool = False) -> str | None:
-    """Return the password of ``owner`` from ``file``, else from AMQPMESH_PASSWORD, else as typed at the terminal.
+    """Return the password of ``owner``: the first line of ``file``, else AMQPMESH_PASSWORD, else typed at the terminal.
 
     None without file and variable if stdin is no terminal. With ``is_new``, the user has to type the password twice.
     """

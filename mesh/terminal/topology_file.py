@@ -26,9 +26,10 @@ class TopologyInvalid(CommandFailed):
 
 
 def locate(path: Path | None) -> Path:
-    """Return the topology file for ``path``: a file is returned as given, in a folder the topology file is looked for.
+    """Return the topology file for ``path``: a folder is searched for its topology file, any other path is returned as
+    given, even if no file is there.
 
-    None stands for the current folder. Raises TopologyInvalid if the folder has no topology file or several.
+    None stands for the current folder. Raises TopologyInvalid if the folder has no topology file, or has several.
     """
     try:
         if path is None or path.is_dir():

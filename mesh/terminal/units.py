@@ -33,7 +33,7 @@ def parse_size_bytes(text: str) -> int:
 
 
 def parse_rate_per_s(text: str) -> float:
-    """Parse a rate such as `500`, `500/s`, `30/m` or `1k/s`; by default per second, and k is 1000."""
+    """Parse a rate such as `500`, `500/s`, `30/m` or `1k/s`, which is per second by default; k is 1000, m a million."""
     amount, _, per = (part.strip() for part in text.strip().partition("/"))
     number, multiple = _split(amount)
     factor = {"": 1, "k": 1000, "m": 1_000_000}.get(multiple)
@@ -68,7 +68,7 @@ def parse_share(text: str) -> float:
 def _split(text: str) -> tuple[float, str]:
     found = QUANTITY.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"expected a number at the beginning of {text!r}")
+        raise ValueError(f"expected a number, or a number and a unit, got {text!r}")
     return float(found["number"]), found["unit"].lower()
 
 

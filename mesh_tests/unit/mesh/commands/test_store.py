@@ -47,7 +47,7 @@ def test_check_says_what_is_wrong_and_fails(directory: Path) -> None:
     result = run("check", directory)
     assert result.exit_code == ExitCode.FAILED
     assert "wrong: message 301: large/301 is missing, expected 100,000 bytes" in result.stderr
-    assert f"error: 1 fault in the store in {directory}" in result.stderr
+    assert f"error: 1 fault in the message store in {directory}" in result.stderr
     document = json.loads(run("check", directory, "--json").stdout.splitlines()[0])
     assert document["schema"] == "amqpmesh.store.check/1"
     assert document["is_sound"] is False

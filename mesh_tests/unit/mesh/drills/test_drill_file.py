@@ -144,7 +144,7 @@ def test_a_topology_in_place_of_a_drill_is_told_to_be_one(tmp_path: Path):
     ("line", "message"),
     [
         ("method: [{at: 15s, heal: al}]", "expected all, got 'al'"),
-        ("baseline: -5s", "expected a number at the beginning of '-5s'"),
+        ("baseline: -5s", "expected a number, or a number and a unit, got '-5s'"),
         ("method: [{}]", "expected a mapping with 'fault', or with 'heal: all'"),
     ],
 )

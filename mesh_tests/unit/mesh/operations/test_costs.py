@@ -18,7 +18,7 @@ TOPOLOGY = parse_topology(
     [
         ("e1", "r1", "e1 is an edge router"),
         ("r1", "e1", "e1 is an edge router"),
-        ("r1", "r3", "r1 is not connected to r3, but to r2$"),
+        ("r1", "r3", "in the topology, router r1 is not connected to r3, but to r2$"),
         ("r1", "r9", "unknown router 'r9'"),
     ],
 )

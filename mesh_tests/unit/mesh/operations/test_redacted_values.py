@@ -53,10 +53,10 @@ def test_programs_get_them_by_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("link_logs", "said"),
     [
-        ("full", "link_logs: redact hides nothing: link logs show address unchanged"),
+        ("full", "link_logs: redact hides nothing: link logs show address unchanged, and need no hash"),
         (
             {"redact": {"key": "key", "columns": ["user"]}},
-            "link_logs: redact hides user: link logs show address unchanged",
+            "link_logs: redact hides user: link logs show address unchanged, and need no hash",
         ),
         ({"redact": "lost"}, "No such file"),
     ],

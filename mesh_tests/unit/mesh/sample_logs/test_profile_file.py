@@ -20,7 +20,7 @@ HOW_TO = Path("docs/how-to/generate-link-logs.md").read_text()
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("rate: fast", 1, "expected a number at the beginning of 'fast'"),
+        ("rate: fast", 1, "expected a number, or a number and a unit, got 'fast'"),
         ("duration: 10", 1, "10 is not a valid duration: expected a number with a unit, such as 10s"),
         ("rat: 5/s", 1, "unknown key 'rat'"),
         ("churn:\n  lief: 10s", 2, "unknown key 'lief'"),
