@@ -29,9 +29,9 @@ MOST_PER_S = 1_000_000
 def command() -> None:
     """Measure what messages, links and connections cost a router or broker.
 
-    Without --url, routers are started on loopback, measured and stopped. With --url, any AMQP 1.0 server is measured
-    with the same generator. CPU is the time of all living threads of the server's processes; with several runs, figures
-    are medians.
+    Without a URL, routers and brokers are started on loopback, measured and stopped. With a URL, any AMQP 1.0 server is
+    measured with the same generator. CPU is the time of all living threads of the server's processes; with several
+    runs, figures are medians.
     """
 
 
@@ -257,7 +257,7 @@ def kinds_of(kinds: Sequence[str], url: AmqpUrl | None, pids: Sequence[int], top
     Raise UsageError for --pid or --topic without a URL, and for work `topic` at a URL without --topic.
     """
     if url is None and (pids or topic):
-        raise click.UsageError("--pid and --topic are only for a broker at URL")
+        raise click.UsageError("--pid and --topic need URL: they are for a broker that runs already")
     if url is not None and not topic:
         if "topic" in kinds:
             raise click.UsageError("--work topic needs --topic ADDRESS if a URL is given")
@@ -324,7 +324,7 @@ def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...],
 
 def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
     if options["seconds"] <= 0:
-        raise click.UsageError("--seconds must be longer than 0")
+        raise click.UsageError("--seconds must be more than 0")
     if options["rate"] > MOST_PER_S:
         asked = f"{options['rate']:,.0f}/s"
         raise click.UsageError(f"--rate {asked} is too high: expected at most {MOST_PER_S:,}/s")

@@ -62,9 +62,11 @@ def target_options(command: Command) -> Command:
 def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], has_routers: object) -> None:
     """Raise UsageError for options that mean nothing together."""
     if url is None and pids:
-        raise click.UsageError("--pid is only for a router at --url")
+        raise click.UsageError("--pid is only for a server at --url: name the server with --url")
     if url is not None and (options.get("is_tls") or options.get("has_records") or has_routers):
-        raise click.UsageError("--routers, --tls and --records are not allowed with --url")
+        raise click.UsageError(
+            "--routers, --tls and --records are not allowed with --url: they are for routers that this command starts"
+        )
 
 
 def typed(*names: str) -> list[str]:

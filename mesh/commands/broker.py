@@ -39,7 +39,7 @@ yes_option = click.option("-y", "--yes", "is_yes", is_flag=True, help="Do not as
 def command() -> None:
     """Look after the queues and subscriptions of embedded brokers.
 
-    A broker is asked at its port for nodes, with the operator's certificate of the mesh.
+    The commands connect to a broker at its port for nodes of the mesh, and log in with the operator's certificate.
     """
 
 
@@ -136,7 +136,7 @@ def show_one(
 @topology_option
 @output_options
 def create_one(address: str, only: str | None, topology_path: Path | None, out: Output) -> None:
-    """Make a queue of the topology at its broker now. Without this command, the first use makes the queue.
+    """Make a queue of the topology now, at each of its brokers. Without this command, the first use makes the queue.
 
     \b
     Example:
@@ -347,4 +347,6 @@ def is_attended() -> bool:
 def refuse_shared_count(address: str, sites: Sequence[QueueSite], count: int | None) -> None:
     if count is not None and len(sites) > 1:
         names = ", ".join(site.broker for site in sites)
-        raise click.UsageError(f"{address} is spread over {names}: -c needs --broker with one of them")
+        raise click.UsageError(
+            f"-c counts messages of one broker, and {address} is spread over {names}: name one with --broker"
+        )

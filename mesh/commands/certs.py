@@ -108,7 +108,7 @@ def issue_one(name: str, operator: bool, topology_path: Path | None, out: Output
 def renew_some(name: str | None, topology_path: Path | None, out: Output) -> None:
     """Renew the certificates called NAME, or all but the authority's. Nodes take theirs at their next start.
 
-    `up` does this by itself for nodes, 30 days before a certificate ends.
+    At its start, `up` renews the certificates of nodes, and of this machine's operator, that end within 30 days.
     """
     from mesh.certs import renew
 
@@ -143,7 +143,8 @@ def renew_some(name: str | None, topology_path: Path | None, out: Output) -> Non
 def export_one(
     name: str, form: str, file: Path | None, password_file: Path | None, topology_path: Path | None, out: Output
 ) -> None:
-    """Export certificate, key and authority of NAME in one file: PEM, or PKCS#12 as Java wants it. `ca`: the authority.
+    """Export certificate, key and authority of NAME in one file: PEM, or PKCS#12 as Java wants it. For NAME `ca`, the
+    authority's certificate is exported alone, as PEM.
 
     \b
     Examples:
@@ -189,7 +190,7 @@ def find(name: str, pki: Path) -> Certificate:
             return certificate
     if not known:
         raise CommandFailed(
-            "there are no certificates yet",
+            "this mesh has no certificates here yet",
             fix="`amqpmesh certs make`, or the first `up`, makes the authority, and a certificate for each node.",
         )
     names = ", ".join(sorted({"ca", *(one.name for one in known if one.identity is not None)}))

@@ -132,8 +132,8 @@ class LazyGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.FAILED
         except OSError as error:
-            # An error with a file name is about a file or folder, such as one that this user may not read: it is
-            # reported without a traceback. Other failures of a mesh raise MeshError.
+            # An error with a file name is about a file or folder, such as one that this user may not read, and is
+            # reported without a traceback. Any other OSError here is a bug: failures of a mesh raise MeshError.
             if error.filename is None:
                 raise
             return report_failure(CommandFailed(describe_file_error(error)), as_json="--json" in arguments)
@@ -169,7 +169,7 @@ def report_usage(wrong: click.ClickException, *, as_json: bool) -> int:
     if as_json:
         echo_error({"message": redact_urls(wrong.format_message()), "exit_code": int(ExitCode.USAGE)})
     else:
-        # The message repeats arguments, and an argument may be a URL with a password, which must not be shown.
+        # The message repeats arguments, and an argument may be a URL with a password, which is masked here.
         shown = io.StringIO()
         wrong.show(shown)
         click.echo(redact_urls(shown.getvalue()), nl=False, err=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @topology_option
 @output_options
 def command(topology_path: Path | None, out: Output) -> int:
-    """Check whether this machine can run a mesh; with a topology, also whether its ports are free.
+    """Check whether this machine can run a mesh; with a topology, also its ports and certificates.
 
     Exit code 1 if a mesh cannot run on this machine.
 

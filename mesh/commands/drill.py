@@ -71,7 +71,7 @@ def _against(options: dict[str, Any]) -> RunningMesh | None:
     if options["against"] is None:
         given = [option for name, option in NEEDS_AGAINST.items() if options[name] is not None]
         if given:
-            raise click.UsageError(f"{given[0]} is only for --against: without it, FILE has the faults")
+            raise click.UsageError(f"{given[0]} is only for --against: without --against, the faults are those of FILE")
         return None
     if options["link_logs"]:
         raise click.UsageError(

@@ -63,9 +63,9 @@ def compact_it(directory: Path, out: Output) -> None:
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @output_options
 def pack(directory: Path, out: Output) -> None:
-    """Pack the files that spark-submit needs into DIR: linklogs.zip, and amqpmesh_report.py, which it starts.
+    """Pack the files that spark-submit needs into DIR: linklogs.zip, and amqpmesh_report.py, which spark-submit starts.
 
-    Nothing is to be installed on the cluster for that. Prints the line to submit it with.
+    The cluster needs no installed amqpmesh. The command prints the spark-submit command for the job.
 
     \b
     Example:

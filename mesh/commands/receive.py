@@ -124,7 +124,7 @@ def check_subscription(order: ReceiveRequest, address: str, *, unsubscribe: bool
         if unsubscribe:
             raise click.UsageError("--unsubscribe needs --durable NAME, the subscription to delete")
     elif not order.subscription:
-        raise click.UsageError("--durable needs a name for the subscription")
+        raise click.UsageError("--durable needs a name for the subscription, and the name given is empty")
     elif not address:
         raise click.UsageError("--durable needs an address: a dynamic address ends with its receiver")
     elif order.is_browsing:

@@ -65,7 +65,7 @@ def command(out: Output, **options: Any) -> int:
       amqpmesh report --tables today --out report
     """
     if (options["logs"] is None) == (options["tables"] is None):
-        raise click.UsageError("expected either LOGS or --tables DIR")
+        raise click.UsageError("expected either LOGS or --tables DIR, and not both")
     return _of_logs(options, out) if options["tables"] is None else _of_tables(options, out)
 
 
@@ -84,7 +84,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
 
     for name, option in OF_LOGS.items():
         if is_typed(name):
-            raise click.UsageError(f"{option} is only for LOGS: it is fixed once the tables are made")
+            raise click.UsageError(f"{option} is only for LOGS: the tables of --tables were made without this option")
     with _meant():
         tz = zone_of(options["tz"])
     return run(options["tables"], options["directory"], tz, out, has_nicknames=options["nickname"])
@@ -92,7 +92,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
 
 @contextmanager
 def _meant() -> Iterator[None]:
-    """Raise a ValueError of the block, which an option without a meaning causes, as UsageError with the same text."""
+    """Raise a ValueError of the block, which an option's meaningless value causes, as UsageError with the same text."""
     try:
         yield
     except ValueError as error:

@@ -11,7 +11,7 @@ from mesh.terminal.output import Output
 @click.command("schema")
 @output_options
 def command(out: Output) -> None:
-    """Print the JSON Schema of topology files, for editors. It is JSON with and without --json.
+    """Print the JSON Schema of topology files, for editors. The output is JSON with and without --json.
 
     \b
     Example:

@@ -125,8 +125,8 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
 def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, options: dict[str, Any]) -> Any:
     """Return an endless iterator of the body that -m, -f or -s gives, or with -l an iterator of the lines of stdin.
 
-    Without these options, the body has 100 bytes, but -c or -d must be given. Raises UsageError if not, or if several
-    of the options give the message.
+    With -c or -d and none of these options, the body has 100 bytes. Raises UsageError without any of them all, or if
+    several options give the message.
     """
     from mesh.messages import sender
     from mesh.messages.large_body import filler, read_body

@@ -103,7 +103,8 @@ def command(
     if routers is None and degree is not None:
         raise click.UsageError("--degree is for a random mesh: it needs --routers")
     topology = random_mesh(routers, degree, options["seed"]) if routers is not None else topology_at(topology_path)
-    # A period of faults must leave time to see the effects: a silent connection is dropped after hello_max_age_s.
+    # A period must leave time for a fault's effects: with silence among the faults, it is longer than twice
+    # hello_max_age_s, the time after which a silent connection is dropped.
     least_s = 2 * topology.hello_max_age_s + 1 if "silence" in faults else 0.1
     period_s = max(8.0, least_s) if period_s is None else period_s
     if period_s < least_s:

@@ -98,7 +98,8 @@ def compact_it(directory: Path, out: Output) -> None:
 @click.argument("copy", type=click.Path(path_type=Path))
 @output_options
 def back_it_up(directory: Path, copy: Path, out: Output) -> None:
-    """Copy a store, of one moment, to a new directory COPY. Its broker may go on meanwhile, but not start.
+    """Copy a store, as it is at one moment, to a new directory COPY. A running broker may go on using the store
+    meanwhile; a stopped broker cannot start meanwhile.
 
     \b
     Example:

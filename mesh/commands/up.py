@@ -30,8 +30,8 @@ def command(
     """Start every node of the topology, a process each, and keep it running.
 
     A mesh is ready when every connection is up and a probe message went round through every router and broker, on
-    internal addresses. If a node dies before, the start fails and shows the cause; a node that dies later is started
-    again, with back-off. Ctrl-C stops the mesh in order.
+    internal addresses. If a node dies before, the start fails and shows the cause, unless --no-wait is given; a node
+    that dies later is started again, with back-off. Ctrl-C stops the mesh in order.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from mesh.terminal.output import Output
 
 @click.group("user")
 def command() -> None:
-    """Add users to a topology."""
+    """Add users to a topology file, or change them."""
 
 
 @command.command("add")
@@ -45,7 +45,7 @@ def add(
     topology_path: Path | None,
     out: Output,
 ) -> None:
-    """Add user NAME to the topology file, or change it. The file keeps a salted hash, never the password.
+    """Add user NAME to the topology file, or change the user. The file keeps a salted hash, never the password.
 
     \b
     Examples:

@@ -116,8 +116,8 @@ def test_a_topic_is_measured_where_there_is_one() -> None:
     ("arguments", "words"),
     [
         (["amqp://h/a", "--work", "topic"], "--work topic needs --topic ADDRESS if a URL is given"),
-        (["--topic", "news"], "--pid and --topic are only for a broker at URL"),
-        (["--pid", "1"], "--pid and --topic are only for a broker at URL"),
+        (["--topic", "news"], "--pid and --topic need URL"),
+        (["--pid", "1"], "--pid and --topic need URL"),
         (["orders"], "expected a URL with host and address"),
         (["amqps://h/a"], "plain text"),
         (["--body", "15"], "at least 16 bytes"),

@@ -237,7 +237,7 @@ def test_a_refusal_is_all_that_is_said_where_nothing_was_done(brokers: Brokers) 
 def test_a_count_is_not_shared_out_between_brokers(brokers: Brokers) -> None:
     result = run("redrive", "jobs", "-c", "5")
     assert result.exit_code == ExitCode.USAGE
-    assert "jobs is spread over b1, b2: -c needs --broker with one of them" in result.stderr
+    assert "-c counts messages of one broker, and jobs is spread over b1, b2: name one with --broker" in result.stderr
     assert run("redrive", "jobs", "-c", "5", "--broker", "b2").exit_code == ExitCode.OK
 
 

@@ -409,7 +409,7 @@ def test_certificates_that_were_not_made_yet_are_said_to_be_made_by_make_or_up(t
     result = run("certs", "export", "ca", "-t", topology)
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr == (
-        "error: there are no certificates yet\n"
+        "error: this mesh has no certificates here yet\n"
         "fix: `amqpmesh certs make`, or the first `up`, makes the authority, and a certificate for each node.\n"
     )
 
