@@ -59,7 +59,10 @@ def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
     for rule in RULES:
         if rule.fits(metric, fault_kind, address_type):
             return rule.text
-    raise ValueError(f"unknown metric {metric!r}: expected one of {', '.join(sorted(METRICS))}")
+    raise ValueError(
+        f"bug in this program: no rule has advice for the unknown metric {metric!r}: expected one of "
+        f"{', '.join(sorted(METRICS))}"
+    )
 
 
 RULES = (

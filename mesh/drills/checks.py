@@ -86,8 +86,8 @@ def expected(
 def before(threshold: Threshold, record: RehearsalRecord) -> list[Observation]:
     start, end = baseline_of(record)
     if threshold.metric in COUNTS:
-        # Leave out the last second of the baseline (or half of a shorter one): a message due then may still have been
-        # in flight when the first fault came, so that its outcome is attributed to this fault.
+        # Leave out the last second of the baseline (the last half of a baseline shorter than 2 s): a message due then
+        # may still have been in flight when the first fault came, so that its outcome is attributed to this fault.
         end -= min(UNDER_WAY_S, (end - start) / 2)
     return list(_in_span(threshold, record.traffics, (start, end), "before, ", None))
 
@@ -146,8 +146,8 @@ def _first_kind(record: RehearsalRecord) -> str | None:
 def did_pass(each: FaultObservation, thresholds: Iterable[Threshold]) -> bool:
     """Tell whether an address met its own thresholds, and those for all addresses, during one fault.
 
-    Only metrics of faults, and the bounds `<`, `<=` and `==` of counts of messages, are judged; a metric without a
-    value passes.
+    The thresholds judged are those on metrics of faults, and those on counts of messages with `<`, `<=` or `==`; a
+    metric without a value passes.
     """
     for threshold in (*thresholds, *each.traffic.flow.load.expect):
         metric, result = threshold.metric, each.result

@@ -66,7 +66,8 @@ def previous_run(drill: str) -> dict[str, Any] | None:
             found: dict[str, Any] = kept_report["summary"]
         except (OSError, ValueError, KeyError):
             continue
-        # The folder of another drill may match, too: that of the drill `lose-a-router` also ends in `-router`.
+        # The folder of another drill may match, too: for the drill `router`, so does the folder of the drill
+        # `lose-a-router`.
         if kept_report.get("drill") == drill:
             return found
     return None

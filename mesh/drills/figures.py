@@ -62,7 +62,7 @@ def outage_s(journal: Journal, span: Span, until: float, usual_s: float = 0.0) -
     they compete; None if no message ever arrived.
 
     A gap that begins in ``span`` counts in full, but not beyond ``until``. A gap that reaches the end of ``span`` is
-    cut there if shorter than ``usual_s``, the usual pause between two messages.
+    cut there if it has lasted at most ``usual_s`` by then, the usual pause between two messages.
     """
     if not journal.arrivals:
         return None
@@ -78,9 +78,9 @@ def _longest_gap_s(times: Sequence[float], span: Span, until: float, usual_s: fl
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:
-    """Return the seconds from the start of ``span`` until a message sent in ``span`` has arrived at every consumer.
+    """Return the seconds from the start of ``span`` until every consumer has received some message sent in ``span``.
 
-    If consumers compete for messages, one arrival is enough. Return None if some consumer got no message.
+    If consumers compete for messages, one arrival is enough. Return None if some consumer got no such message.
     """
     start, end = span
     firsts: dict[int, float] = {}
@@ -99,10 +99,11 @@ def usual_pause_s(journal: Journal, before: Span) -> float:
 
 
 def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
-    """Return the seconds from the start of ``span`` to the first normal second of traffic; None if there was none.
+    """Return the seconds from the start of ``span`` to the start of its first normal second of traffic; None if
+    ``span`` has no normal second.
 
-    In a normal second, 95 % of the rate in the span ``before`` arrives, without a gap and without a late message: late
-    messages, which an outage has held up, arrive in a burst that may look like the full rate.
+    In a normal second, at least 95 % of the rate in the span ``before`` arrives, without a gap and without a late
+    message: late messages, which an outage has held up, arrive in a burst that may look like the full rate.
     """
     start, end = span
     rate = rate_in(journal, before)

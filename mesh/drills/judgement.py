@@ -122,7 +122,9 @@ def _arrived_before(record: RehearsalRecord, traffic: DrillTraffic) -> bool:
 
 
 def _load_before(record: RehearsalRecord, traffic: DrillTraffic) -> float | None:
-    """Return the rate of messages sent before the first fault, or None if fewer than 20 messages were due."""
+    """Return the rate of messages sent before the first fault, or None if the planned rate makes fewer than 20 due by
+    then.
+    """
     start, end = baseline_of(record)
     if (end - start) * traffic.flow.load.rate < ENOUGH:
         return None

@@ -26,7 +26,9 @@ class DrillLinkLogs:
     page: Path | None = None
 
     def told_by(self, report: DrillReport, html: Path) -> DrillReport:
-        """Return the drill's report with the paths of both, relative to the drill's page ``html``."""
+        """Return the drill's report with the paths of link logs and link log report, relative to the drill's page
+        ``html``.
+        """
         return replace(report, link_logs=_seen(self.logs, html), link_log_report=_seen(self.page, html))
 
 
@@ -47,7 +49,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
             shutil.rmtree(each, ignore_errors=True)
         shutil.copytree(recorded, logs)
     except OSError as error:
-        raise CommandFailed(f"{describe_file_error(error)}: the link logs cannot be kept") from None
+        raise CommandFailed(f"the link logs of the drill cannot be kept: {describe_file_error(error)}") from None
     return DrillLinkLogs(logs, _report_of(logs, folder / REPORT, out) if is_reported else None)
 
 

@@ -102,7 +102,8 @@ def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[i
     """
     if others := [name for name, broker in topology.brokers.items() if not broker.is_embedded]:
         raise CommandFailed(
-            f"{', '.join(others)}: expected embedded brokers only: a drill on a copy would fill the existing broker",
+            f"the topology has existing brokers ({', '.join(others)}): expected embedded brokers only, as a drill on a "
+            "copy would fill the existing brokers",
             fix="drill a topology with embedded brokers, or the mesh itself: `amqpmesh drill --against`",
         )
     data = topology.model_dump(mode="json", exclude_defaults=True, exclude={"users"})

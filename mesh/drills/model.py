@@ -48,8 +48,8 @@ def _file_name(value: Any) -> Any:
     """Return a drill's name, checked to be a possible name of a folder, since the report is kept in such a folder."""
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
         raise ValueError(
-            f"{value!r} is not a valid name: expected up to 80 letters, digits, '_', '.' and '-'; "
-            "other words go into 'title'"
+            f"{value!r} is not a valid name of a drill: expected 1 to 80 letters, digits, '_', '.' and '-', with a "
+            "letter or digit first; other words go into 'title'"
         )
     return value
 
@@ -164,7 +164,9 @@ class LinkFault(Fault):
 
 
 class Kill(NodeFault):
-    """The node's process is killed (SIGKILL); without `for` the supervisor starts the node again after its back-off."""
+    """The node's process is killed (SIGKILL); with `for`, the node stays down for this time; then, or at once without
+    `for`, the supervisor starts the node again after its back-off.
+    """
 
     kind: ClassVar[str] = "kill"
     is_momentary: ClassVar[bool] = True
@@ -198,14 +200,14 @@ class Cut(LinkFault):
 
 
 class Reset(LinkFault):
-    """The link's connections are reset once; new connections are accepted."""
+    """The link's connections are reset once; new connections are accepted at once."""
 
     kind: ClassVar[str] = "reset"
     is_momentary: ClassVar[bool] = True
 
 
 class Blackhole(LinkFault):
-    """The link passes no byte, in the directions given, and its connections stay open."""
+    """The link passes no byte, in the directions given, until the fault is healed; its connections stay open."""
 
     kind: ClassVar[str] = "blackhole"
 
@@ -245,7 +247,7 @@ class Flap(LinkFault):
 
 
 class DiskFull(Fault):
-    """The files of a broker cannot grow, as on a full disk."""
+    """The files of a broker cannot grow, as on a full disk, until the fault is healed."""
 
     kind: ClassVar[str] = "disk_full"
 
@@ -257,13 +259,15 @@ class DiskFull(Fault):
 
 
 class ExpireCertificate(NodeFault):
-    """The node restarts with an expired certificate, which the node's peers refuse."""
+    """The node restarts with an expired certificate, which the node's peers refuse, until it is healed by a restart
+    with a valid one.
+    """
 
     kind: ClassVar[str] = "expire_certificate"
 
 
 class Command(Fault):
-    """A fault of the user's own: one shell command injects the fault, another heals the fault."""
+    """A fault of the user's own: one shell command injects the fault, and another, if given, heals the fault."""
 
     kind: ClassVar[str] = "command"
 

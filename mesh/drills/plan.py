@@ -231,8 +231,8 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
     if "type" in load.model_fields_set and load.type is not policy.kind:
         message = f"{load.address!r} is {policy.kind} in the topology, not {load.type}"
         found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
-    # If the fallback of an address had a load of its own, a message that took the fallback would arrive at the
-    # receivers of that load, and would count as lost for the address.
+    # A fallback with a load of its own is a problem of the drill file: a message that took the fallback would arrive at
+    # the receivers of that load, and would count as lost for the address.
     fallback = policy.fallback.name if policy.fallback is not None else None
     if fallback in {other.address for other in loads}:
         found.append(Problem((*path, "address"), "AM604", f"the fallback {fallback!r} already has a load of its own"))

@@ -98,7 +98,8 @@ class AddressReport:
 class FaultResult:
     """The effect of one fault on one address, until the next fault.
 
-    The counts are of messages due from 1 s before this fault until 1 s before the next.
+    The counts are of messages due from 1 s before this fault until 1 s before the next or, without a next fault, until
+    the end.
     """
 
     fault: str

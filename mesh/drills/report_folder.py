@@ -40,7 +40,7 @@ def make_places(places: ReportPaths) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             TemporaryFile(dir=folder).close()
         except OSError as error:
-            raise CommandFailed(f"{folder}: {error.strerror}: the report cannot be kept there") from None
+            raise CommandFailed(f"the report of the drill cannot be kept in {folder}: {error.strerror}") from None
 
 
 def keep(report: DrillReport, places: ReportPaths, logs: Path | None) -> Path:
@@ -61,7 +61,7 @@ def keep(report: DrillReport, places: ReportPaths, logs: Path | None) -> Path:
         if logs is not None:
             shutil.copytree(logs, folder / "log", dirs_exist_ok=True)
     except OSError as error:
-        raise CommandFailed(f"{describe_file_error(error)}: the report cannot be kept") from None
+        raise CommandFailed(f"the report of the drill cannot be kept: {describe_file_error(error)}") from None
     return html
 
 

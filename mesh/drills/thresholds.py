@@ -61,8 +61,8 @@ class Threshold:
         return COMPARISONS[self.how](observed, self.bound)
 
     def worst(self, observed: list[float]) -> float:
-        """Return the observation that is furthest on the wrong side of the bound, or nearest to it; for `==` and `!=`,
-        the first that fails, or else the first.
+        """Return the observation that is furthest on the wrong side of the bound or, if all hold, nearest to the bound;
+        for `==` and `!=`, the first that fails, or else the first.
         """
         if self.how in ("==", "!="):
             return next((value for value in observed if not self.holds(value)), observed[0])

@@ -32,7 +32,9 @@ End = TypeVar("End", Sender, Receiver)
 
 
 class DrillClient:
-    """A client's connection to the router ``home``, or to another router while ``home`` cannot be reached."""
+    """A client's connection, first to the router ``home``; after each loss or failed attempt, to the next router in
+    turn.
+    """
 
     def __init__(self, home: str, servers: Mapping[str, Server], on_reconnected: Callable[[], None]) -> None:
         self._servers = [servers[home], *(server for name, server in servers.items() if name != home)]
@@ -150,7 +152,7 @@ class DrillTraffic:
             self.journal.on_outcome(message, UNKNOWN)
             return
         outcome = done.result()
-        # A pre-settled delivery has no outcome, so its message counts as accepted.
+        # A delivery that was settled without an outcome, such as a pre-settled one, counts as accepted.
         self.journal.on_outcome(message, outcome.kind.name.lower() if outcome is not None else "accepted")
 
     async def _consume(self, consumer: int, party: DrillClient) -> None:

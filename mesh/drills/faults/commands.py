@@ -22,7 +22,10 @@ class CommandInjection(Injection):
             self._lease = self._leases.grant(run_command(self._fault.heal), (self._fault.for_ or 0) + 3600)
         code = await shell(self._fault.run)
         if code != 0:
-            raise CommandFailed(f"{self._fault.run}: expected exit code 0, got {code}: the fault may not be in effect")
+            raise CommandFailed(
+                f"the command of the fault, {self._fault.run}, ended with exit code {code}, expected 0: the fault may "
+                "not be in effect"
+            )
         self.say(f"{self._fault.run}: exit code 0")
         if self._fault.proof is not None and await shell(self._fault.proof) == 0:
             self.bit(f"{self._fault.proof}: exit code 0")

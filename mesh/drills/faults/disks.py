@@ -36,7 +36,9 @@ class FullDisk(Injection):
         # The supervisor gets the limit as well, because a broker that is started again inherits the supervisor's limit.
         pids = [node_pid(self._stage.workdir, self._broker), supervisor_pid(self._stage.workdir)]
         if None in pids:
-            raise CommandFailed(f"{self._broker} does not run: expected a running broker to fill its disk")
+            raise CommandFailed(
+                f"{self._broker}, or the supervisor of the mesh, does not run: expected both to run for a full disk"
+            )
         self._log_bytes = size_bytes(self._log)
         logs = (self._log, self._stage.workdir.log_file(SUPERVISOR))
         limit = max(size_bytes(log) for log in logs) + SPARE_BYTES
