@@ -264,7 +264,7 @@ cdef class BenchConnection:
 
 cdef class BenchLink:
     """The base of the load generator's producers and consumers: the counters of a session and of its only link, which
-    has handle 0. A negative session window, or negative credit, counts as zero.
+    has handle 0. A negative session window, or negative credit, lets the link send nothing, as zero does.
     """
 
     def __init__(self, u32 channel, str what, u32 remote_window, u32 next_incoming_id, u32 delivery_count=0):

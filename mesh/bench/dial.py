@@ -112,7 +112,9 @@ def _dial(
         _converse(connection, handshake)
     except TimeoutError:
         connection.close()
-        raise TimedOut(f"{place.name} did not finish the handshake within {HANDSHAKE_TIMEOUT_S:g} s") from None
+        raise TimedOut(
+            f"server {place.name} did not finish the AMQP handshake within {HANDSHAKE_TIMEOUT_S:g} s"
+        ) from None
     except BaseException as error:
         connection.close()
         if isinstance(error, Unreachable):
@@ -144,7 +146,9 @@ def encrypt(connection: socket.socket, place: BenchServer) -> socket.socket:
     try:
         return context.wrap_socket(connection)
     except OSError as error:
-        raise Unreachable(f"{place.name}: TLS handshake failed: {describe_os_error(error)}") from None
+        raise Unreachable(
+            f"{place.name}: the TLS handshake with this server failed: {describe_os_error(error)}"
+        ) from None
 
 
 def _converse(connection: socket.socket, handshake: Handshake) -> None:
@@ -160,7 +164,7 @@ def _converse(connection: socket.socket, handshake: Handshake) -> None:
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:
-            raise Unreachable("connection lost: the peer closed the connection in the handshake")
+            raise Unreachable("connection lost: the peer closed the connection during the AMQP handshake")
         handshake.receive(data)
 
 

@@ -10,7 +10,7 @@ class Malformed(Unreachable):
 
 
 class PeerGone(Unreachable):
-    """The connection broke, the peer closed the connection, or the peer sent a frame that its link forbids."""
+    """The connection broke, the peer closed the connection, or the peer sent a frame that was not expected then."""
 
 
 class BenchRefused(MeshError):

@@ -90,7 +90,9 @@ class _Frames:
         if protocols.is_prefix_of_header(seen):
             return False
         if seen != HEADER:
-            raise Unreachable(f"expected AMQP 1.0, but the peer speaks {name_of(bytes(self.buffer))}")
+            raise Unreachable(
+                f"expected the header of AMQP 1.0 without a SASL layer, but the peer sent {name_of(bytes(self.buffer))}"
+            )
         del self.buffer[: len(HEADER)]
         self.is_header_read = True
         return True

@@ -71,7 +71,10 @@ class IdleConnections:
             ready = self._selector.select(1.0)
             moved_at = time.monotonic() if ready else moved_at
             if time.monotonic() - moved_at > HANDSHAKE_TIMEOUT_S:
-                raise TimedOut(f"{self._place.name} stopped answering after {len(self._open)} connections")
+                raise TimedOut(
+                    f"server {self._place.name} sent nothing for {HANDSHAKE_TIMEOUT_S:g} s, after "
+                    f"{len(self._open)} connections were open"
+                )
             for key, _ in ready:
                 self._go_on(key)
             self.keep_alive()
@@ -120,7 +123,7 @@ class IdleConnections:
     def _read(connection: socket.socket) -> bytes:
         data = connection.recv(READ_BYTES)
         if not data:
-            raise Unreachable("the peer closed the connection in the handshake")
+            raise Unreachable("the peer closed the connection during the AMQP handshake")
         return data
 
     def _where(self) -> str:
@@ -250,7 +253,7 @@ class LinkHolder:
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:
-            raise Unreachable("connection lost: the peer closed it without an error")
+            raise Unreachable("connection lost: the peer closed the connection without an AMQP error")
         self._inbox += data
         found, size = frames.codes(self._inbox)
         for code, _, at in found:
@@ -274,7 +277,7 @@ class LinkHolder:
 def check_sessions(count: int, peer: PeerOpen) -> None:
     if count > peer.channel_max + 1:
         raise CommandFailed(
-            f"a connection needs {count} sessions, and the peer allows {peer.channel_max + 1}",
+            f"a connection needs {count} sessions, and the peer allows {peer.channel_max + 1} on a connection",
             fix="use more --connections, or more links --per-session.",
         )
 

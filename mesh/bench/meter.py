@@ -1,5 +1,5 @@
 """Reads the resources of processes from /proc: CPU time of living threads, resident memory, and bytes written to disk,
-including those of child processes.
+each with what living descendants use, except for peaks of memory.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ class BenchProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise CommandFailed(f"the process of role {self._role} {describe_exit(self._process.wait())}")
+            raise CommandFailed(
+                f"the load generator's process of role {self._role} {describe_exit(self._process.wait())}"
+            )
         told: dict[str, Any] = json.loads(line)
         if "failed" in told:
             raise failure(told["failed"])
@@ -82,7 +84,8 @@ class BenchProcess:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            # A broken pipe means that the child process has ended: its last line has the reason, which `step` raises.
+            # A broken pipe means that the child process has ended: in place of it, `step` raises the reason in the
+            # child's last line.
             self.step()
 
 

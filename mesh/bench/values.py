@@ -105,7 +105,7 @@ class ValueReader:
     def _count(self, width: int) -> int:
         count = self._number(width)
         if count > len(self._data):
-            raise Malformed(f"not AMQP 1.0: {count} items in {len(self._data)} bytes")
+            raise Malformed(f"not AMQP 1.0: a list, map or array of {count} items in {len(self._data)} bytes")
         return count
 
     def _number(self, width: int) -> int:
@@ -114,7 +114,9 @@ class ValueReader:
     def _take(self, size: int) -> bytes:
         end = self.at + size
         if end > len(self._data):
-            raise Malformed("not AMQP 1.0: a value that is longer than its frame")
+            raise Malformed(
+                "not AMQP 1.0: a value that ends beyond its frame, or beyond the list, map or array that it is in"
+            )
         taken, self.at = self._data[self.at : end], end
         return taken
 
