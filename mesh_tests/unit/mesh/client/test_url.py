@@ -48,7 +48,7 @@ def test_a_url_is_taken_apart(text: str, expected: AmqpUrl) -> None:
         ("amqp://h:x/a", "'x' is not a valid port"),
         ("amqp://h:/a", "'' is not a valid port"),
         ("amqp://[::1/a", "no ']'"),
-        ("amqp://h/%ff", "address is not UTF-8"),
+        ("amqp://h/%ff", "address of the URL is not UTF-8"),
     ],
 )
 def test_a_wrong_url_is_refused_with_what_is_wrong(text: str, complaint: str) -> None:
