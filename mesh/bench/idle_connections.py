@@ -25,7 +25,8 @@ from wire.transport.os_errors import describe_os_error
 
 # The greatest number of handshakes at once: enough to keep a server busy, without flooding its listener.
 HANDSHAKES_AT_ONCE = 64
-# With this number of unanswered attaches, no more are sent, so that the answers fit into the socket's buffer.
+# With this number of unanswered attaches (or detaches), no more are sent, so that the answers fit into the socket's
+# buffer.
 ATTACHES_AT_ONCE = 512
 
 
@@ -249,7 +250,7 @@ class LinkHolder:
         try:
             data = self._connection.recv(READ_BYTES)
         except TimeoutError:
-            raise TimedOut(f"no answer from the server for {self._stall_s:g} s") from None
+            raise TimedOut(f"the server answered no attach or detach for {self._stall_s:g} s") from None
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:

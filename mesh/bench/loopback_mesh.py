@@ -209,7 +209,9 @@ class LoopbackMesh:
                 await readiness.wait_linked()
                 await readiness.wait_probed()
         except TimeoutError:
-            raise TimedOut(f"the nodes were not ready after {START_TIMEOUT_S:g} s: {readiness.missing()}") from None
+            raise TimedOut(
+                f"the nodes of the benchmark were not ready after {START_TIMEOUT_S:g} s: {readiness.missing()}"
+            ) from None
 
     async def _do_all_answer(self) -> bool:
         try:

@@ -19,6 +19,6 @@ def make_room(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, max(hard, files)))
     except (ValueError, OSError):
         raise CommandFailed(
-            f"a process needs {files:,} open files, and the limit of this user is {hard:,}",
+            f"each process of the benchmark needs {files:,} open files, and the limit of this user is {hard:,}",
             fix="raise the limit (`ulimit -Hn`, or LimitNOFILE of systemd), or ask for fewer --connections.",
         ) from None

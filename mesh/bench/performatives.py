@@ -63,7 +63,7 @@ def decode(data: bytes | bytearray) -> Performative | None:
         return None
     size, offset, kind, channel = struct.unpack_from(">IBBH", data)
     if not 8 <= size <= FRAME_BYTES or offset < 2 or offset * 4 > size or kind != 0:
-        raise Malformed(f"not AMQP 1.0: unexpected frame that begins with {data[:8].hex(' ')}")
+        raise Malformed(f"not AMQP 1.0: wrong size, data offset or type in a frame that begins {data[:8].hex(' ')}")
     if len(data) < size:
         return None
     if size == offset * 4:

@@ -88,7 +88,9 @@ def mesh_uri(mesh: str) -> str:
 
 
 def host_name(host: str) -> x509.GeneralName:
-    """Return ``host`` as a certificate's alternative name; raises CertsError if ``host`` is no IP address or name."""
+    """Return ``host`` as a certificate's alternative name; raises CertsError if ``host`` is neither an IP address nor a
+    host name.
+    """
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -96,7 +98,7 @@ def host_name(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host.encode("idna").decode("ascii"))
     except (UnicodeError, ValueError):
-        raise CertsError(f"{host!r} is not a valid IP address or host name") from None
+        raise CertsError(f"{host!r} is not a valid IP address or host name for a certificate") from None
 
 
 def check_name(name: str) -> None:

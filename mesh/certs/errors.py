@@ -1,4 +1,4 @@
-"""The error that all functions of ``mesh.certs`` raise, with a message for the user."""
+"""The error class of ``mesh.certs``, with a message for the user."""
 
 from __future__ import annotations
 

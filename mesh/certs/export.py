@@ -18,7 +18,7 @@ def export_pem(certificate: Certificate) -> bytes:
         paths = (certificate.path, certificate.key_path, certificate.ca_path)
         return b"".join(path.read_bytes() for path in paths)
     except OSError as error:
-        raise CertsError(f"cannot read {error.filename}: {error.strerror}") from None
+        raise CertsError(f"cannot read {error.filename} for the export: {error.strerror}") from None
 
 
 def export_pkcs12(certificate: Certificate, password: str) -> bytes:

@@ -99,9 +99,10 @@ def ensure_pki(
 
 
 def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime | None = None) -> Certificate:
-    """Return operator ``name``'s certificate, with which commands log in to nodes; made or renewed where necessary.
+    """Return operator ``name``'s certificate, with which commands log in to nodes.
 
-    Raises CertsError if there is no CA, or the certificate has to be made and the CA's key is not here.
+    The certificate is made if it is missing, ends within 30 days, or was issued by another CA. Raises CertsError if
+    there is no CA, or the certificate has to be made and the CA's key is not here.
     """
     now = now or datetime.now(UTC)
     with locked(folder):

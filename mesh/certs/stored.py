@@ -129,7 +129,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CertsError(f"cannot read {error.filename}: {error.strerror}") from None
+        raise CertsError(f"cannot read the certificate or key {error.filename}: {error.strerror}") from None
 
 
 def _damaged(path: Path, key_path: Path) -> CertsError:
@@ -174,4 +174,4 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
             os.fsync(file.fileno())
         new.rename(path)
     except OSError as error:
-        raise CertsError(f"cannot write {path}: {error.strerror}") from None
+        raise CertsError(f"cannot write the certificate or key {path}: {error.strerror}") from None

@@ -213,8 +213,9 @@ class Receiver:
         return self._take()
 
     async def receive_until_empty(self, bound: int | None = None) -> Received | None:
-        """Return the next delivery. If none has arrived and the link has no credit, ask the peer for deliveries with a
-        drain; return None if the peer answers the drain without a delivery, since the source is empty. [2.6.7]
+        """Return the next delivery. If none has arrived, ask the peer for deliveries with a drain; return None if the
+        peer answers the drain without a delivery, since the source is empty. [2.6.7] The caller grants no credit
+        otherwise: no drain is sent while the link has credit.
         """
         if not self._arrived and self._link.credit == 0:
             self._link.request_drain(self._credit if bound is None else min(self._credit, bound))

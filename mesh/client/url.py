@@ -42,7 +42,7 @@ def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
         return AmqpUrl(_unquote(rest, "address") if scheme else rest, scheme)
     authority, slash, address = rest[2:].partition("/")
     if not slash and needs_address:
-        raise ValueError(f"{_masked(authority)!r} has no address: expected //host/address")
+        raise ValueError(f"the URL's host {_masked(authority)!r} has no address behind it: expected //host/address")
     login, _, where = authority.rpartition("@")
     user, colon, password = login.partition(":")
     try:

@@ -108,7 +108,10 @@ def command(
     least_s = 2 * topology.hello_max_age_s + 1 if "silence" in faults else 0.1
     period_s = max(8.0, least_s) if period_s is None else period_s
     if period_s < least_s:
-        raise click.UsageError(f"--every {period_s:g}s is too short for these faults: expected at least {least_s:g}s")
+        raise click.UsageError(
+            f"--every {period_s:g}s is too short to see the effects of the given --faults: expected at least "
+            f"{least_s:g}s"
+        )
     if faults and options["duration_s"] < period_s:
         raise click.UsageError(
             f"--duration {options['duration_s']:g}s is over before the first fault, in {period_s:g}s: nothing would be "

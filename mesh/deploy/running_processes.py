@@ -118,7 +118,7 @@ def _wait_gone(workdir: WorkDir, names: set[str], patience_s: float) -> set[str]
 
 
 def _sweep(workdir: WorkDir) -> None:
-    """Remove sockets that a crash left. Pid files stay: a starting process may be about to lock its pid file."""
+    """Remove control sockets that a crash left. Pid files stay: a starting process may be about to lock its own."""
     for path in (workdir.root / "run").glob("*.sock"):
         path.unlink(missing_ok=True)
 

@@ -145,7 +145,7 @@ class Supervisor:
             await writer.start()
             exit_code = await writer.wait()
             cause = writer.death_sentence(exit_code)
-            # A writer has no control socket: a writer that lived this long counts as up, since it has found its files
+            # A writer has no control socket: a writer that has run for 2 s counts as up, since it has found its files
             # and rings in order.
             was_up = writer.ran_s >= WRITER_STARTS_WITHIN_S
             delay_s = backoff.on_exit(Death(exit_code, cause, writer.ran_s, was_up))

@@ -151,7 +151,7 @@ def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir
     signals = HarmlessSignals()
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
-            raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
+            raise CommandFailed(f"another `up` of {topology.mesh} has just been started, so this one ends")
         # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
         redaction_key(topology)
         shutil.copyfile(file, workdir.running_topology)

@@ -190,8 +190,8 @@ class _Granted:
 
 
 def guard() -> None:
-    """Run the main loop of the guardian process: take leases from stdin, heal those that are overdue, and the rest at
-    the end.
+    """Run the main loop of the guardian process: take leases from stdin, heal those whose time has run out, and at the
+    end of stdin all others that were not returned.
     """
     granted: dict[int, _Granted] = {}
     reading = selectors.DefaultSelector()

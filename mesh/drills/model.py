@@ -155,7 +155,9 @@ class LinkFault(Fault):
 
     @property
     def way(self) -> str:
-        """Return the manner of breaking the link; two faults of the same manner on one link must not overlap."""
+        """Return the manner of breaking the link: the fault's kind, or `cut` for a flap. Two faults of the same manner
+        on one link must not overlap.
+        """
         return self.kind
 
     @property

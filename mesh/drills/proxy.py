@@ -64,7 +64,8 @@ class LinkProxy:
 
     async def start(self, port: int) -> None:
         listening = socket.create_server(("127.0.0.1", port))
-        # The receive buffer is limited: by default the kernel would take megabytes that a slow link could not hold.
+        # The receive buffer of the connections is limited: by default the kernel would take megabytes, which a slow
+        # link could not hold.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, HELD_BYTES)
         self._server = await asyncio.start_server(self._on_connection, sock=listening, limit=CHUNK_BYTES)
 

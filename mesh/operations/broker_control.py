@@ -114,7 +114,9 @@ def _embedded(topology: Topology, broker: str, address: str | None = None) -> st
     if not declared.is_embedded:
         what = f"{address!r} is kept by {broker}" if address else broker
         verb = ", which is" if address else " is"
-        raise click.UsageError(f"{what}{verb} an existing broker: use its own tools")
+        raise click.UsageError(
+            f"{what}{verb} an existing broker: use its own tools, as amqpmesh manages embedded brokers only"
+        )
     return broker
 
 

@@ -64,7 +64,7 @@ def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Pa
     supervised = ask_supervisor(workdir)
     views = [view(workdir, node, supervised) for node in plan(topology)]
     if all(found.pid is None for found in views) and supervised is None:
-        raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology, path))
+        raise Unreachable(f"no node of mesh {topology.mesh} runs here", fix=fix_not_running(topology, path))
     note = change_note(topology, path)
     missing = list(missing_links(topology, [(found.node, found.snapshot) for found in views]))
     costs = list(changed_costs(topology, {found.name: found.snapshot for found in views}))

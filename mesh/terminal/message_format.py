@@ -96,7 +96,9 @@ def message_map(shown: ReceivedMessage, file: Path | None = None) -> dict[str, A
 
 
 def head_map(message: Message) -> dict[str, Any]:
-    """Return the message's header, properties and annotations for JSON, without body; absent fields are left out."""
+    """Return the message's header, properties, application properties and annotations for JSON, without the body;
+    absent fields are left out.
+    """
     fields: dict[str, Any] = {
         "to": message.to,
         "subject": message.subject,

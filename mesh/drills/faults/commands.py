@@ -1,4 +1,4 @@
-"""Faults that are shell commands of the user: one command injects the fault, another heals the fault."""
+"""Faults that are shell commands of the user: one command injects the fault; another, if given, heals the fault."""
 
 from __future__ import annotations
 

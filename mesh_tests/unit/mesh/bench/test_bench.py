@@ -338,7 +338,7 @@ def test_more_files_than_this_user_may_open_is_said_with_what_to_do(monkeypatch:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 1000))
     monkeypatch.setattr(resource, "setrlimit", refuse)
     open_files.make_room(100)
-    with pytest.raises(CommandFailed, match="a process needs 10,200 open files, and the limit of this user is 1,000"):
+    with pytest.raises(CommandFailed, match="needs 10,200 open files, and the limit of this user is 1,000"):
         open_files.make_room(10_200)
 
 

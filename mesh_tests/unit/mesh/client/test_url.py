@@ -42,7 +42,7 @@ def test_a_url_is_taken_apart(text: str, expected: AmqpUrl) -> None:
     ("text", "complaint"),
     [
         ("http://h/a", "unknown scheme 'http'"),
-        ("//h", "'h' has no address"),
+        ("//h", "'h' has no address behind it"),
         ("amqp://h:0/a", "'0' is not a valid port"),
         ("amqp://h:99999/a", "'99999' is not a valid port"),
         ("amqp://h:x/a", "'x' is not a valid port"),
