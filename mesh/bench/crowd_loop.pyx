@@ -150,8 +150,8 @@ cdef class SendingTurns:
         return True
 
 
-def run_crowd(list carriers not None, SharedReceipts receipts not None, double stall_s, int control=-1, double quiet_s=1.0,
-              SendingTurns turns=None):
+def run_crowd(list carriers not None, SharedReceipts receipts not None, double stall_s, int control=-1,
+              double quiet_s=1.0, SendingTurns turns=None):
     """Run the connections until all messages of ``receipts`` are received, and settled if ``turns`` sends them.
 
     Return False if nothing has moved for ``stall_s`` s before; once the descriptor ``control`` is readable, ``quiet_s``

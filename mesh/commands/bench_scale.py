@@ -209,4 +209,42 @@ def fan_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **optio
     return session.run(lambda: fan.measure(target, session.name_of(url), order, out), out)
 
 
-COMMANDS = (addresses_command, attaches_command, cycles_command, fan_command)
+@click.command("footprint", context_settings={"show_default": True})
+@click.option("--idle", "idle_s", type=DURATION, default="2s", help="Leave the processes alone for this time first.")
+@click.option(
+    "--for", "busy_s", type=DURATION, default="0s", help="Measure again after this time with one message a second."
+)
+@repeat_option
+@server_options
+@output_options
+def footprint_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure the memory of `amqpmesh up` with one router: supervisor, router, writer of link logs.
+
+    PSS is the proportional set size: memory that processes share counts in parts, so that the row *together* is the
+    memory of the whole. RESIDENT counts shared memory in full. With --pid, running processes and their children are
+    measured; --for then needs --url.
+
+    \b
+    Examples:
+      amqpmesh bench footprint
+      amqpmesh bench footprint --for 10m --repeat 1
+      amqpmesh bench footprint --pid 4711 --url amqp://localhost/orders --for 1m
+    """
+    from mesh.bench import footprint, session
+    from mesh.bench.meter import check_pid
+
+    if url is not None and not pids:
+        raise click.UsageError("--url needs --pid, the process to measure")
+    if pids and options["busy_s"] and url is None:
+        raise click.UsageError("--for with --pid needs --url, the address for the messages")
+    order = footprint.FootprintBenchRequest(options["idle_s"], options["busy_s"], options["repeat"], options["stall_s"])
+    if not pids:
+        return session.run(lambda: footprint.measure_ours(order, out), out)
+    for pid in pids:
+        check_pid(pid)
+    target = session.target_at(url, pids) if url is not None else None
+    line = session.name_of(url) if url is not None else f"process {', '.join(map(str, pids))}"
+    return session.run(lambda: footprint.measure_theirs(target, line, pids, order, out), out)
+
+
+COMMANDS = (addresses_command, attaches_command, cycles_command, fan_command, footprint_command)

@@ -229,6 +229,17 @@ def test_a_fan_has_a_row_for_each_number_of_connections() -> None:
         assert row["shares_differ_percent"] >= 0
 
 
+def test_the_processes_of_up_have_their_memory_measured_idle_and_after_messages() -> None:
+    found = rows("footprint", "--idle", "100ms", "--for", "1s", "--repeat", "1")
+    names = [row["work"].removeprefix("up of 1 router: ") for row in found]
+    assert set(names) == {"supervisor", "node r1", "link log writer", "together"}
+    assert len(names) == 8
+    assert {row["mode"] for row in found} == {"idle", "after 1 s, 1/s"}
+    for row in found:
+        assert row["pss_bytes"] > 1_000_000
+    assert found[-1]["lost"] == 0
+
+
 def test_a_table_is_for_people() -> None:
     done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
     assert done.returncode == ExitCode.OK, done.stderr
@@ -260,6 +271,8 @@ def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None
     sizes = ["--consumers", "4", "--connections", "2", "-c", "100", "-n", "1"]
     (fan,) = rows("fan", *sizes, "--url", at(mesh), "--pid", pid)
     assert fan["lost"] == 0
+    measured = rows("footprint", "--pid", pid, "--idle", "0", "-n", "1")
+    assert [row["work"].rpartition(": ")[2] for row in measured] == ["node r1", "together"]
     (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)
     assert connections["connections_per_s"] > 0
 

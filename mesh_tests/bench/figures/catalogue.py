@@ -397,6 +397,24 @@ CATALOGUE: tuple[Measurement, ...] = (
             )
         ),
     ),
+    _scale(
+        "footprint",
+        *(
+            Figure(
+                f"scale.footprint.{key}",
+                f"`up` of one router, idle, PSS: {name}",
+                "MB",
+                row(f"up of 1 router: {name}", "pss_bytes", "idle", MB),
+                target,
+            )
+            for key, name, target in (
+                ("together", "together", "80 MB"),
+                ("supervisor", "supervisor", ""),
+                ("router", "node r1", ""),
+                ("writer", "link log writer", ""),
+            )
+        ),
+    ),
     Measurement(
         RECOVERY,
         ("-m", "mesh_tests.bench.recovery", "--json"),

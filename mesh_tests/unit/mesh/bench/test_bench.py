@@ -214,6 +214,8 @@ def test_the_smallest_body_is_what_the_generator_needs() -> None:
         (["forward", "--mode", "fast"], "fast"),
         (["forward", "--routers", "4"], "4"),
         (["fan", "--consumers", "5", "--connections", "6"], "expected 1 to 250 consumers on each connection"),
+        (["footprint", "--url", "amqp://h/a"], "--url needs --pid"),
+        (["footprint", "--pid", "1", "--for", "1s"], "--for with --pid needs --url"),
         (["latency", "--rate", "much"], "expected a number, or a number and a unit"),
         (["latency", "-d", "0s"], "must be more than 0"),
         (["latency", "--rate", "200m"], "expected at most 1,000,000/s"),
