@@ -105,6 +105,6 @@ def check_body(body_bytes: int, peer: PeerOpen) -> None:
     most = min(peer.frame_bytes, FRAME_BYTES) - HEAD_BYTES
     if body_bytes > most:
         raise CommandFailed(
-            f"a message without a link's address must fit into one frame of the peer: expected a body of at most "
-            f"{most:,} bytes, got {body_bytes:,}"
+            f"each message must fit into one frame of the peer: expected a body of at most {most:,} bytes, "
+            f"got {body_bytes:,}"
         )

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mesh.bench.anonymous_senders import check_body
 from mesh.bench.bench_connection import BenchConnection
 from mesh.bench.crowd_loop import SendingTurns, SharedReceipts, SharingConsumer, TurnProducer, run_crowd
 from mesh.bench.dial import BenchServer, Dialed, dial
@@ -105,6 +106,7 @@ def consumers_on(
 def producers_on(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> tuple[list[TurnProducer], list[BenchConnection]]:
     producers, carriers = [], []
     for index, each in enumerate(dialed):
+        check_body(plan["body_bytes"], each.peer)
         attached = each.attached[0]
         producer = TurnProducer(
             attached.channel,

@@ -60,6 +60,8 @@ class LoopbackPlan:
     """Whether the routers connect to each other with mutual TLS; clients connect without TLS in either case."""
     is_client_tls: bool = False
     """Whether clients connect with TLS, with the certificates of the mesh."""
+    has_tls_listener: bool = False
+    """Whether each router has a second listener, for clients with TLS."""
     max_connections: int = 10_000
     max_links: int = 10_000
     has_records: bool = False
@@ -163,7 +165,8 @@ class LoopbackMesh:
     def target(self) -> BenchTarget:
         routers = list(self._topology.routers)
         pids = [process.pid for process in self._processes.values()]
-        return BenchTarget(self._place(routers[0]), self._place(routers[-1]), Meter(pids), len(routers), ADDRESSES)
+        first, last = self._place(routers[0]), self._place(routers[-1])
+        return BenchTarget(first, last, Meter(pids), len(routers), ADDRESSES, self._tls_place(routers[0]))
 
     def broker_target(self) -> BenchTarget:
         place = BenchServer(HOST, self._topology.brokers["b1"].port)
@@ -178,6 +181,10 @@ class LoopbackMesh:
 
     def _place(self, router: str) -> BenchServer:
         return BenchServer(HOST, self._topology.routers[router].listeners[0].port, is_tls=self._is_client_tls)
+
+    def _tls_place(self, router: str) -> BenchServer | None:
+        others = self._topology.routers[router].listeners[1:]
+        return BenchServer(HOST, others[0].port, is_tls=True) if others else None
 
     def _start(self, node: NodePlan) -> subprocess.Popen[bytes]:
         arguments = [str(os.getpid()), *node.kind.command(node.name), "--topology", str(self._file)]
@@ -266,13 +273,15 @@ def topology_of(plan: LoopbackPlan) -> dict[str, Any]:
         listener = {"host": HOST, "port": next(ports), **limits}
         return {
             "port": next(ports),
-            "listeners": [listener],
+            "listeners": [listener, {**listener, "port": next(ports), "tls": {}}]
+            if plan.has_tls_listener
+            else [listener],
             "connect": [f"r{number - 1}"] if number > 1 else [],
         }
 
     topology: dict[str, Any] = {
         "mesh": MESH,
-        "node_tls": plan.is_tls or plan.is_client_tls,
+        "node_tls": plan.is_tls or plan.is_client_tls or plan.has_tls_listener,
         "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }

@@ -21,6 +21,8 @@ class BenchTarget:
     meter: Meter | None
     router_count: int
     addresses: BenchAddresses
+    tls_place: BenchServer | None = None
+    """A listener of the same server for TLS, if it has another one for plain text."""
 
     def per_router(self, cpu_s: list[float]) -> float:
         return sum(cpu_s) / self.router_count

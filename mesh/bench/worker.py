@@ -35,6 +35,7 @@ ROLES = {
     "cycle": "mesh.bench.cycles",
     "share": "mesh.bench.crowd",
     "swarm": "mesh.bench.crowd",
+    "shake_hands": "mesh.bench.tls_load",
     "bystand": "mesh.bench.bystander",
     "attach_crowd": "mesh.bench.link_crowd",
 }

@@ -9,7 +9,7 @@ import click
 from mesh.commands.bench_options import BodySize, check, server_options
 from mesh.terminal.options import output_options
 from mesh.terminal.output import Output
-from mesh.terminal.units import DURATION
+from mesh.terminal.units import DURATION, RATE
 
 if TYPE_CHECKING:
     from mesh.client.url import AmqpUrl
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ADDRESS_TYPES = ("topic", "queue", "anycast", "multicast")
 # The most connections that one loop of the generator polls.
 MOST_CONNECTIONS = 1000
+# The most messages whose latencies `bench busy` keeps.
+MOST_TIMED_MESSAGES = 100_000_000
 
 repeat_option = click.option(
     "-n", "--repeat", type=click.IntRange(1), default=3, help="Number of runs of each row; figures are medians."
@@ -247,4 +249,94 @@ def footprint_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], *
     return session.run(lambda: footprint.measure_theirs(target, line, pids, order, out), out)
 
 
-COMMANDS = (addresses_command, attaches_command, cycles_command, fan_command, footprint_command)
+@click.command("handshakes", context_settings={"show_default": True})
+@click.option("--at-once", type=click.IntRange(1, 256), default=4, help="Number of handshakes under way at once.")
+@click.option("-d", "--seconds", type=DURATION, default="5s", help="Duration of a run, such as 30s.")
+@click.option("--tls-port", type=click.IntRange(1, 65535), help="Port of the TLS listener at the host of --url.")
+@repeat_option
+@server_options
+@output_options
+def handshakes_command(
+    out: Output, url: AmqpUrl | None, pids: tuple[int, ...], tls_port: int | None, **options: Any
+) -> int:
+    """Measure TLS handshakes, and how long others wait meanwhile.
+
+    Each handshake is a full one, on a connection that is closed after it. The other rows are the latency of a message
+    each 10 ms on connections in plain text: alone, and beside the handshakes. The certificate is not checked.
+
+    With --url, --tls-port names the listener for the handshakes, and the messages go to ADDRESS.bystander.
+
+    \b
+    Examples:
+      amqpmesh bench handshakes
+      amqpmesh bench handshakes --at-once 16 --url amqp://localhost/orders --tls-port 5671 --pid 4711
+    """
+    from mesh.bench import handshakes, session
+
+    check(url, pids, options, False)
+    if options["seconds"] <= 0:
+        raise click.UsageError("--seconds must be longer than 0")
+    order = handshakes.HandshakesBenchRequest(
+        options["at_once"], options["seconds"], options["repeat"], options["stall_s"]
+    )
+    if url is None or tls_port is None:
+        if url is not None or tls_port is not None:
+            raise click.UsageError("expected both --url and --tls-port, or none of both")
+        return session.run(lambda: handshakes.measure_ours(order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: handshakes.measure_theirs(target, tls_port, session.name_of(url), order, out), out)
+
+
+@click.command("busy", context_settings={"show_default": True})
+@click.option("--connections", type=click.IntRange(1), default=2000, help="Number of connections that send.")
+@click.option(
+    "-y", "--consumers", type=click.IntRange(1), default=10, help="Number of consumers, each on a connection."
+)
+@click.option("-r", "--rate", type=RATE, default="10000/s", help="Rate of all messages together, such as 500/s.")
+@click.option("-d", "--seconds", type=DURATION, default="10s", help="Duration of a run, such as 30s.")
+@click.option("-s", "--body", type=BodySize(), default="100", help="Size of a message body, such as 10k.")
+@repeat_option
+@server_options
+@output_options
+def busy_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure very many connections that send messages in turn, at an even rate.
+
+    The time of a message begins when the message is due, so the wait for credit counts. One process has all
+    connections, and one clock; GENERATOR is its own CPU for each message.
+
+    \b
+    Examples:
+      amqpmesh bench busy
+      amqpmesh bench busy --connections 500 --rate 1000/s --url amqp://localhost/orders --pid 4711
+    """
+    from mesh.bench import busy, session
+
+    check(url, pids, options, False)
+    if not 1 <= options["rate"] * options["seconds"] < MOST_TIMED_MESSAGES:
+        raise click.UsageError(
+            f"--rate times --seconds must be at least 1 and less than {MOST_TIMED_MESSAGES:,} messages"
+        )
+    order = busy.BusyBenchRequest(
+        connections=options["connections"],
+        consumers=options["consumers"],
+        rate_per_s=options["rate"],
+        seconds=options["seconds"],
+        body_bytes=options["body"],
+        repeat=options["repeat"],
+        stall_s=options["stall_s"],
+    )
+    if url is None:
+        return session.run(lambda: busy.measure_ours(order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: [busy.measure(target, session.name_of(url), order, out)], out)
+
+
+COMMANDS = (
+    addresses_command,
+    attaches_command,
+    cycles_command,
+    fan_command,
+    footprint_command,
+    handshakes_command,
+    busy_command,
+)

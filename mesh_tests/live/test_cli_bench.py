@@ -240,6 +240,24 @@ def test_the_processes_of_up_have_their_memory_measured_idle_and_after_messages(
     assert found[-1]["lost"] == 0
 
 
+def test_handshakes_are_counted_and_what_others_wait_beside_them() -> None:
+    shaken, alone, beside = rows("handshakes", "--seconds", "1s", "--at-once", "2", "--repeat", "1")
+    assert shaken["work"] == "1 router, handshakes, 2 at once"
+    assert shaken["handshakes_per_s"] > 0
+    assert shaken["cpu_us_each"] > 0
+    assert 0 < alone["p50_us"] <= alone["p99_us"]
+    assert 0 < beside["p50_us"] <= beside["p99_us"]
+    assert beside["lost"] == 0
+
+
+def test_busy_connections_send_in_turn_and_each_message_is_timed() -> None:
+    (row,) = rows("busy", "--connections", "30", "--consumers", "2", "--rate", "300/s", "-d", "1s", "--repeat", "1")
+    assert row["work"] == "1 router, 30 connections send in turn to 2 consumers, 100 B"
+    assert row["cpu_us_per_message"] > 0
+    assert 0 < row["p50_us"] <= row["p99_us"]
+    assert row["lost"] == 0
+
+
 def test_a_table_is_for_people() -> None:
     done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
     assert done.returncode == ExitCode.OK, done.stderr
@@ -271,6 +289,8 @@ def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None
     sizes = ["--consumers", "4", "--connections", "2", "-c", "100", "-n", "1"]
     (fan,) = rows("fan", *sizes, "--url", at(mesh), "--pid", pid)
     assert fan["lost"] == 0
+    (busy,) = rows("busy", "--connections", "4", "-y", "1", "-r", "100/s", "-d", "500ms", "-n", "1", "--url", at(mesh))
+    assert busy["lost"] == 0
     measured = rows("footprint", "--pid", pid, "--idle", "0", "-n", "1")
     assert [row["work"].rpartition(": ")[2] for row in measured] == ["node r1", "together"]
     (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)

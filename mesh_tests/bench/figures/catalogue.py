@@ -85,6 +85,7 @@ PAIR = "1 broker, 1 to 1, 1 KB"
 ANONYMOUS = "1 router and 1 broker, 1 anonymous sender, 300,000 messages to 100,000 addresses"
 ATTACHED = "1 router, 20 connections attach 1,000 links each, an address each"
 CYCLE = "1 router, connect, attach, send one, close"
+BUSY = "1 router, 2,000 connections send in turn to 10 consumers, 100 B"
 OTHERS = "1 router, others while 8 connections attach 1,000 links each, an address each"
 
 CATALOGUE: tuple[Measurement, ...] = (
@@ -414,6 +415,40 @@ CATALOGUE: tuple[Measurement, ...] = (
                 ("writer", "link log writer", ""),
             )
         ),
+    ),
+    _scale(
+        "handshakes",
+        Figure(
+            "scale.handshakes.rate",
+            "TLS handshakes of clients, 4 at once",
+            "/s",
+            row("1 router, handshakes, 4 at once", "handshakes_per_s"),
+            "800/s",
+        ),
+        Figure(
+            "scale.handshakes.cpu",
+            "CPU of the router for each handshake",
+            "us",
+            row("1 router, handshakes, 4 at once", "cpu_us_each"),
+        ),
+        Figure(
+            "scale.handshakes.others.p99",
+            "others meanwhile: p99",
+            "ms",
+            row("1 router, others beside handshakes, 4 at once", "p99_us", scale=MS),
+        ),
+    ),
+    _scale(
+        "busy",
+        Figure(
+            "scale.busy.cpu",
+            "2,000 connections send 10,000/s",
+            "us",
+            row(BUSY, "cpu_us_per_message"),
+            "45 us",
+        ),
+        Figure("scale.busy.p50", "their messages: p50", "ms", row(BUSY, "p50_us", scale=MS), "0.5 ms"),
+        Figure("scale.busy.p99", "their messages: p99", "ms", row(BUSY, "p99_us", scale=MS)),
     ),
     Measurement(
         RECOVERY,
