@@ -126,7 +126,7 @@ def plan_of(target: BenchTarget, order: AttachesBenchRequest, connections: int) 
 
 
 def seconds_of(step: Mapping[str, Any]) -> float:
-    return max(step["ended_at"] - step["began_at"], 1e-9)
+    return max(float(step["ended_at"] - step["began_at"]), 1e-9)
 
 
 def row_beside(work: str, runs: Sequence[Figures]) -> BenchRow:
