@@ -85,18 +85,23 @@ class NetCpu:
         self._meter = meter
         if meter is None:
             return
+        # Work that an earlier measurement left over would pass for the CPU time of idle processes.
+        meter.wait_idle()
         began_s, began_at = sum(meter.cpu_s()), time.monotonic()
         time.sleep(IDLE_WINDOW_S)
         self._from_s, self._from_at = sum(meter.cpu_s()), time.monotonic()
         self._idle_rate = (self._from_s - began_s) / (self._from_at - began_at)
 
     def us_each(self, count: int) -> float | None:
-        """Return the time in us for each of ``count`` once the processes are idle; None if no processes are known."""
+        """Return the time in us for each of ``count`` once the processes are idle; None if no processes are known.
+
+        A value below zero says that the work is too small to measure beside what idle processes take.
+        """
         if self._meter is None:
             return None
         self._meter.wait_idle()
         used_s = sum(self._meter.cpu_s()) - self._from_s - self._idle_rate * (time.monotonic() - self._from_at)
-        return max(used_s, 0.0) * 1e6 / count
+        return used_s * 1e6 / count
 
 
 def check_pid(pid: int) -> int:

@@ -102,22 +102,30 @@ def test_messages_of_others_that_were_lost_are_wrong() -> None:
 
 # CPU
 class TickingMeter:
-    """Processes that use 0.1 CPU when idle, and ``work_s`` beside."""
+    """Processes that use 0.1 CPU when idle, and ``work_s`` beside; ``left_s`` is work that still has to be done."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_s: float = 0.0) -> None:
         self.now_s = self.work_s = 0.0
+        self.left_s = left_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.work_s, self.left_s = self.work_s + self.left_s, 0.0
 
     def cpu_s(self) -> list[float]:
         return [self.now_s * 0.1 + self.work_s]
 
     def wait_idle(self) -> None:
-        self.now_s += 1.0
+        self.sleep(1.0)
 
 
-def test_cpu_time_that_idle_processes_take_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking = TickingMeter()
+@pytest.mark.parametrize("left_s", [0.0, 0.3])
+def test_cpu_time_of_idle_processes_and_work_left_over_are_not_counted(
+    left_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticking = TickingMeter(left_s)
     monkeypatch.setattr(meter.time, "monotonic", lambda: ticking.now_s)
-    monkeypatch.setattr(meter.time, "sleep", lambda s: setattr(ticking, "now_s", ticking.now_s + s))
+    monkeypatch.setattr(meter.time, "sleep", ticking.sleep)
     used = NetCpu(ticking)  # type: ignore[arg-type]
     ticking.work_s += 0.002
     assert used.us_each(20) == pytest.approx(100.0)
