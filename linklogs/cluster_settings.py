@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import SparkSession
 
 from linklogs.job_archive import pack
-from linklogs.session import ALWAYS
+from linklogs.session import ALWAYS, name_classes
 
 DRIVER_MEMORY = "3g"
 """Memory of Spark's driver, if amqpmesh starts the driver.
@@ -55,4 +55,5 @@ def submitted_session() -> SparkSession:
     for name, value in ALWAYS.items():
         if name in MEANT or (name.startswith("spark.sql.") and not given.contains(name)):
             session.conf.set(name, value)
+    name_classes(session)
     return session

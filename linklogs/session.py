@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from py4j.java_gateway import java_import
 from pyspark.sql import SparkSession
 
 LOCAL = {
@@ -14,6 +15,9 @@ LOCAL = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
+    # Plans as text are for the web page, which a report on this machine does not have.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "100",
     # Java compiles quickly, not well: all long work is done in Python workers, so little Java code runs for long.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
 }
@@ -27,6 +31,8 @@ ALWAYS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Files of link logs are small: with Spark's 4 MiB for opening a file, each of thousands of files would be a task.
     "spark.sql.files.openCostInBytes": "262144",
+    # Nobody reads in which line each column expression was made: to note it takes half of pyspark's own time.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Spark compiles no query plan, since compiling takes longer than making a table of a few thousand rows.
     "spark.sql.codegen.wholeStage": "false",
     # Spark joins by sending tables of links and connections (up to 256 MiB) to all workers, not by a shuffle of the
@@ -34,6 +40,9 @@ ALWAYS = {
     "spark.sql.autoBroadcastJoinThreshold": "268435456",
 }
 """Settings for every master."""
+
+NAMED = ("org.apache.spark.sql.functions", "org.apache.spark.api.python.PythonUtils")
+"""The classes of Spark that pyspark names without their packages in functions of columns."""
 
 
 def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
@@ -51,4 +60,17 @@ def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         builder = builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    name_classes(session)
+    return session
+
+
+def name_classes(session: SparkSession) -> None:
+    """Import by name the classes for which each column expression asks Java.
+
+    Spark imports only their packages, so Java would look for each class in one package after the other, in all archives
+    of Spark, at every single expression.
+    """
+    jvm = session.sparkContext._jvm
+    for name in NAMED:
+        java_import(jvm, name)
