@@ -1,5 +1,6 @@
 """How does a test get a whole mesh: one process per node, on free ports, from a topology without port numbers?"""
 
+import asyncio
 import json
 import os
 import signal
@@ -10,8 +11,10 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from addressing.topology.loader import load_topology
 from mesh.deploy.control import ask
 from mesh.deploy.pid_file import PidFile
+from mesh.deploy.readiness import MeshReadiness
 from mesh.deploy.workdir import WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.waiting import wait_until
@@ -55,6 +58,14 @@ class RunningMesh:
     def kill(self, node: str) -> None:
         """As a crash would: SIGKILL. It is started again after the supervisor's back-off."""
         os.kill(self.pid(node), signal.SIGKILL)
+
+    def wait_linked(self) -> None:
+        """Until every connection and path of the topology is up again, by what `amqpmesh up` takes for that."""
+        readiness = MeshReadiness(load_topology(self.topology_file), self._work_dir)
+        try:
+            asyncio.run(asyncio.wait_for(readiness.wait_linked(), COMMAND_S))
+        except TimeoutError:
+            raise AssertionError(f"not linked within {COMMAND_S} s: {readiness.missing()}") from None
 
     def snapshot(self, node: str) -> Any:
         """What the node says of itself now; None while it does not run."""
