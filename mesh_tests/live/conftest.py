@@ -13,10 +13,16 @@ from mesh_tests.live.wire_client import WireClient
 
 
 @pytest.fixture(scope="session")
-def rows(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[RowMesh]:
-    """No test may kill a router of it. Nor may several workers have one each: they would take each other's time."""
+def rows(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, testrun_uid: str
+) -> Iterator[RowMesh]:
+    """No test may kill a router of it. Nor may several workers have one each: they would take each other's time.
+
+    Slow scenarios would take time from tests that measure, so they run only for tests that ask for them.
+    """
     (tmp_path_factory.getbasetemp().parent / f"rows-of-{testrun_uid}").touch(exist_ok=False)
-    mesh = RowMesh(tmp_path_factory.mktemp("rows"))
+    is_slow_wanted = any("at_once" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    mesh = RowMesh(tmp_path_factory.mktemp("rows"), is_slow_wanted=is_slow_wanted)
     yield mesh
     mesh.down()
 
