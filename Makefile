@@ -44,8 +44,10 @@ LINTS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/cython-lint $(
 UNIT := '$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/unit $(ARGS)'
 SIM := '$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/sim $(ARGS)'
 OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim --ignore=mesh_tests/wheel $(ARGS)
-# Most of the other tests wait for processes; those that measure have the machine to themselves.
-LIVE := '$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
+# Most of the other tests wait for processes; those that measure have half of the machine, or the machine, to themselves.
+GROUPED := --dist loadgroup --no-loadscope-reorder
+LIVE := '$(BIN)/pytest -n 3 $(GROUPED) -m "not quiet and not alone" $(OTHERS)' \
+	'$(BIN)/pytest -n 2 $(GROUPED) -m quiet $(OTHERS)' '$(BIN)/pytest -m alone $(OTHERS)'
 
 # Parts that WITHOUT names are left out, for a verification that has run them before: make check WITHOUT='lint unit'
 part = $(if $(filter $(1),$(WITHOUT)),,$(2))

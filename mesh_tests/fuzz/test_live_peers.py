@@ -30,7 +30,7 @@ PACE_S = 0.01
 MOST_TIMES = 1.2
 MOST_GROWTH = 1.05
 SETTLED_S = 30.0
-pytestmark = [pytest.mark.quiet, pytest.mark.timeout(120 + 2 * COUNT / RATE)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(120 + 2 * COUNT / RATE)]
 NODES = ("r1", "r2", "e1", "b1")
 
 TOPOLOGY = """

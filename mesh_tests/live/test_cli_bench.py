@@ -1,6 +1,6 @@
 """`amqpmesh bench` in tiny sizes: on routers of its own, and on a router that runs already.
 
-Most tests ask what is measured and told, which other processes do not change. Those that compare figures are quiet.
+Most tests ask what is measured and told, which other processes do not change. Those that compare figures run alone.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_forward_counts_copies_of_a_multicast() -> None:
     assert multicast["lost"] == alone["lost"] == 0
 
 
-@pytest.mark.quiet
+@pytest.mark.alone
 def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
     streams = ["--streams", "2", "--stream-bytes", "3m", "--stream-rate", "6m"]
     floor, floor_beside, alone, beside = rows("latency", "--rate", "1000/s", "--seconds", "1s", *streams)
@@ -91,7 +91,7 @@ def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
     assert beside["grown_bytes"] > 0
 
 
-@pytest.mark.quiet
+@pytest.mark.alone
 def test_a_broker_is_measured_at_all_that_it_does() -> None:
     found = rows("broker", "--messages", "2000", "--repeat", "1")
     assert [row["work"].removesuffix(", 1 KB").removesuffix(", 1 KB, fill") for row in found][:4] == [
@@ -150,7 +150,7 @@ def test_connections_are_opened_and_kept() -> None:
     assert row["connections_per_s"] > 0
 
 
-@pytest.mark.quiet
+@pytest.mark.alone
 def test_connections_with_tls_cost_more_to_open_and_to_keep() -> None:
     (plain,) = rows("connections", "--connections", "100")
     (encrypted,) = rows("connections", "--connections", "100", "--tls")

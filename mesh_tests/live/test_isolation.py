@@ -18,7 +18,7 @@ from mesh.bench.producer import BenchProducer
 from mesh_tests.egress import BETWEEN
 from mesh_tests.running_mesh import RunningMesh
 
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.alone
 
 HELD = 1_000
 FLOWING = 60_000
