@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a wheel for each Python that setup.cfg names, installs the wheel in .venv-<version>, and runs the unit tests and the
-# simulations there; then mesh_tests/wheel tests the same wheel on a bare Debian.
+# simulations there; meanwhile mesh_tests/wheel tests the same wheel on a bare Debian.
 # A version that the machine lacks is reported as absent, which is no failure. Arguments go to pytest's first run.
 # If ONE_FOR is set, only one version is tested, chosen by a hash of ONE_FOR.
 set -uo pipefail
@@ -57,6 +57,24 @@ test_wheel() { # arguments: virtual environment, then options of pytest
         PYTHONSAFEPATH=1 PYTHONPATH=$site:$PWD "$venv/bin/pytest" -q -o "pythonpath=$site ." "$@"
 }
 
+# Downloads and a single dpkg leave a core to the other tests, so the tests on a bare Debian run beside them; their output is
+# shown afterwards.
+test_beside_debian() { # arguments: virtual environment, then options of pytest for unit tests and simulations
+    local -r venv=$1
+    shift
+    test_wheel "$venv" mesh_tests/wheel &>"$venv/debian.log" &
+    debian_tests=$!
+    stage test_wheel "$venv" -n auto mesh_tests/unit mesh_tests/sim "$@"
+    stage end_debian_tests "$venv"
+}
+
+end_debian_tests() { # argument: virtual environment; returns the exit code of the tests that run beside the others
+    local status=0
+    wait "$debian_tests" || status=$?
+    cat "$1/debian.log"
+    return "$status"
+}
+
 ((EUID != 0)) || command -v mmdebstrap >/dev/null || stage install_packages mmdebstrap
 for version in $(chosen); do
     if ! python=$(find_python "$version"); then
@@ -64,7 +82,6 @@ for version in $(chosen); do
         continue
     fi
     stage install_wheel ".venv-$version" "$python" || continue
-    stage test_wheel ".venv-$version" -n auto mesh_tests/unit mesh_tests/sim "$@"
-    stage test_wheel ".venv-$version" mesh_tests/wheel
+    test_beside_debian ".venv-$version" "$@"
 done
 tell_stages
