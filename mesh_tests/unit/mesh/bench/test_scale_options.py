@@ -12,8 +12,8 @@ from mesh.terminal.exit_codes import ExitCode
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["addresses", "--pid", "1"], "--pid is only for a router at --url"),
-        (["attaches", "--pid", "1"], "--pid is only for a router at --url"),
+        (["addresses", "--pid", "1"], "--pid is only for a server at --url"),
+        (["attaches", "--pid", "1"], "--pid is only for a server at --url"),
         (["addresses", "--type", "stream"], "stream"),
         (["fan", "--consumers", "5", "--connections", "6"], "expected 1 to 250 consumers on each connection"),
         (["footprint", "--url", "amqp://h/a"], "--url needs --pid"),
