@@ -52,7 +52,7 @@ before this router makes the last.
 
 
 class RouterAddresses:
-    """Owns the address entries and groups of this router, and settles each after a change.
+    """Owns the address entries and groups of this router, and settles each, brings it up to date, after a change.
 
     ``advertise(key, is_there)`` tells other routers that this router begins or ceases to advertise a routing key: this
     router has takers or producers of an address, or a fallback queue holds messages. ``advertise`` is a call, not an
@@ -160,10 +160,13 @@ class RouterAddresses:
         """
         policy = self._books.resolve(spec.address)
         if policy is None or policy.kind.is_refused:
-            raise AmqpError("amqp:not-found", f"router {self._reach.router_id} has no address {spec.address.name!r}")
+            raise AmqpError(
+                "amqp:not-found",
+                f"the topology of router {self._reach.router_id} makes no address {spec.address.name!r} available",
+            )
         is_copy = policy.kind.is_copied_by_routers
         if router_of(spec.address.name) and not is_copy and not edge and not self._is_alive(policy):
-            raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} no longer has a receiver")
+            raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} has no receiver: no circuit to it")
         self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
         group.maker = group.maker or spec.user or None
@@ -182,12 +185,15 @@ class RouterAddresses:
         group.add_inlet(inlet)
 
     def _is_alive(self, policy: AddressPolicy) -> bool:
-        """True if a dynamic address has a taker here, at another router, or at an edge router of this router."""
+        """True if a dynamic address has a taker here, at an edge router behind this one, or, if it is open, elsewhere.
+
+        Elsewhere means at a router in reach that advertises consumers of it.
+        """
         return self.has_taker(policy) or bool(self._edges.taking(policy.key(0).text))
 
     # Actions of groups
     def _take_actions(self) -> None:
-        """Take the actions of the groups, and note the groups that changed, to be settled."""
+        """Carry out what groups reported; have the addresses of the groups that changed brought up to date."""
         for group in self._actions.take_changed():
             if (entry := self._entries.get((group.address, group.phase))) is not None:
                 self._changed.add(entry)
@@ -263,14 +269,14 @@ class RouterAddresses:
         return policy.kind.is_stored or bool(policy.fallback) or bool(self._edges.asking(entry.key))
 
     def _look_for_consumers(self) -> None:
-        """Note the queues on several brokers that have consumers at other routers in reach now, to be settled.
+        """Have the queues on several brokers that have consumers at other routers in reach now brought up to date.
 
         A broker connected to this router may hold messages for these consumers.
         """
         self.on_keys_changed(frozenset(key for key in self._consumed if self._routing.routers_with(key)))
 
     def on_keys_changed(self, keys: frozenset[str]) -> None:
-        """Note the addresses of ``keys``, which other routers began or ceased to advertise, to be settled.
+        """Have the addresses of ``keys``, which other routers began or ceased to advertise, brought up to date.
 
         The key of a broker or edge router concerns all addresses at the broker or edge router. A malformed key of a
         neighbor, or one of a later protocol, is ignored.
@@ -297,16 +303,19 @@ class RouterAddresses:
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
-        """Note the dynamic addresses of edge router ``edge``, which may have another active uplink, to be settled."""
+        """Have the dynamic addresses that name edge router ``edge`` brought up to date, since its uplink may have
+        changed.
+        """
         for entry in self._entries.values():
             if router_of(entry.policy.address.name) == edge:
                 self._changed.add(entry)
 
     def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
-        """Note the addresses of ``keys`` to be settled: edge router ``edge`` began or ceased to take or ask for them.
+        """Have the addresses of ``keys``, which ``edge`` began or ceased to take or ask for, brought up to date.
 
-        A key of no address of the topology is answered with "no taker". ``has_moved``: the edge router began or ceased
-        to use this router as its active uplink.
+        ``edge`` is an edge router. A malformed key, or a key of no address that the topology makes available, is
+        answered with "no taker". ``has_moved``: the edge router began or ceased to use this router as its active
+        uplink.
         """
         if has_moved:
             self._on_edge_moved(edge)
@@ -319,7 +328,7 @@ class RouterAddresses:
                 self._changed.add(self._entry(policy, key.phase))
 
     def _deny(self, key: str) -> None:
-        """Answer "no taker" to edge routers that ask for ``key``, malformed or of no address of the topology."""
+        """Answer "no taker" to the edge routers that ask for ``key``, which is malformed or of no available address."""
         for edge in self._edges.asking(key):
             self._edges.note(edge, key, ReachLevel.NONE)
             self._has_news = True
@@ -336,10 +345,11 @@ class RouterAddresses:
                 self._give_back_later(entry, edge)
 
     def _give_back_later(self, entry: AddressEntry, edge: str) -> None:
-        """Release the deliveries that came from ``edge`` after ``hold_s``, if nobody else takes the address then.
+        """Release waiting deliveries from edge router ``edge``, and revoke its credit, if nobody else takes the
+        address.
 
-        Deliveries are held for the same time after any last taker leaves. As long as nobody else takes the address,
-        later deliveries are released every ``hold_s``.
+        That is done after ``hold_s``, as long as deliveries are held after any last taker leaves, and every ``hold_s``
+        again while nobody else takes the address.
         """
         self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
 
@@ -391,7 +401,7 @@ class RouterAddresses:
         return list(self._edges.take_news())
 
     def _has_work(self) -> bool:
-        """Take the actions of groups, if there are any; return True if an address is to be settled."""
+        """Carry out the actions that groups reported, if any; return True if an address is to be brought up to date."""
         if self._actions.changed or self._actions.actions:
             self._take_actions()
         return bool(self._changed)
@@ -410,8 +420,8 @@ class RouterAddresses:
             self._branches.settle(entry)
         else:
             self._circuits.settle(entry)
-        # The circuits made above have marked the entry as changed again. The code below sees all of these circuits, so
-        # the mark is taken away.
+        # The circuits and branches made above have marked the entry as changed. The code below sees all of them, so the
+        # mark is taken away: the entry need not be settled once more.
         self._actions.changed.pop(group, None)
         self._changed.discard(entry)
         self._settle_advertisement(entry)
@@ -427,8 +437,8 @@ class RouterAddresses:
         elif self._is_over(entry):
             group.give_up()
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
-            # The address never had a taker, and no router announces one: release at once, not after ``hold_s``, the
-            # messages that anonymous producers sent.
+            # The address never had a taker, and no router announces one: its waiting deliveries, mostly messages of
+            # anonymous producers, are released at once, not after ``hold_s``.
             group.give_up()
         if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
@@ -447,9 +457,10 @@ class RouterAddresses:
         return entry.policy.kind.is_stored or bool(entry.policy.fallback)
 
     def _bury(self, group: AddressGroup) -> None:
-        """Release at once the deliveries that wait for a dynamic address of this router, whose last taker is gone.
+        """Release at once the deliveries that wait for a dynamic address, owned here, whose last taker is gone.
 
-        The circuits of other routers to the address are ended after ``BURIAL_S``, unless a taker came by then.
+        An address is owned here if it names this router or an edge router behind it. The circuits of other routers to
+        the address are ended after ``BURIAL_S``, unless a taker came by then.
         """
         group.give_up()
         # During ``BURIAL_S``, deliveries on the way are still released one by one, so that their producers learn that
@@ -461,7 +472,7 @@ class RouterAddresses:
         if group.takers:
             return
         for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
-            inlet.expel(AmqpError(NO_TAKER, f"address {group.address.name!r} no longer has a receiver"))
+            inlet.expel(AmqpError(NO_TAKER, f"dynamic address {group.address.name!r} no longer has a receiver"))
 
     def _is_awaited(self, entry: AddressEntry) -> bool:
         """True if the entry must stay although the entry has no inlet and no taker.

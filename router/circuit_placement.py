@@ -50,7 +50,7 @@ class CircuitPlacement:
         if spec.kind is CircuitKind.ROUTE:
             path = self._ways.path_to(spec.broker)
             if path is None:
-                raise path_lost(f"router {self._router_id} has no path to broker {spec.broker}")
+                raise path_lost(f"router {self._router_id} reaches no router with a connection to broker {spec.broker}")
             self.of_router(link, replace(spec, path=path))
         elif isinstance(link, IncomingLink):
             self._addresses.accept_circuit(link, spec, number)
@@ -61,7 +61,9 @@ class CircuitPlacement:
         terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
         policy = self._books.resolve(spec.address) if spec.address.name else None
         if spec.address.name and (policy is None or spec.broker not in policy.brokers):
-            raise AmqpError("amqp:not-found", f"address {spec.address.name!r} is not at broker {spec.broker}")
+            raise AmqpError(
+                "amqp:not-found", f"the topology has no address {spec.address.name!r} at broker {spec.broker}"
+            )
         EgressRoute(link, spec, terminus.address, self._ways.side).attach(policy)
 
 

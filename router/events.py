@@ -15,7 +15,11 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class BrokerUp(LogEvent):
-    """This router's connection to the broker `broker` is open; `container_id` is what the broker calls itself."""
+    """This router's base connection to the broker `broker` is open; `container_id` is what the broker calls itself.
+
+    The base connection carries this router's own links; a client's link routes have connections of their own, which log
+    no event.
+    """
 
     broker: str
     container_id: str
@@ -23,7 +27,7 @@ class BrokerUp(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class BrokerDown(LogEvent):
-    """This router lost its connection to the broker `broker`; `reason` says why."""
+    """This router lost its open base connection (`BrokerUp`) to the broker `broker`; `reason` says why."""
 
     level: ClassVar[Level] = "warning"
     broker: str
@@ -76,11 +80,11 @@ class LinkEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class CircuitRefused(LogEvent):
-    """A circuit to the router `egress`, or a link to or from a broker of that name, was refused or ended with an error.
+    """A circuit, or this router's own link to or from a broker, was refused or ended with an error.
 
-    The router tries again. `egress` is `feed of` and the broker's name for the link from a fallback queue, and the
-    broker's name with `over` and the keeper's for the way to it. A lost path and a gone consumer of a dynamic address
-    are not logged.
+    The router tries again. `egress` names the other side: the egress of a circuit, the next router of a multicast
+    branch, or the broker; `feed of` and the broker's name for the link from a fallback queue, the broker's name with
+    `over` and the keeper's for the path to it. A lost path and a gone consumer of a dynamic address are not logged.
     """
 
     level: ClassVar[Level] = "warning"
@@ -102,7 +106,7 @@ class RouteReattached(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackBegan(LogEvent):
-    """Deliveries that producers here send to `address` go to its fallback queue `queue` from now on."""
+    """Deliveries that producers at this router send to `address` go to its fallback queue `queue` from now on."""
 
     address: str
     queue: str
@@ -110,7 +114,7 @@ class FallbackBegan(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackEnded(LogEvent):
-    """Deliveries that producers here send to `address` go to its consumers again, no longer to its queue `queue`."""
+    """Deliveries that producers at this router send to `address` go to its consumers again, no longer to `queue`."""
 
     address: str
     queue: str

@@ -205,8 +205,8 @@ class RouterNode:
             else:
                 self._act(self._routing.on_connection_lost(connection.number, now))
         elif isinstance(connection, BrokerConnection):
-            # The connection is told of its loss before the owners of its links: else a link route that learns of the
-            # loss would attach again over the connection that is being lost.
+            # A connection to a broker is told of its loss before the owners of its links: else a link route that learns
+            # of the loss would attach again over the connection that is being lost.
             connection.on_lost(reason)
         error = path_lost(f"connection to {connection.describe()} lost: {reason}")
         for link in endpoint.links:
@@ -219,7 +219,7 @@ class RouterNode:
         self._settle()
 
     def _settle(self) -> None:
-        """Take the actions of groups, and settle the addresses that changed; called at the end of each input."""
+        """Carry out the groups' actions and bring changed addresses up to date; called at the end of each input."""
         if news := self._addresses.settle():
             self._act(news)
         self._link_log.settle()
@@ -273,10 +273,10 @@ class RouterNode:
         """
         if self._settings.is_edge or neighbor in self._settings.edges:
             edge = self._settings.router_id if self._settings.is_edge else neighbor
-            raise ValueError(f"{edge} is an edge router: its uplinks keep the order of the costs in the topology")
+            raise ValueError(f"{edge} is an edge router: the costs of its uplinks are fixed in the topology")
         if neighbor not in self._costs:
             known = ", ".join(sorted(self._costs)) or "nobody"
-            raise ValueError(f"{self._settings.router_id} is not connected to {neighbor!r}, but to {known}")
+            raise ValueError(f"the topology connects {self._settings.router_id} to {known}, not to {neighbor!r}")
         if not isinstance(cost, int) or isinstance(cost, bool) or not 1 <= cost <= MAX_COST:
             raise ValueError(f"cost: expected a whole number from 1 to {MAX_COST}, got {cost!r}")
         self._look_at_clock(now)
@@ -328,12 +328,13 @@ class RouterNode:
             who = endpoint.peer.mesh_name
             if who is not None and who != remote.container_id:
                 raise AmqpError(
-                    "amqp:unauthorized-access", f"router {remote.container_id!r} has the certificate of {who!r}"
+                    "amqp:unauthorized-access",
+                    f"a peer says that it is router {remote.container_id!r}, and its certificate is for {who!r}",
                 )
             if self._settings.is_edge:
                 raise AmqpError(
                     "amqp:not-allowed",
-                    f"{self._settings.router_id} is an edge router: routers do not connect to edge routers",
+                    f"{self._settings.router_id} is an edge router, to which no router may connect",
                 )
             self._adopt(NeighborConnection(endpoint, number, self, EDGE if role == EDGE_ROLE else INTERIOR))
             endpoint.open()

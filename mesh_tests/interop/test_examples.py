@@ -124,8 +124,8 @@ def test_an_example_says_in_a_sentence_why_it_failed(mesh: RunningMesh, example:
     nobody = f"amqp://bob:secret@127.0.0.1:{free_port()}"
     full = f"full.{example.name}"
     for words, said in (
-        (("send", mesh.url("r1"), "nowhere", "1"), "no address 'nowhere' in this mesh"),
-        (("receive", mesh.url("r1"), "nowhere", "1"), "no address 'nowhere' in this mesh"),
+        (("send", mesh.url("r1"), "nowhere", "1"), "the topology declares no address 'nowhere'"),
+        (("receive", mesh.url("r1"), "nowhere", "1"), "the topology declares no address 'nowhere'"),
         (("send", nobody, "orders", "1"), "connection refused|ECONNREFUSED"),
         (("send", mesh.url("r1"), full, "2"), "message 2 of 2 was not accepted"),
     ):

@@ -364,7 +364,7 @@ def test_an_address_that_is_unavailable_is_not_said_to_be_undeclared(mesh: Runni
     sent = run(mesh, "send", "closed", "-m", "x")
     assert sent.returncode == ExitCode.FAILED
     assert sent.stderr == (
-        "error: cannot send to closed: address 'closed' is unavailable\n"
+        "error: cannot send to closed: the topology says that address 'closed' is unavailable\n"
         "fix: the topology declares the address `unavailable`: give the address another type.\n"
     )
 

@@ -279,7 +279,7 @@ def test_browsing_a_sharded_queue_is_refused_with_a_sentence(tmp_path: Path):
     assert receiver.error.condition == "amqp:not-implemented"
     assert (
         receiver.error.description
-        == "a filter is not supported on queue 'sharded', which is spread over brokers b1, b2"
+        == "the consumer asked for a filter, not supported on queue 'sharded' over brokers b1, b2"
     )
 
 

@@ -383,9 +383,7 @@ def test_a_router_does_not_connect_to_an_edge(monkeypatch: pytest.MonkeyPatch):
     accepted = edge.on_accepted("nodes", Peer(is_mesh=True), mesh.now)
     mesh.join((node, node.on_connected("router:r3", Peer(is_mesh=True), mesh.now)), (edge, accepted))
     mesh.run(0.1)
-    assert [error.description for error in told if error] == [
-        "e1 is an edge router: routers do not connect to edge routers"
-    ]
+    assert [error.description for error in told if error] == ["e1 is an edge router, to which no router may connect"]
 
 
 @pytest.mark.parametrize(("router", "neighbor"), [("e1", "r1"), ("r1", "e1")])

@@ -90,7 +90,7 @@ def test_a_router_shows_the_certificate_of_its_own_name() -> None:
     mesh = line(2)
     liar = stranger(mesh, "r9", certificate="r2")
     assert liar.closed.condition == "amqp:unauthorized-access"
-    assert "'r9' has the certificate of 'r2'" in liar.closed.description
+    assert "router 'r9', and its certificate is for 'r2'" in liar.closed.description
     assert stranger(mesh, "r9", certificate="r9").closed is None
 
 
@@ -103,7 +103,7 @@ def test_an_uplink_that_is_not_an_interior_router_is_left() -> None:
     mesh.join((edge, edge.on_connected("router:r1", Peer(is_mesh=True), mesh.now)), (impostor, impostor.endpoint))
     mesh.run(0.1)
     assert impostor.closed.condition == "amqp:not-allowed"
-    assert "edge routers connect to interior routers only" in impostor.closed.description
+    assert "and an edge router needs one" in impostor.closed.description
 
 
 def test_a_second_control_link_is_refused_and_the_first_one_goes_on() -> None:

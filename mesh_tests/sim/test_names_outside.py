@@ -161,5 +161,5 @@ def test_clients_and_events_have_these_addresses(names: Names) -> None:
     assert names.dynamic == "amqp:/_topo/0/r2/temp.t1"
     refused = [event for _, _, event in names.mesh.log if isinstance(event, AttachRefused)]
     assert [(event.address, event.description) for event in refused] == [
-        ("amqp:nobody", "no address 'nobody' in this mesh"),
+        ("amqp:nobody", "the topology declares no address 'nobody'"),
     ]

@@ -126,7 +126,7 @@ class Circuits:
     def _session(self, spec: CircuitSpec, hop: str) -> Session:
         connection = self._neighbor(hop)
         if connection is None or not connection.endpoint.is_open:
-            raise path_lost(f"router {self._router_id} has no connection to {hop}")
+            raise path_lost(f"router {self._router_id} has no open connection to the next router {hop}")
         sessions = connection.sessions
         return sessions.shared(spec.priority) if spec.kind in _SHARED else sessions.own()
 

@@ -78,7 +78,7 @@ class NeighborConnection(RouterConnection):
         if self.kind == UPLINK and remote.properties.get(ROLE) != ROUTER_ROLE:
             raise AmqpError(
                 "amqp:not-allowed",
-                f"{self.router_id} is not an interior router: edge routers connect to interior routers only",
+                f"the uplink {self.router_id} is not an interior router, and an edge router needs one",
             )
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
         self._out.attach()

@@ -75,7 +75,9 @@ class CircuitSpec:
     def egress(self) -> str:
         """The last router of the circuit's path, where the circuit ends. Raises LinkError when the path is empty."""
         if not self.path:
-            raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach has an empty path, expected router ids")
+            raise LinkError(
+                "amqp:invalid-field", f"property {CIRCUIT} of the attach: the path is empty, expected router ids"
+            )
         return self.path[-1]
 
     def next_hop(self, router_id: str) -> str:
@@ -84,7 +86,10 @@ class CircuitSpec:
             return self.path[self.path.index(router_id) + 1]
         except (ValueError, IndexError):
             path = "-".join(self.path)
-            raise LinkError("amqp:invalid-field", f"router {router_id} has no next hop on the path {path}") from None
+            raise LinkError(
+                "amqp:invalid-field",
+                f"router {router_id} is the last of the circuit's path {path}, or not in it: expected a next router",
+            ) from None
 
     def to_text(self) -> str:
         """Return the spec as one JSON string, without the fields that have their default values.
@@ -128,7 +133,7 @@ class CircuitSpec:
                 priority=_level(value["priority"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach is malformed: {error!r}") from None
+            raise LinkError("amqp:invalid-field", f"property {CIRCUIT} of the attach is malformed: {error!r}") from None
 
 
 _ABSENT: dict[str, Any] = {
@@ -147,7 +152,7 @@ _ABSENT: dict[str, Any] = {
 
 def _level(value: Any) -> int:
     if not 0 <= int(value) <= MAX_PRIORITY:
-        raise ValueError(f"expected a priority of 0 to {MAX_PRIORITY}, got {value}")
+        raise ValueError(f"the address priority is {value}, expected 0 to {MAX_PRIORITY}")
     return int(value)
 
 

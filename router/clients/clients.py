@@ -143,7 +143,9 @@ class ClientConnection(RouterConnection):
     def _on_producer(self, link: IncomingLink) -> None:
         wanted = link.remote_target
         if wanted.type is TerminusType.COORDINATOR:
-            raise AmqpError("amqp:not-implemented", "no broker of this mesh supports transactions")
+            raise AmqpError(
+                "amqp:not-implemented", "the target is a transaction coordinator, and the mesh supports no transactions"
+            )
         if wanted.is_dynamic:
             self._on_dynamic_target(link, wanted)
             return
@@ -215,7 +217,10 @@ class ClientConnection(RouterConnection):
     def _check_alive(self, policy: AddressPolicy) -> None:
         services = self._services
         if router_of(policy.address.name) == services.router_id and not services.addresses.has_taker(policy):
-            raise AmqpError("amqp:not-found", f"address {policy.address.name!r} no longer has a receiver")
+            raise AmqpError(
+                "amqp:not-found",
+                f"dynamic address {policy.address.name!r} has no receiver, so no sender can attach to it",
+            )
 
     # Consumers
     def _on_consumer(self, link: OutgoingLink) -> None:
@@ -263,7 +268,8 @@ class ClientConnection(RouterConnection):
         if broker is None:
             raise AmqpError(
                 "amqp:not-found",
-                "the source has no address, and the mesh has neither a default broker nor a single broker with topics",
+                "the source has no address: the subscription of the link's name is at the default broker or the only "
+                "broker with topics, and the topology has neither",
             )
         self._route(link, self._book.subscription_policy(broker), None)
 
@@ -272,15 +278,15 @@ class ClientConnection(RouterConnection):
         services, peer = self._services, self.endpoint.peer
         allows = services.permissions.may_send if sends else services.permissions.may_receive
         policy = self._book.resolve(address)
-        # A connection may always use the dynamic addresses that it made. Other clients need a permission to receive
-        # from a dynamic address: they would read somebody else's replies.
+        # A connection may always use the dynamic addresses that it made. Any other connection needs a permission: it
+        # would read somebody else's replies.
         is_own = policy is not None and policy.address in self._dynamic
         if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
             raise self._not_permitted("send to" if sends else "receive from", address)
         if policy is None:
-            raise AmqpError("amqp:not-found", f"no address {normalize(address)!r} in this mesh")
+            raise AmqpError("amqp:not-found", f"the topology declares no address {normalize(address)!r}")
         if policy.kind.is_refused:
-            raise AmqpError("amqp:not-found", f"address {policy.address.name!r} is unavailable")
+            raise AmqpError("amqp:not-found", f"the topology says that address {policy.address.name!r} is unavailable")
         return policy
 
     def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:
@@ -368,5 +374,5 @@ def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
         brokers = ", ".join(policy.brokers)
         raise AmqpError(
             "amqp:not-implemented",
-            f"{what} is not supported on queue {policy.address.name!r}, which is spread over brokers {brokers}",
+            f"the consumer asked for {what}, not supported on queue {policy.address.name!r} over brokers {brokers}",
         )

@@ -14,7 +14,7 @@ from wire.address_cache import IDLE_S, AddressCache
 
 @dataclass(frozen=True, slots=True)
 class SenderIdentity:
-    """Whose permissions decide: a user of a space, or an operator (``is_mesh``)."""
+    """The sender whose permissions decide where it may send: a user of a space, or an operator (``is_mesh``)."""
 
     space: str
     user: str | None
@@ -22,7 +22,10 @@ class SenderIdentity:
 
 
 class PatternAddresses:
-    """Caches that map `to` of a message to the `Address` of its pattern, by sender; unused addresses are forgotten."""
+    """One cache for each sender: from the field `to` of a message to the `Address` of the matching pattern.
+
+    Addresses that were not used for a while are forgotten.
+    """
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers

@@ -179,7 +179,7 @@ class Brokers:
     def _base(self, broker: str) -> BrokerConnection:
         base = self._sites[broker].base
         if base is None:
-            raise AmqpError("amqp:not-found", f"broker {broker} is not connected")
+            raise AmqpError("amqp:not-found", f"this router has no base connection to broker {broker}")
         return base
 
     # Link routes

@@ -66,7 +66,7 @@ class RouterConnection:
                 pass
 
     def on_opened(self) -> None:
-        """Called when the peer's OPEN arrived: a subclass answers the OPEN or goes on from there."""
+        """Called when the peer's OPEN arrived: a subclass answers it or, if this router opened first, begins work."""
 
     def on_attached(self, link: Link) -> None:
         """Called when the peer attached ``link``: a subclass answers or refuses the attach."""
@@ -78,9 +78,10 @@ class RouterConnection:
         """Called when the peer broke a rule of AMQP on ``link``, which ends with ``error``."""
 
     def on_lost(self, reason: str) -> None:
-        """Called when the connection is gone, after the owners of its links were told.
+        """Called when the connection is gone.
 
-        Of a connection to a broker, the owners of its links are told after this call.
+        The owners of the connection's links are told before this call; those of a connection to a broker, after this
+        call.
         """
 
     def describe(self) -> str:

@@ -48,9 +48,10 @@ class RouteClaim:
             ready(connection)
 
     def release(self) -> None:
-        """Let go of the claimed connection, which ends some time after its last claim; then `tell` calls nothing.
+        """Give up the claim: `tell` calls nothing from now on.
 
-        Do nothing for a claim that was released before, or was never made.
+        After its last claim, an open connection ends 2 s later, and a connection that is being dialed ends at once. Do
+        nothing for a claim that was released before, or was never made.
         """
         owner, shared = self._owner, self._shared
         self._owner = self._shared = self._ready = None

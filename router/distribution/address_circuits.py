@@ -42,8 +42,8 @@ class AddressCircuits:
     def settle(self, entry: AddressEntry) -> None:
         """Open the circuits that the entry lacks, and move circuits to cheaper paths.
 
-        Circuits whose egress has no takers, or is not needed, are closed, at once or after some seconds without a
-        producer.
+        Circuits whose egress has no takers, or is not needed, are closed: with a producer here, as soon as no delivery
+        on them is unsettled; without one, after some seconds.
         """
         has_producer = entry.has_producer
         wanted = self._reach.ways(entry) if has_producer else {}
@@ -132,7 +132,7 @@ class AddressCircuits:
         """Return the stream of ``inlet``, for its large deliveries, to the egress of ``circuit``.
 
         The stream is opened when first asked for. Return None until the stream has credit and is free for the next
-        delivery.
+        delivery, or if no stream can be made now.
         """
         egress = next((name for name, taker in entry.ends.circuits.items() if taker is circuit), None)
         if egress is None:

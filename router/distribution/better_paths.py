@@ -78,7 +78,7 @@ class BetterPaths:
             better.circuit.on_left(True, None)
 
     def take(self, entry: AddressEntry, egress: str) -> Taker | None:
-        """Return the circuit that was made to replace the one to ``egress``, which is lost now; None if none was made.
+        """Return the new circuit that was to replace the circuit to ``egress``, which is lost; None if none was made.
 
         The caller puts the replacement in place. Deliveries over the replacement need not wait for the lost circuit's
         deliveries.
@@ -91,7 +91,7 @@ class BetterPaths:
             self._forget(entry, egress)
 
     def on_up(self, entry: AddressEntry, taker: Taker) -> None:
-        """Put ``taker``, a new circuit that is up, in place of the old circuit, if the replacement is still wanted."""
+        """Put ``taker``, a new circuit that is up, in place of the old one; do nothing if that is no longer wanted."""
         egress = taker.egress
         better = entry.ends.better.get(egress) if egress is not None else None
         if egress is None or better is None or better.circuit is not taker:

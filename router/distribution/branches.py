@@ -38,7 +38,10 @@ class Branches:
 
     # Methods about this router's own tree, of which it is the ingress.
     def lacks_some(self, entry: AddressEntry) -> bool:
-        """True if the entry has no branch yet of a kind that its producers use (shared, for pre-settled deliveries)."""
+        """True if no branch exists yet of a kind that the entry's producers use.
+
+        The kinds are the shared one and the one for pre-settled deliveries.
+        """
         return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
 
     def settle(self, entry: AddressEntry) -> None:
@@ -92,10 +95,10 @@ class Branches:
         return taker.is_spent and self._upkeep.may_try(entry, hop, tree)
 
     def _drop_others(self, entry: AddressEntry, wanted: dict[str, Tree]) -> set[str]:
-        """Close or leave the branches that do not match the present tree, and those that are to be made anew.
+        """Close the branches that do not match the present tree, or leave (`_leave`) those that still lead to takers.
 
-        Return the next hops of the branches to be made anew over the same tree: they gave back a delivery that no
-        consumer got. A branch is left (`_leave`) if it still leads to takers.
+        Also close the branches that gave back a delivery that no consumer got and may be made anew. Return the next
+        hops of these that the present tree still has: branches to them are to be made anew.
         """
         branches = entry.ends.branches
         spent = {key for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
@@ -200,7 +203,7 @@ class Branches:
         """Open the branches that continue the tree of another ingress behind this router, as ``spec`` says.
 
         ``upstream``: the inlet whose deliveries go to these branches only. Branches to edge routers at this router are
-        added when the entry is settled. If a branch cannot be opened, the tree is cut here (`_on_cut`).
+        added when the entry is settled. If a branch cannot be opened, the ingress has to make a new tree (`_on_cut`).
         """
         self._upstreams[upstream] = spec
         for hop, tree in spec.tree.items():
@@ -235,7 +238,8 @@ class Branches:
     def on_lost(self, entry: AddressEntry, group: AddressGroup, branch: Taker, error: AmqpError) -> None:
         """Handle the loss of a branch that continues the tree of another ingress.
 
-        A branch to an edge router may be made again after a delay; any other loss cuts the tree (`_on_cut`).
+        A branch to an edge router may be made again after a delay; after any other loss, the ingress has to make a new
+        tree (`_on_cut`).
         """
         edge = self._edges_behind(entry).get(branch.edge)
         if edge is not None and branch.upstream is not None:
@@ -244,9 +248,10 @@ class Branches:
             self._on_cut(group, branch.upstream)
 
     def _on_cut(self, group: AddressGroup, upstream: Inlet) -> None:
-        """Watch inlet ``upstream``, whose tree lost a branch here: the ingress should hear that and make a new tree.
+        """Watch inlet ``upstream``, whose tree lost a branch here: the ingress should learn that, and make a new tree.
 
-        The circuit of the inlet stays meanwhile, so that its deliveries may still get their outcomes.
+        The circuit of the inlet stays meanwhile, so that its deliveries may still get their outcomes. If deliveries go
+        on coming over it, the circuit is ended with an error (`_watch_cut`).
         """
         self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, upstream.deliveries_in))
 

@@ -22,7 +22,7 @@ class SendCounter(Protocol):
     """
 
     def add_sender(self, taker: Taker) -> None:
-        """Count the unsettled deliveries of ``taker``, a new link to the queue, as under way to the queue."""
+        """Count the unsettled deliveries of ``taker``, a new link to the queue, as under way from now on."""
 
     def on_sending(self) -> None:
         """Count a delivery that is about to go to the queue; called before the delivery is sent."""

@@ -1,4 +1,4 @@
-"""The addresses of a router that changed, and whose circuits, branches and links are to be settled again."""
+"""The addresses of a router that changed, and whose circuits, branches and links are to be brought up to date."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from router.distribution.entries import AddressEntry
 
 
 class ChangedAddresses:
-    """A queue of address entries to settle again: highest priority first, within a priority in order of change.
+    """A queue of address entries to be brought up to date: highest address priority first, of one priority by change.
 
-    Each entry stands in the queue once. Each method takes constant time, since after a change of paths all addresses of
-    the router may be in the queue. Each part of a router that sees a change of an address adds the address's entry.
+    Each entry stands in the queue once, at the place of its first change. Each method takes constant time, since after
+    a change of paths all addresses of the router may be in the queue. Each part of a router that sees a change of an
+    address adds the address's entry.
     """
 
     def __init__(self) -> None:

@@ -145,7 +145,10 @@ class AddressEntry:
         return self._ends.names_of(end) if self._ends is not None else []
 
     def forget(self, end: Inlet | Taker) -> None:
-        """Remove ``end`` from the lists of ``ends``; close the streams of an inlet, or beside a broker link."""
+        """Remove ``end``, which is gone, from the lists of ``ends``, and close the streams of ``end``.
+
+        These are the streams of an inlet, or those beside a link to a broker.
+        """
         for stream in self._ends.forget(end) if self._ends is not None else ():
             stream.is_closing = True
             if self.group.has(stream):

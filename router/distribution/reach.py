@@ -55,7 +55,9 @@ class AddressReach:
         return policy.consumer_phase
 
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
-        """Return the phase of the group here that arriving circuits join, whose spec says ``phase``."""
+        """Return the phase of the group here that an arriving circuit joins; ``phase`` is the phase in the circuit's
+        spec.
+        """
         return phase
 
     def told_key(self, entry: AddressEntry) -> str:
@@ -85,7 +87,7 @@ class AddressReach:
         """
 
     def forget(self, entry: AddressEntry) -> None:
-        """End the question that `follow` asked for the entry, which is dropped."""
+        """End the question that `follow` asked for the entry, now that the entry is dropped."""
 
     # Methods about the edge routers whose active uplink is this router, here called the edge routers behind it
     def behind(self, entry: AddressEntry) -> frozenset[str]:
@@ -128,7 +130,8 @@ class AddressReach:
     def takers(self, entry: AddressEntry) -> frozenset[str]:
         """Return the other routers with takers for the entry's address, to which a circuit could go.
 
-        The router that a dynamic address names counts as one, whether it exists or not, and in reach or not.
+        The interior router that a dynamic address names counts as one, whether it exists or not, and in reach or not;
+        if the address names an edge router, the routers that advertise that edge router count instead.
         """
         policy, phase = entry.policy, entry.group.phase
         owner = router_of(policy.address.name)
@@ -202,8 +205,8 @@ class AddressReach:
     def keeper_of(self, broker: str) -> str | None:
         """Return the keeper of ``broker``: the router over which all deliveries of fallback queues reach the broker.
 
-        The keeper is the first by id of all routers in reach that are connected to the broker, this router included;
-        None if none is.
+        The keeper is the first by id of the routers connected to the broker: all routers in reach, and this one. None
+        if none is connected.
         """
         connected = self.routing.routers_with(broker_key(broker))
         return min(connected | {self.router_id} if self._brokers.is_up(broker) else connected, default=None)

@@ -77,7 +77,7 @@ class Upkeep:
     def keep(self, entry: AddressEntry, taker: Taker, *, is_needed: bool) -> None:
         """Close a taker that is not needed as soon as none of its deliveries is unsettled.
 
-        A taker that is about to close and is needed again stays open, and the entry is settled again.
+        A taker that is about to close and is needed again stays open, and the entry is brought up to date again.
         """
         if taker.is_closing != is_needed:
             return

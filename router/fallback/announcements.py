@@ -23,7 +23,7 @@ class Advertise(Protocol):
 class ShareAnnouncements:
     """The shares of one fallback queue that this router keeps, and the announcements about these shares.
 
-    When an announcement changed, the address that falls back to the queue is settled again.
+    When an announcement changed, the address that falls back to the queue is brought up to date.
     """
 
     def __init__(self, backed: FallbackContext, ways: FallbackServices, advertise: Advertise) -> None:
@@ -53,7 +53,7 @@ class ShareAnnouncements:
 
     @property
     def asks_to_hold_on(self) -> bool:
-        """True if each share here that holds messages is nearly empty, so that producers should send nothing now.
+        """True if each share here that holds messages asks producers to hold on, so that it can be found empty.
 
         False if no share here holds messages, or a broker with messages was lost a moment ago.
         """
@@ -62,7 +62,10 @@ class ShareAnnouncements:
 
     @property
     def _is_in_doubt(self) -> bool:
-        """True for ``path_wait_s`` after a broker with messages was lost: new messages wait until it is back."""
+        """True for ``path_wait_s`` after the connection to a broker with messages was lost.
+
+        This router goes on announcing messages meanwhile, so that new messages do not overtake those at the broker.
+        """
         return self._timers.now < self._doubt_until
 
     def tell(self) -> None:
@@ -115,7 +118,7 @@ class ShareAnnouncements:
         return QueueShare(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
 
     def _forget(self, broker: str, share: QueueShare) -> None:
-        """Stop keeping the share at ``broker``, which is gone together with all links to it.
+        """Stop keeping the share at ``broker``: the connection to it is lost, and all links with it.
 
         If the share held messages, this router goes on announcing messages for ``path_wait_s``.
         """

@@ -36,7 +36,7 @@ class FallbackContext:
 class FallbackServices:
     """The router's services for a fallback: finding takers and keepers, circuits, links to brokers, retries, timers.
 
-    An address entry that is added to ``changed`` is settled once more.
+    An address entry that is added to ``changed`` is brought up to date.
     """
 
     reach: AddressReach

@@ -74,7 +74,11 @@ class Fallbacks:
         self._by_address[backed.address] = Fallback(backed, self._ways, keeping, tell)
 
     def on_no_taker_in_time(self, entry: AddressEntry) -> None:
-        """Change the producers of the entry, which had no taker for ``hold_s``, between takers and fallback queue."""
+        """Switch the producers of the entry, which had no taker for ``hold_s``, from takers to queue, or back to
+        takers.
+
+        Nothing changes if there is no path that way either.
+        """
         fallback = self._of(entry)
         if fallback is not None:
             fallback.on_no_taker_in_time()
@@ -148,7 +152,8 @@ class Fallbacks:
         """
         if phase >= FALLBACK_PHASE and self._share(policy, phase) is None:
             raise path_lost(
-                f"router {self._ways.reach.router_id} does not serve the fallback queue of {policy.address.name!r}"
+                f"router {self._ways.reach.router_id} is not the keeper of the circuit's share of "
+                f"the fallback queue of address {policy.address.name!r}"
             )
 
     def _settle_phase(self, entry: AddressEntry) -> None:

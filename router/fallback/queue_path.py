@@ -87,7 +87,7 @@ class QueuePath:
         self._group.set_fallback(taker, False)
 
     def _path_to(self, target: QueueTarget) -> Path | None:
-        """Return the path of a circuit to the keeper of ``target``; None if this router itself is the keeper."""
+        """Return the path of a circuit to the keeper of ``target``; None if that is this router, or out of reach."""
         reach = self._ways.reach
         return None if target.keeper == reach.router_id else reach.routing.path(target.keeper)
 
@@ -131,8 +131,8 @@ class QueuePath:
     def _close_if_idle(self, taker: Taker) -> None:
         if taker is not self._taker or not taker.is_closing:
             return
-        # A large message that is stalled halfway is not waited for: the message ends on its own stream, and nothing
-        # else waits for it.
+        # The path is closed without waiting for a large message that is half sent: the message ends on its own stream,
+        # and nothing else waits for it.
         if taker.unsettled_count or any(unsettled_to(stream) for stream in self._streams.values()):
             self._ways.timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(taker))
             return

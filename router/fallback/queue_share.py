@@ -68,7 +68,7 @@ class QueueShare:
 
     # Towards the queue
     def add_sender(self, taker: Taker) -> None:
-        """Count the unsettled deliveries of ``taker``, a new link to the queue, as under way.
+        """Count the unsettled deliveries of ``taker``, a new link to the queue, as under way from now on.
 
         Before each of its deliveries, ``taker`` calls `on_sending`.
         """

@@ -66,7 +66,7 @@ cdef class AddressGroup(Group):
         return self.mark_changed()
 
     cdef int mark_changed(self) except -1:
-        """Have the owner settle the group's address after this input: it may need other circuits or links now."""
+        """Have the owner bring the group's address up to date after this input: it may need other circuits or links."""
         self.actions.changed[self] = None
         return 0
 
@@ -284,7 +284,7 @@ cdef class AddressGroup(Group):
         return 0
 
     def go_on(self):
-        """Try to pass on the waiting deliveries again, since a condition that they may wait for has changed."""
+        """Try to pass on the group's waiting deliveries again, since a condition that they may wait for has changed."""
         self.kick()
 
     cdef int kick(self) except -1:
@@ -357,7 +357,8 @@ cdef class AddressGroup(Group):
         return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
-        """Offer the returned delivery of ``carrier`` to another taker; False if no taker can have it now."""
+        """Offer the returned delivery of ``carrier`` to another taker; False if the delivery goes on waiting for one.
+        """
         return False
 
     cdef bint may_pass_on(self) noexcept:
@@ -392,9 +393,10 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int _renew_float(self, Inlet inlet) except -1:
-        """Give the inlet's sender a new float if it has no credit and no delivery of it waits.
+        """Grant the inlet's sender credit if it has none and no delivery of it waits.
 
-        The sender may have more to send, and the takers may settle much later.
+        The sender gets at least a float, one credit for each producer behind the inlet, unless the inlet is past its
+        limit: without credit a sender cannot show that it has more to send, and the takers may settle much later.
         """
         if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             self.top_up_now(inlet)

@@ -311,7 +311,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_offence(self):
-        """End the link; called when the guard's timer, and no event on the link, found the sender's offence."""
+        """End the link, since the guard's timer found an offence of the sender while no event came on the link."""
         self._may_go_on()
 
     cdef bint _may_go_on(self) except -1:

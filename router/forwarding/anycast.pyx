@@ -158,7 +158,8 @@ cdef class Anycast(AddressGroup):
         if not self.has_local():
             self.timers.after(self.hold_s, self._give_back)
         if self.is_strict:
-            # The takers that are now the nearest may have more credit than the taker that left.
+            # The takers that are now the nearest may have more credit than the taker that left: the inlets are granted
+            # more.
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
 
@@ -517,7 +518,8 @@ cdef class Anycast(AddressGroup):
         for taker in self.takers:
             if taker.is_near_now() and not taker.is_closing_now:
                 # The circuit to an edge router counts as two takers: the edge router gives waiting deliveries back when
-                # its consumers leave, and another taker may be here by then.
+                # its consumers leave, and another taker may be here by then. So a copy is kept for an edge router
+                # alone, too.
                 count += 2 if taker.edge else 1
         return count
 

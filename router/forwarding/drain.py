@@ -214,7 +214,8 @@ class Drain:
     def _goes_on_with_next(self) -> bool:
         """Ask the next inlet that no other drain asks now.
 
-        Return True if an inlet is still to be asked, or a link from a broker that is not there yet to be waited for.
+        Return True if the drain is not over: an inlet is still to be asked, or a link from a broker that is not there
+        yet is waited for.
         """
         credit = self.taker.link.credit
         if credit <= 0 or not self.taker.link.is_draining:

@@ -119,7 +119,9 @@ cdef class Group:
         raise NotImplementedError
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """Called when a started multicast copy, or a barrier, waits for room or credit at ``taker``."""
+        """Called when a started multicast copy, or a barrier, waits for room or credit at ``taker``, to start a stall
+        timer.
+        """
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
@@ -171,7 +173,10 @@ cdef class Group:
         return False
 
     cdef int on_given_back(self, Taker taker) except -1:
-        """Called when ``taker``, a multicast branch, gave back a delivery that no consumer behind the branch got."""
+        """Called when ``taker``, a multicast branch, gave back a delivery that no consumer behind the branch got.
+
+        A branch of this router's own tree is then made anew.
+        """
         return 0
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
@@ -252,11 +257,13 @@ cdef class Carrier(Waiter):
         return self.advance()
 
     cdef int on_taker_disposition(self) except -1:
-        """Called when the delivery's receiver gave a state, or settled: the delivery's sender is told."""
+        """Called when the delivery's receiver gave a state, or settled: the sender is told, unless another taker is
+        tried.
+        """
         return 0
 
     cdef int on_sender_disposition(self) except -1:
-        """Called when the delivery's sender gave a state, or settled: the delivery's receiver is told."""
+        """Called when the delivery's sender gave a state, or settled: the receiver of a `Move` is told."""
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
@@ -357,7 +364,7 @@ cdef class Inlet(InletHead):
         return False
 
     def on_offence(self):
-        """End the link; called when the guard's timer, and no event on the link, found the sender's offence."""
+        """End the link, since the guard's timer found an offence of the sender while no event came on the link."""
         self.may_go_on_now()
 
     def expel(self, error):
@@ -678,12 +685,11 @@ cdef class Taker(DeliveryOwner):
     """A taker: an outgoing link in a group, with the receiver's credit and its unsettled deliveries.
 
     ``cost``: the cost of a circuit's path, or 1 and the depth of the tree behind a multicast branch; 0 for a local
-    consumer or a broker. ``upstream``: the one inlet whose
-    deliveries may go here (a multicast branch), None for any. ``is_broker``: this router's own link to a broker.
-    ``is_stream``: a link beside a shared link, for one inlet's large deliveries. ``is_for_settled``: a multicast branch
-    for pre-settled deliveries of producers at this router. ``on_sending()``, if given, is called before each delivery
-    is started here. On a stream it is called before the end of each delivery, which may come long after the beginning:
-    a queue holds no incomplete message.
+    consumer or a broker. ``upstream``: the one inlet whose deliveries may go here (a multicast branch), None for any.
+    ``is_broker``: this router's own link to a broker. ``is_stream``: a link beside a shared link, for one inlet's large
+    deliveries. ``is_for_settled``: a multicast branch for pre-settled deliveries of producers at this router.
+    ``on_sending()``, if given, is called before each delivery is started here. On a stream it is called before the end
+    of each delivery, which may come long after the beginning: a queue holds no incomplete message.
     """
 
     def __init__(

@@ -401,7 +401,10 @@ cdef class Fan(Carrier):
         return inlet.on_settled()
 
     cdef int on_sender_disposition(self) except -1:
-        """Settle the producer's delivery without an outcome if the producer settled first; the copies go on."""
+        """Settle the producer's delivery without an outcome if the producer settled before the copies had theirs.
+
+        The copies go on. A delivery that was not copied to its end yet is settled only then.
+        """
         if self.is_done and pn.delivery_settled(self.incoming):
             self._note_unheard()
             self._settle_incoming()

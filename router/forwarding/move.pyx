@@ -477,7 +477,7 @@ cdef class Move(Carrier):
         """Have the taker drop the delivery: the sending router has lost its own sender, which sends the message again.
 
         A taker that is a router, or has given an outcome, is told at once; a consumer without an outcome is told when
-        it gives one; a broker is not told.
+        it gives one; a broker is not told. A delivery that has not left whole is aborted.
         """
         cdef Inlet inlet = self.inlet
         cdef bint is_answered = is_terminal(pn.delivery_remote_state(self.outgoing))
@@ -490,8 +490,9 @@ cdef class Move(Carrier):
         if is_answered or self.taker.cost or inlet.is_transit or self._is_partly_buffered():
             self._let_down()
         else:
-            # A consumer has the delivery, or will have it. Its outcome is then settled with MODIFIED, delivery-failed.
-            # If the delivery were settled before its first frame was written, it would arrive pre-settled.
+            # A consumer has the delivery, or will have it: this router waits for the consumer's outcome, and then
+            # settles with MODIFIED, delivery-failed. If the delivery were settled before its first frame was written,
+            # it would arrive pre-settled.
             self.comes_again = True
         return self.settle_incoming(0)
 

@@ -49,7 +49,11 @@ cdef class Multicast(AddressGroup):
             self.mark_changed()
 
     def begin_change(self):
-        """Hold deliveries of producers here until `end_change`: none may go to some branches of the tree only."""
+        """Hold deliveries of producers at this router until `end_change` finds the tree complete, or ``hold_s`` is
+        over.
+
+        No delivery may go to some branches of the tree only. Deliveries that arrive over circuits go on.
+        """
         self.is_changing = True
 
     def end_change(self, bint is_complete):
@@ -64,8 +68,8 @@ cdef class Multicast(AddressGroup):
     cdef list takers_for(self, Inlet inlet, bint is_settled):
         """Return the takers of the inlet's deliveries: consumers here, and the branches of the inlet's tree.
 
-        The branches of a producer here are the circuits without ``upstream``; ``is_settled``: return those that only
-        pre-settled deliveries take.
+        The branches of a producer here are the circuits without ``upstream``: with ``is_settled`` those for pre-settled
+        deliveries, else the shared ones.
         """
         cdef Taker taker
         is_settled = is_settled and not inlet.is_circuit
@@ -235,8 +239,8 @@ cdef class Multicast(AddressGroup):
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         """Pass the barrier at the inlet's head on to every next router in the tree, or answer it if there is none.
 
-        A barrier that was passed on is answered when all these routers have answered. Return False while the barrier
-        waits.
+        A stalled branch is left out, and an edge router's barrier is answered here. A barrier that was passed on is
+        answered when all these routers have answered. Return False while the barrier waits.
         """
         cdef Taker taker
         cdef list branches = []
@@ -280,7 +284,8 @@ cdef class Multicast(AddressGroup):
         if taker.moving is not None or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
         elif taker.cost:
-            # A branch without any credit so far is new, and its first credit is on the way.
+            # A branch without any credit so far is new, and its first credit is on the way: it is waited for longer,
+            # too.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(
             taker.skip_watch, taker, self.timers, patience_s * (1 + taker.cost), self._on_skip_watch_end

@@ -1,4 +1,4 @@
-"""The order in which waiting deliveries go on: by the priority in the message's header, then in order of arrival."""
+"""The order in which waiting deliveries go on: by the message priority; inlets of one priority take turns."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 

@@ -62,7 +62,9 @@ class Routing:
 
     def __init__(self, router_id: str, instance: int, settings: RoutingSettings | None = None) -> None:
         if not router_id or instance < 1:
-            raise ValueError(f"expected a router id and an instance of at least 1, got {router_id!r}, {instance}")
+            raise ValueError(
+                f"bug: router id {router_id!r}, instance {instance}; expected an id and an instance of at least 1"
+            )
         self._settings = settings or RoutingSettings()
         self._router_id = router_id
         self._instance = instance
@@ -159,7 +161,7 @@ class Routing:
             return self._neighbors.on_hello(connection, message, now) + self._follow_neighbors(now)
         neighbor = self._neighbors.router_on(connection)
         if neighbor is None:
-            raise ControlMessageError(f"unexpected {message.opcode}: HELLO was not yet heard both ways")
+            raise ControlMessageError(f"unexpected {message.opcode} before HELLO was heard in both directions")
         match message:
             case Ra():
                 return [] if message.checksum == self._database.checksum() else [self._ask(connection)]

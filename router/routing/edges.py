@@ -94,7 +94,7 @@ class EdgeRouters:
             return self._with_losses(self._neighbors.on_hello(connection, message, now))
         edge = self._neighbors.router_on(connection)
         if edge is None:
-            raise ControlMessageError(f"unexpected {opcode}: HELLO was not yet heard both ways")
+            raise ControlMessageError(f"unexpected {opcode} before HELLO was heard in both directions")
         match message:
             case MauAll(addresses=addresses):
                 return self._activate(edge, connection) + self._take(edge, frozenset(addresses))
@@ -109,7 +109,9 @@ class EdgeRouters:
     def _known(self, edge: str, connection: int, opcode: str) -> EdgeRouter:
         known = self._active.get(edge)
         if known is None or known.connection != connection:
-            raise ControlMessageError(f"unexpected {opcode} before the MAU that makes this router the active uplink")
+            raise ControlMessageError(
+                f"unexpected {opcode} of edge router {edge} before the MAU with all keys, which chooses the uplink"
+            )
         return known
 
     def _ignore(self, connection: int, reason: str) -> list[Action]:

@@ -15,10 +15,11 @@ from wire.log_event import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class NeighborUp(LogEvent):
-    """This router and `router` hear each other over a connection, which counts in paths from now on.
+    """This router and `router` hear each other over a connection, the first between the two that is up.
 
-    An edge router logs this event for each uplink, and an interior router for each edge router, too; such a connection
-    has traffic only while the edge router has chosen it (`EdgeUp`).
+    Between interior routers the connection counts in paths from now on. An edge router logs this event for each uplink,
+    and an interior router for each edge router, too; such a connection is in use only while the edge router has chosen
+    it (`EdgeUp`).
     """
 
     router: str
@@ -73,7 +74,9 @@ class NeighborExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged(LogEvent):
-    """Routers came in reach (`reachable`) or went out of reach (`unreachable`). Changes of costs are not logged."""
+    """Routers came in reach (`reachable`) or went out of reach (`unreachable`). Changes of costs are not logged. At an
+    edge router these are the active uplinks now and before.
+    """
 
     reachable: list[str]
     unreachable: list[str]

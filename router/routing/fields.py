@@ -19,14 +19,14 @@ class ControlMessageError(ConnectionFault):
 def text(body: Mapping[str, Any], key: str) -> str:
     value = body.get(key)
     if not isinstance(value, str) or not value:
-        raise _unexpected(key, value, "a string")
+        raise _unexpected(key, value, "expected a string")
     return str(value)
 
 
 def number(body: Mapping[str, Any], key: str, default: int | None = None, least: int = 0) -> int:
     value = body.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise _unexpected(key, value, f"an integer of at least {least}")
+        raise _unexpected(key, value, f"expected an integer of at least {least}")
     return int(value)
 
 
@@ -41,7 +41,7 @@ def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
 def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
     """Return the value of the field ``key``, decoded if the value is a JSON string (`packed`); None if missing.
 
-    Raises ControlMessageError for a string that is not JSON; the error says that ``expected`` was expected.
+    Raises ControlMessageError for a string that is not JSON; its text says ``expected``, such as "expected a map".
     """
     value = body.get(key)
     if not isinstance(value, str):
@@ -54,13 +54,13 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return the field ``key``, a list of strings, in AMQP or packed as JSON; a missing field gives an empty list."""
-    value = unpacked(body, key, "a list of strings")
+    value = unpacked(body, key, "expected a list of strings")
     if value is None:
         return ()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise _unexpected(key, value, "a list of strings")
+        raise _unexpected(key, value, "expected a list of strings")
     if not all(isinstance(item, str) for item in value):
-        raise _unexpected(key, value, "a list of strings")
+        raise _unexpected(key, value, "expected a list of strings")
     return tuple(value)
 
 
@@ -69,19 +69,19 @@ def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None 
 
     If the field is missing, return ``default``, or raise ControlMessageError without a default.
     """
-    value = unpacked(body, key, "a map")
+    value = unpacked(body, key, "expected a map")
     if value is None:
         value = default
     if not isinstance(value, Mapping):
-        raise _unexpected(key, value, "a map")
+        raise _unexpected(key, value, "expected a map")
     return value
 
 
 def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
     """Return the field ``key``, a list of maps, in AMQP or packed as JSON. Raises ControlMessageError if missing."""
-    values = unpacked(body, key, "a list of maps")
+    values = unpacked(body, key, "expected a list of maps")
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
-        raise _unexpected(key, values, "a list of maps")
+        raise _unexpected(key, values, "expected a list of maps")
     return values
 
 
@@ -92,4 +92,4 @@ def costs(body: Mapping[str, Any], key: str) -> dict[str, int]:
 
 def _unexpected(key: str, value: Any, expected: str) -> ControlMessageError:
     shown = repr(value)
-    return ControlMessageError(f"{key}: expected {expected}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")
+    return ControlMessageError(f"{key}: {expected}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")

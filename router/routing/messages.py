@@ -276,7 +276,7 @@ def parse(opcode: str, body: Body) -> Message:
         raise ControlMessageError(f"{opcode}: expected a map as body, got a {type(body).__name__}")
     try:
         if (version := number(body, "pv", default=0)) > PROTOCOL_VERSION:
-            raise UnknownMessage(f"{opcode}: expected protocol version {PROTOCOL_VERSION}, got {version}")
+            raise UnknownMessage(f"{opcode}: expected protocol version {PROTOCOL_VERSION} or earlier, got {version}")
         return read(body)
     except ControlMessageError as error:
         raise ControlMessageError(f"{opcode}: {error.description}") from None
@@ -290,7 +290,7 @@ def _read_mau(body: Body) -> MauChanges | MauAll:
     if "exist" not in body:
         return MauChanges.from_map(body)
     if "add" in body or "del" in body:
-        raise ControlMessageError("expected either field exist, or fields add and del, got both")
+        raise ControlMessageError("expected either the field exist, or the fields add and del, got both")
     return MauAll.from_map(body)
 
 
@@ -314,5 +314,7 @@ def _versions(router: Any, value: Any) -> Versions:
     try:
         instance, ls_seq, mobile_seq = (int(part) for part in value)
     except (TypeError, ValueError):
-        raise ControlMessageError(f"have: expected three integers as versions of {router!r}, got {value!r}") from None
+        raise ControlMessageError(
+            f"have: expected three integers as versions of router {router!r}, got {value!r}"
+        ) from None
     return Versions(instance, ls_seq, mobile_seq)

@@ -32,7 +32,7 @@ class RoutingSettings:
     def __post_init__(self) -> None:
         for field in fields(self):
             if (value := getattr(self, field.name)) <= 0:
-                raise ValueError(f"{field.name} is {value}, expected more than 0")
+                raise ValueError(f"the routing time {field.name} is {value} s, expected more than 0")
         if self.hello_max_age_s <= self.hello_interval_s:
             raise ValueError(
                 f"hello_max_age_s {self.hello_max_age_s}: expected more than hello_interval_s {self.hello_interval_s}"

@@ -18,7 +18,8 @@ class NeighborSnapshot:
 class RouterSnapshot:
     """A router of the mesh, as the router that made the snapshot knows it.
 
-    ``path`` and ``cost`` are of the cheapest path from that router; both are None while this one is out of reach.
+    ``path`` and ``cost`` are of the cheapest path from that router; both are None while the router described here is
+    out of reach.
     """
 
     instance: int

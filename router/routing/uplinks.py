@@ -180,8 +180,8 @@ class Uplinks:
         if told is None:
             return []
         self._asked = self._asked.union(told[0]).difference(told[1])
-        # The uplink's answers are dropped only now that the ASK goes out. If a key were removed and asked for again
-        # before the ASK, the uplink would not hear of the change, and would not answer again.
+        # The uplink's answers about removed keys are dropped only now that the ASK goes out. If a key were removed and
+        # asked for again before the ASK, the uplink would not hear of the change, and would not answer again.
         for key in told[1]:
             self._levels.pop(key, None)
         return [self._say(Ask(self._router_id, *told))] if self._active is not None else []

@@ -109,7 +109,7 @@ def test_a_malformed_message_closes_its_connection_and_says_why() -> None:
 def test_link_state_before_hello_is_refused() -> None:
     core = Routing("r1", 10, RoutingSettings())
     core.on_connected(1, 1, 0.0)
-    said = "unexpected LSU: HELLO was not yet heard both ways"
+    said = "unexpected LSU before HELLO was heard in both directions"
     assert ControlMessageRefused(said) in _tell(core, Lsu("r2", 20, 1, {}))
 
 
@@ -127,7 +127,7 @@ def test_what_comes_from_a_closed_connection_is_dropped() -> None:
 
 
 def test_an_instance_below_one_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="an instance of at least 1, got 'r1', 0"):
+    with pytest.raises(ValueError, match="bug: router id 'r1', instance 0; expected"):
         Routing("r1", 0, RoutingSettings())
 
 

@@ -79,7 +79,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "LSR",
             {"id": "a", "have": {"b": [1, 2]}},
-            "LSR: have: expected three integers as versions of 'b', got [1, 2]",
+            "LSR: have: expected three integers as versions of router 'b', got [1, 2]",
         ),
         ("LSR", {"id": "a", "have": ["b"]}, "LSR: have: expected a map, got ['b']"),
         ("LSU", {"id": "a", "instance": 1, "ls_seq": 1}, "LSU: ls: expected a map, got None"),
@@ -95,7 +95,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": [], "add": []},
-            "MAU: expected either field exist, or fields add and del, got both",
+            "MAU: expected either the field exist, or the fields add and del, got both",
         ),
         (
             "MAU",
