@@ -166,7 +166,7 @@ class RouterAddresses:
             )
         is_copy = policy.kind.is_copied_by_routers
         if router_of(spec.address.name) and not is_copy and not edge and not self._is_alive(policy):
-            raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} has no receiver: no circuit to it")
+            raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} has no receiver, so it takes no circuit")
         self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
         group.maker = group.maker or spec.user or None
@@ -228,8 +228,8 @@ class RouterAddresses:
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
         """True if the messages of a queue on several brokers arrive here from each broker in reach.
 
-        A broker that refused its link a moment ago does not count. ``is_circuit``, for a consumer at another router:
-        True if the messages arrive from each broker connected to this router.
+        A broker that refused its link less than 2 s ago does not count. ``is_circuit``, for a consumer at another
+        router: True if the messages arrive from each broker connected to this router.
         """
         entry = self._entries.get((group.address, group.phase))
         if entry is None:

@@ -50,7 +50,9 @@ class CircuitPlacement:
         if spec.kind is CircuitKind.ROUTE:
             path = self._ways.path_to(spec.broker)
             if path is None:
-                raise path_lost(f"router {self._router_id} reaches no router with a connection to broker {spec.broker}")
+                raise path_lost(
+                    f"neither router {self._router_id} nor a router in its reach is connected to broker {spec.broker}"
+                )
             self.of_router(link, replace(spec, path=path))
         elif isinstance(link, IncomingLink):
             self._addresses.accept_circuit(link, spec, number)

@@ -36,9 +36,10 @@ class BrokerDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class BrokerLinkRefused(LogEvent):
-    """A client's link could not be attached at a broker: the broker, or this router before the broker, refused it.
+    """A client's link was refused: by the broker `broker`, or by this router, which is connected to that broker.
 
-    `address` is missing if the client named only a subscription.
+    The client's router refuses or ends the client's link with the same error. A lost path is not logged, since the
+    client's router tries another. `address` is missing if the client named only a subscription.
     """
 
     level: ClassVar[Level] = "warning"
@@ -51,7 +52,10 @@ class BrokerLinkRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class AttachRefused(LogEvent):
-    """The router refused a client's attach; `condition` and `description` say why."""
+    """The router refused a client's attach; `condition` and `description` say why.
+
+    An attach that goes on to a broker and is refused there is logged as `BrokerLinkRefused`.
+    """
 
     level: ClassVar[Level] = "warning"
     client: str
@@ -64,7 +68,7 @@ class AttachRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkEnded(LogEvent):
-    """The router ended a client's link, since the client broke a rule of AMQP or left a message half sent.
+    """The router ended a client's link, since the client broke a rule of AMQP or left a message half sent for too long.
 
     `condition` and `description` say which.
     """
@@ -96,7 +100,9 @@ class CircuitRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouteReattached(LogEvent):
-    """The path of a client's link to a broker was lost, and the link is attached again over `path`, perhaps another."""
+    """The path of a client's link to a broker was lost; the router attached the link again over `path`, perhaps the
+    same.
+    """
 
     link: str
     address: str

@@ -273,7 +273,9 @@ class RouterNode:
         """
         if self._settings.is_edge or neighbor in self._settings.edges:
             edge = self._settings.router_id if self._settings.is_edge else neighbor
-            raise ValueError(f"{edge} is an edge router: the costs of its uplinks are fixed in the topology")
+            raise ValueError(
+                f"cost: expected interior routers, but {edge} is an edge router: the topology fixes its costs"
+            )
         if neighbor not in self._costs:
             known = ", ".join(sorted(self._costs)) or "nobody"
             raise ValueError(f"the topology connects {self._settings.router_id} to {known}, not to {neighbor!r}")

@@ -103,7 +103,7 @@ def test_an_uplink_that_is_not_an_interior_router_is_left() -> None:
     mesh.join((edge, edge.on_connected("router:r1", Peer(is_mesh=True), mesh.now)), (impostor, impostor.endpoint))
     mesh.run(0.1)
     assert impostor.closed.condition == "amqp:not-allowed"
-    assert "and an edge router needs one" in impostor.closed.description
+    assert "of this edge router is not an interior router" in impostor.closed.description
 
 
 def test_a_second_control_link_is_refused_and_the_first_one_goes_on() -> None:

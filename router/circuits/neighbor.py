@@ -78,7 +78,7 @@ class NeighborConnection(RouterConnection):
         if self.kind == UPLINK and remote.properties.get(ROLE) != ROUTER_ROLE:
             raise AmqpError(
                 "amqp:not-allowed",
-                f"the uplink {self.router_id} is not an interior router, and an edge router needs one",
+                f"the uplink {self.router_id} of this edge router is not an interior router",
             )
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
         self._out.attach()

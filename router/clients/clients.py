@@ -259,7 +259,7 @@ class ClientConnection(RouterConnection):
 
         The subscription's address is known when the broker has answered. An embedded broker first checks that the user
         owns the subscription; `_why_not_found` then checks that the user may receive from the address. Raises AmqpError
-        if the user may receive from no topic, or the topology does not say which broker has the subscription.
+        if the user may not receive at all, or the topology does not say which broker has the subscription.
         """
         peer = self.endpoint.peer
         if not self._services.permissions.may_receive_any(peer.user, is_mesh=peer.is_mesh):

@@ -43,7 +43,7 @@ class AddressCircuits:
         """Open the circuits that the entry lacks, and move circuits to cheaper paths.
 
         Circuits whose egress has no takers, or is not needed, are closed: with a producer here, as soon as no delivery
-        on them is unsettled; without one, after some seconds.
+        on them is unsettled; without one, after 10 s.
         """
         has_producer = entry.has_producer
         wanted = self._reach.ways(entry) if has_producer else {}

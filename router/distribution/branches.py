@@ -47,8 +47,8 @@ class Branches:
     def settle(self, entry: AddressEntry) -> None:
         """Make the entry's branches match the present tree: open missing ones, leave or close outdated ones.
 
-        Deliveries of producers here wait while branches are missing, for a limited time. Branches to edge routers here
-        that continue the trees of other ingresses are opened and closed, too.
+        Deliveries of producers at this router wait while branches are missing, for ``hold_s`` at most. Branches to edge
+        routers here that continue the trees of other ingresses are opened and closed, too.
         """
         group = entry.group
         assert isinstance(group, Multicast)
@@ -60,8 +60,8 @@ class Branches:
     def _settle_own(self, entry: AddressEntry) -> bool:
         """Make the branches of this router's own tree match the present tree; True if no branch is missing.
 
-        False when a branch was refused a moment ago, or when the takers at other routers are not known yet. Without a
-        producer, close the branches after a while, and return True.
+        False while a refused branch is not tried again yet, or the takers at other routers are not known yet. Without a
+        producer, close the branches after 10 s, and return True.
         """
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:

@@ -98,7 +98,7 @@ class BrokerLinks:
     def are_open(self, entry: AddressEntry) -> bool:
         """True if the link from each connected broker of the sharded queue is open.
 
-        A broker that refused the link a moment ago does not count.
+        A broker that refused the link less than 2 s ago does not count.
         """
         inlets = entry.ends.broker_inlets
         return all(
@@ -170,7 +170,8 @@ class BrokerLinks:
     def open_feed(self, entry: AddressEntry, queue: AddressPolicy, broker: str) -> Inlet | None:
         """Open a link from the fallback queue, and return it as an inlet, which is not in the group yet.
 
-        Return None while the broker is away, refused the link a moment ago, or the link cannot be made.
+        Return None while the broker is not connected, for 2 s after the broker refused the link, and if the link cannot
+        be made.
         """
         if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
             return None

@@ -42,9 +42,11 @@ class Upkeep:
     def on_refused(
         self, entry: AddressEntry, name: str, error: AmqpError | None, path: Path | Tree | None = None
     ) -> None:
-        """Note that an end was refused or lost, or could not be made: the next try over ``path`` is after a delay.
+        """Note that an end was refused or lost, or could not be made: it may be tried again over ``path`` after a
+        delay.
 
-        An ``error`` is logged, unless the path was lost or the consumer of a dynamic address is gone.
+        The delay is 0.05 s if the path was lost or the end could not be made, else 2 s. An ``error`` is logged, unless
+        the path was lost or the consumer of a dynamic address is gone.
         """
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)

@@ -55,7 +55,8 @@ class ShareAnnouncements:
     def asks_to_hold_on(self) -> bool:
         """True if each share here that holds messages asks producers to hold on, so that it can be found empty.
 
-        False if no share here holds messages, or a broker with messages was lost a moment ago.
+        False if no share here holds messages, or the connection to a broker with messages was lost less than
+        ``path_wait_s`` ago.
         """
         holders = [share for share in self._shares.values() if share.holds]
         return bool(holders) and not self._is_in_doubt and all(share.asks_to_hold_on for share in holders)
@@ -130,7 +131,8 @@ class ShareAnnouncements:
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
         """Tell each kept share that an inlet or taker of the address is gone, since it may be a link of the share.
 
-        After an error, the link from the queue is opened again after a delay.
+        After an error, the link from the queue is opened again only after a delay of 2 s, or 0.05 s if the path was
+        lost.
         """
         for broker, share in self._shares.items():
             if share.on_lost(end, error) and error is not None:

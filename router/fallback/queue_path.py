@@ -141,7 +141,7 @@ class QueuePath:
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
         """Close the stream of the inlet ``end``, which is gone; or forget the taker ``end`` if it leads to the queue.
 
-        After an error, the same path to the queue is tried again after a delay.
+        After an error, the same path to the queue is tried again only after a delay (`Upkeep.on_refused`).
         """
         if isinstance(end, Inlet):
             self._close_stream(end)

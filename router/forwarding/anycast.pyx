@@ -548,8 +548,8 @@ cdef class Anycast(AddressGroup):
     cdef int hold_retry(self, Move move) except -1:
         """Hold the delivery of ``move``, which its taker gave back, until another taker can have the delivery.
 
-        The delivery is released after a time (`_limit_retry`), unless no consumer had the delivery, it came over no
-        circuit, and a taker exists that may still get it.
+        The delivery is released after ``hold_s``, or sooner at an egress (`_limit_retry`), unless no consumer had the
+        delivery, it came over no circuit, and a taker exists that may still get it.
         """
         if move.taker is not None:
             move.let_go()

@@ -159,9 +159,9 @@ cdef class Group:
         return False
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
-        """Called when a delivery went back to the head of the inlet, because its taker revoked the credit for it.
+        """Called when a delivery went back to the head of the inlet, where the delivery waits for a taker again.
 
-        The delivery waits for a taker again.
+        Its taker revoked the credit for it, or no consumer got the copies of a multicast.
         """
         return 0
 
@@ -200,14 +200,17 @@ cdef class Group:
     def on_taker_leaving(self, taker):
         """Called when the taker's link has ended, before its deliveries are offered to other takers or given back.
 
-        A multicast holds deliveries of producers from here on, until the lost branch is made anew, for a limited time.
+        If a branch of this router's own tree is lost, a multicast holds deliveries of producers at this router until
+        the branch is made anew, for ``hold_s`` at most.
         """
 
     def on_taker_left(self, taker, closed, error):
         raise NotImplementedError
 
     def on_established(self, link):
-        """Called when the peer has answered the attach of ``link``, which this router opened and can use now."""
+        """Called when the peer has answered the attach of ``link``, which this router opened: ``link.is_refused`` tells
+        how.
+        """
 
 
 @cython.no_gc  # a carrier's reference cycles end when its tie ends

@@ -169,7 +169,7 @@ cdef class Relay(Group):
     cdef int _release(self) except -1:
         """Release the deliveries that wait here, if the taker has no credit: their sender may try another taker.
 
-        Pre-settled deliveries stay.
+        Pre-settled deliveries stay; on a link route, so do the deliveries behind them.
         """
         cdef Inlet inlet = self.inlet
         if inlet.link.is_gone or self.taker.link.is_gone or self.taker.link.credit_now() > 0:

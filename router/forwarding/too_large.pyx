@@ -36,7 +36,7 @@ cdef class TooLarge:
         return 0
 
     cdef int renew_soon(self, Inlet inlet) except -1:
-        """Make the broker's link of ``inlet`` anew after ``path_wait_s``, if the link is idle then.
+        """Make the broker's link of ``inlet`` anew after ``path_wait_s``, or later, once the link is idle.
 
         Called when a consumer came, which may want messages that went back because no other consumer wanted them.
         """
@@ -45,7 +45,11 @@ cdef class TooLarge:
         return 0
 
     def _look(self):
-        """End the links of consumers for which a message was too large, and that are idle although they have credit."""
+        """End the links of consumers for which a message was too large, and that are idle although they have credit.
+
+        A consumer is looked at again later while it has unsettled deliveries or no credit, or a delivery waits at this
+        router.
+        """
         cdef Taker taker
         self.timer = None
         small, self.small = self.small, {}

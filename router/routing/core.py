@@ -63,7 +63,7 @@ class Routing:
     def __init__(self, router_id: str, instance: int, settings: RoutingSettings | None = None) -> None:
         if not router_id or instance < 1:
             raise ValueError(
-                f"bug: router id {router_id!r}, instance {instance}; expected an id and an instance of at least 1"
+                f"bug in the program: router id {router_id!r}, instance {instance}, expected an id and at least 1"
             )
         self._settings = settings or RoutingSettings()
         self._router_id = router_id

@@ -110,7 +110,7 @@ class EdgeRouters:
         known = self._active.get(edge)
         if known is None or known.connection != connection:
             raise ControlMessageError(
-                f"unexpected {opcode} of edge router {edge} before the MAU with all keys, which chooses the uplink"
+                f"unexpected {opcode}: edge router {edge} has not yet sent the MAU with all keys it takes"
             )
         return known
 

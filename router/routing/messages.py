@@ -290,7 +290,7 @@ def _read_mau(body: Body) -> MauChanges | MauAll:
     if "exist" not in body:
         return MauChanges.from_map(body)
     if "add" in body or "del" in body:
-        raise ControlMessageError("expected either the field exist, or the fields add and del, got both")
+        raise ControlMessageError("expected in a MAU either the field exist, or the fields add and del, got both")
     return MauAll.from_map(body)
 
 

@@ -63,7 +63,7 @@ class Neighbors:
 
     def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
         if cost < 1:
-            raise ValueError(f"bug: connection {connection} with cost {cost}, expected at least 1")
+            raise ValueError(f"bug in the program: connection {connection} has cost {cost}, expected at least 1")
         self._connections[connection] = Adjacency(cost, now)
         if self._next_hello is None:
             self._next_hello = now + self._settings.hello_interval_s

@@ -127,7 +127,7 @@ def test_what_comes_from_a_closed_connection_is_dropped() -> None:
 
 
 def test_an_instance_below_one_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="bug: router id 'r1', instance 0; expected"):
+    with pytest.raises(ValueError, match="bug in the program: router id 'r1', instance 0, expected"):
         Routing("r1", 0, RoutingSettings())
 
 

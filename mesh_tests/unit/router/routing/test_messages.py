@@ -95,7 +95,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": [], "add": []},
-            "MAU: expected either the field exist, or the fields add and del, got both",
+            "MAU: expected in a MAU either the field exist, or the fields add and del, got both",
         ),
         (
             "MAU",

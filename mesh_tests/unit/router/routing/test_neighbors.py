@@ -207,5 +207,5 @@ def test_a_connection_keeps_the_router_that_it_began_with() -> None:
 
 
 def test_a_cost_below_one_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="bug: connection 1 with cost 0, expected at least 1"):
+    with pytest.raises(ValueError, match="bug in the program: connection 1 has cost 0, expected at least 1"):
         _neighbors().on_connected(1, 0, 0.0)
