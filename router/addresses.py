@@ -52,7 +52,7 @@ before this router makes the last.
 
 
 class RouterAddresses:
-    """Owns the address entries and groups of this router, and settles each, brings it up to date, after a change.
+    """Owns the address entries and groups of this router, and brings each up to date (settles it) after a change.
 
     ``advertise(key, is_there)`` tells other routers that this router begins or ceases to advertise a routing key: this
     router has takers or producers of an address, or a fallback queue holds messages. ``advertise`` is a call, not an
@@ -303,9 +303,7 @@ class RouterAddresses:
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
-        """Have the dynamic addresses that name edge router ``edge`` brought up to date, since its uplink may have
-        changed.
-        """
+        """Have the dynamic addresses that name edge router ``edge`` brought up to date: its uplink may have changed."""
         for entry in self._entries.values():
             if router_of(entry.policy.address.name) == edge:
                 self._changed.add(entry)
@@ -345,7 +343,7 @@ class RouterAddresses:
                 self._give_back_later(entry, edge)
 
     def _give_back_later(self, entry: AddressEntry, edge: str) -> None:
-        """Release waiting deliveries from edge router ``edge``, and revoke its credit, if nobody else takes the
+        """Release waiting deliveries from edge router ``edge`` later, and revoke its credit, if no other takes the
         address.
 
         That is done after ``hold_s``, as long as deliveries are held after any last taker leaves, and every ``hold_s``

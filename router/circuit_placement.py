@@ -1,6 +1,6 @@
 """Place an arriving circuit, a link that another router attached with a circuit spec.
 
-A circuit ends at a group of this router, ends at a broker of this router, or is passed on to the next hop.
+A circuit ends at a group or a broker of this router, or is passed on to the next hop; a multicast's may do both.
 """
 
 from __future__ import annotations

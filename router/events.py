@@ -17,8 +17,8 @@ from wire.log import Level, LogEvent
 class BrokerUp(LogEvent):
     """This router's base connection to the broker `broker` is open; `container_id` is what the broker calls itself.
 
-    The base connection carries this router's own links; a client's link routes have connections of their own, which log
-    no event.
+    The base connection carries this router's own links; a client's link routes have connections of their own, whose
+    opening and loss are not logged.
     """
 
     broker: str
@@ -84,7 +84,7 @@ class LinkEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class CircuitRefused(LogEvent):
-    """A circuit, or this router's own link to or from a broker, was refused or ended with an error.
+    """A circuit or broker link that this router made for an address was refused, or ended with an error.
 
     The router tries again. `egress` names the other side: the egress of a circuit, the next router of a multicast
     branch, or the broker; `feed of` and the broker's name for the link from a fallback queue, the broker's name with
@@ -100,8 +100,9 @@ class CircuitRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouteReattached(LogEvent):
-    """The path of a client's link to a broker was lost; the router attached the link again over `path`, perhaps the
-    same.
+    """The path of a client's link to a broker was lost, and this router attached the link again over `path`.
+
+    `path` may be the same as before. It begins at this router and ends at the one that is connected to the broker.
     """
 
     link: str

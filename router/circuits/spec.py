@@ -52,9 +52,9 @@ class CircuitSpec:
     ``path``: router ids from ingress to egress. The path of a multicast branch has only the sender and the receiver;
     ``tree`` has the routers behind the receiver.
 
-    ``broker``, ``client`` and ``link_name`` are for link routes: the client that owns the link, and the link's name
-    at the broker. ``user`` is the user of that client, or of the client that used the queue first; "" stands for an
-    operator, who may use any owner's queue.
+    ``broker``, ``client`` and ``link_name`` are for link routes: the broker, the client that owns the link, and the
+    link's name at the broker. ``user`` is the user of that client, or of the client that used the queue first; ""
+    stands for an operator, who may use any owner's queue.
     """
 
     kind: CircuitKind

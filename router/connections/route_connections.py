@@ -50,8 +50,8 @@ class RouteClaim:
     def release(self) -> None:
         """Give up the claim: `tell` calls nothing from now on.
 
-        After its last claim, an open connection ends 2 s later, and a connection that is being dialed ends at once. Do
-        nothing for a claim that was released before, or was never made.
+        If it was the connection's last claim, an open connection ends after 2 s without a new claim, and a connection
+        that is being dialed ends at once. Do nothing for a claim that was released before, or was never made.
         """
         owner, shared = self._owner, self._shared
         self._owner = self._shared = self._ready = None

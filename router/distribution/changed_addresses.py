@@ -8,7 +8,7 @@ from router.distribution.entries import AddressEntry
 
 
 class ChangedAddresses:
-    """A queue of address entries to be brought up to date: highest address priority first, of one priority by change.
+    """A queue of address entries to bring up to date: highest address priority first, then in order of change.
 
     Each entry stands in the queue once, at the place of its first change. Each method takes constant time, since after
     a change of paths all addresses of the router may be in the queue. Each part of a router that sees a change of an

@@ -42,10 +42,9 @@ class Upkeep:
     def on_refused(
         self, entry: AddressEntry, name: str, error: AmqpError | None, path: Path | Tree | None = None
     ) -> None:
-        """Note that an end was refused or lost, or could not be made: it may be tried again over ``path`` after a
-        delay.
+        """Note that an end was refused or lost, or could not be made: a new try over ``path`` has to wait.
 
-        The delay is 0.05 s if the path was lost or the end could not be made, else 2 s. An ``error`` is logged, unless
+        The wait is 0.05 s if the path was lost or the end could not be made, else 2 s. An ``error`` is logged, unless
         the path was lost or the consumer of a dynamic address is gone.
         """
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)

@@ -74,8 +74,7 @@ class Fallbacks:
         self._by_address[backed.address] = Fallback(backed, self._ways, keeping, tell)
 
     def on_no_taker_in_time(self, entry: AddressEntry) -> None:
-        """Switch the producers of the entry, which had no taker for ``hold_s``, from takers to queue, or back to
-        takers.
+        """Switch the producers of the entry, which had no taker for ``hold_s``, between the takers and the queue.
 
         Nothing changes if there is no path that way either.
         """

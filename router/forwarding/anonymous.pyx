@@ -215,7 +215,8 @@ cdef class AnonymousProducer(DeliveryOwner):
     """An anonymous producer: owner of a client's incoming link without a target address.
 
     Each message goes to the producer's inlet in the group of the address that the message names. ``find(address)``
-    returns this group; it raises AmqpError when the user may not send to the address, or the address is not declared.
+    returns this group; it raises AmqpError when the user may not send to the address, or the topology does not declare
+    it or declares it unavailable.
     """
 
     cdef readonly IncomingCore link

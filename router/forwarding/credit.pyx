@@ -37,8 +37,7 @@ cdef class CreditSharing:
         self.hungry = {}
 
     cdef int behind(self, Taker taker) noexcept:
-        """Return the number of producers in use, at the last count (`on_period`), that may send to ``taker``, a
-        circuit.
+        """Return how many producers, in use at the last count (`on_period`), may send to ``taker``, a circuit.
 
         Producers behind circuits that arrive here count only if ``taker`` leads to an edge router.
         """

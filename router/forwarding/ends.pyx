@@ -119,8 +119,9 @@ cdef class Group:
         raise NotImplementedError
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """Called when a started multicast copy, or a barrier, waits for room or credit at ``taker``, to start a stall
-        timer.
+        """Called when a started multicast copy, or a barrier, waits for room or credit at ``taker``.
+
+        A multicast starts the stall timer of ``taker``.
         """
         return 0
 
@@ -208,8 +209,8 @@ cdef class Group:
         raise NotImplementedError
 
     def on_established(self, link):
-        """Called when the peer has answered the attach of ``link``, which this router opened: ``link.is_refused`` tells
-        how.
+        """Called when the peer has answered the attach of ``link``, which this router opened (``link.is_refused``:
+        refused it).
         """
 
 
@@ -260,8 +261,7 @@ cdef class Carrier(Waiter):
         return self.advance()
 
     cdef int on_taker_disposition(self) except -1:
-        """Called when the delivery's receiver gave a state, or settled: the sender is told, unless another taker is
-        tried.
+        """Called when the delivery's receiver gave a state, or settled: the sender is told, or another taker is tried.
         """
         return 0
 

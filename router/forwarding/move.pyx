@@ -419,8 +419,8 @@ cdef class Move(Carrier):
     cdef int on_taker_disposition(self) except -1:
         """Pass the state and the settlement that the taker's receiver gave on to the sender, both unchanged.
 
-        Exceptions are deliveries that are offered to another taker, and words between routers
-        (`router.forwarding.words`).
+        Exceptions are deliveries that are offered to another taker, words between routers (`router.forwarding.words`),
+        and deliveries in doubt, whose sender hears MODIFIED in place of RELEASED.
         """
         cdef size_t state = pn.delivery_remote_state(self.outgoing)
         cdef bint is_over = pn.delivery_settled(self.outgoing)

@@ -49,8 +49,8 @@ cdef class Multicast(AddressGroup):
             self.mark_changed()
 
     def begin_change(self):
-        """Hold deliveries of producers at this router until `end_change` finds the tree complete, or ``hold_s`` is
-        over.
+        """Hold deliveries of producers at this router until `end_change` finds the tree complete, for ``hold_s`` at
+        most.
 
         No delivery may go to some branches of the tree only. Deliveries that arrive over circuits go on.
         """

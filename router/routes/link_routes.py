@@ -244,8 +244,8 @@ class IngressRoute(UnstitchedOwner):
             if self._relay is not None:
                 self._relay.inlet.hear_credit()
         elif self._give_up is None and near.is_draining and near.credit > 0:
-            # The client's drain is answered, though deliveries may have been on their way. A drain that the client asks
-            # for while the route looks for a path is not answered, and waits for the broker.
+            # The path is lost: the client's drain is answered, though deliveries may have been on their way. A drain
+            # that the client asks for while the route looks for a path is not answered, and waits for the broker.
             near.drained()
         was_refused = self._give_up is not None
         self._start_clock()

@@ -74,8 +74,9 @@ class NeighborExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged(LogEvent):
-    """Routers came in reach (`reachable`) or went out of reach (`unreachable`). Changes of costs are not logged. At an
-    edge router these are the active uplinks now and before.
+    """Routers came in reach (`reachable`) or went out of reach (`unreachable`). Changes of costs are not logged.
+
+    At an edge router these are the active uplinks now and before.
     """
 
     reachable: list[str]
