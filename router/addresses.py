@@ -200,7 +200,7 @@ class RouterAddresses:
         for action in self._actions.take():
             entry = self._entries.get((action.group.address, action.group.phase))
             if entry is None or entry.group is not action.group:
-                continue  # The entry of the group's address was dropped after the group reported the action.
+                continue  # The entry of the group was dropped after the group's report: nothing is left to do.
             match action:
                 case ReplacementUp(_, taker):
                     self._circuits.better.on_up(entry, taker)
@@ -343,11 +343,11 @@ class RouterAddresses:
                 self._give_back_later(entry, edge)
 
     def _give_back_later(self, entry: AddressEntry, edge: str) -> None:
-        """Release waiting deliveries from edge router ``edge`` later, and revoke its credit, if no other takes the
-        address.
+        """Release the waiting deliveries of edge router ``edge`` after ``hold_s``, if no other taker of the address
+        exists.
 
-        That is done after ``hold_s``, as long as deliveries are held after any last taker leaves, and every ``hold_s``
-        again while nobody else takes the address.
+        The credit of the edge router is revoked, too. Deliveries are held for the same time after any last taker
+        leaves. Later deliveries are released every ``hold_s``, as long as no other taker exists.
         """
         self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
 

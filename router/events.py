@@ -102,7 +102,8 @@ class CircuitRefused(LogEvent):
 class RouteReattached(LogEvent):
     """The path of a client's link to a broker was lost, and this router attached the link again over `path`.
 
-    `path` may be the same as before. It begins at this router and ends at the one that is connected to the broker.
+    `path` may be the same as before. The path begins at this router and ends at the router that is connected to the
+    broker.
     """
 
     link: str

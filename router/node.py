@@ -385,8 +385,8 @@ class RouterNode:
         self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
 
     def _on_broker_changed(self, broker: str) -> None:
-        # That fallback queues at the broker may hold messages is announced first: another router that learns of the
-        # broker then knows of the messages already.
+        # An announcement that fallback queues at the broker may hold messages leaves first: another router that learns
+        # of the broker then knows of the messages already.
         self._addresses.on_broker_changed(broker)
         self._advertise(broker_key(broker), self._brokers.is_up(broker))
 

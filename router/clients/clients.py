@@ -278,8 +278,8 @@ class ClientConnection(RouterConnection):
         services, peer = self._services, self.endpoint.peer
         allows = services.permissions.may_send if sends else services.permissions.may_receive
         policy = self._book.resolve(address)
-        # A connection may always use the dynamic addresses that it made. Any other connection needs a permission: it
-        # would read somebody else's replies.
+        # A connection may always use the dynamic addresses that it made. Any other connection needs a permission: by
+        # receiving from a dynamic address, it would read somebody else's replies.
         is_own = policy is not None and policy.address in self._dynamic
         if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
             raise self._not_permitted("send to" if sends else "receive from", address)

@@ -61,9 +61,9 @@ class DetachWaits:
         return True
 
     def may_close(self, endpoint: Endpoint) -> bool:
-        """Return True if the close of ``endpoint``'s peer may be answered now.
+        """Return True if no complete delivery of ``endpoint``'s links waits here: the peer's close may be answered now.
 
-        Else keep the close, to be answered later, and return False.
+        Else keep the close, to be answered once these deliveries were passed on, and return False.
         """
         links = [link for link in endpoint.links if _has_more(link)]
         if links:

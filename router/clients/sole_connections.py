@@ -56,7 +56,9 @@ class SoleConnections:
         self._held[key] = endpoint
 
     def leave(self, endpoint: Endpoint, space: str) -> None:
-        """Forget the promise to the connection of ``endpoint``, which is gone: its container may have another."""
+        """Forget the promise to the connection of ``endpoint``, which is gone: its container may open another
+        connection.
+        """
         if endpoint.remote is not None and self._held.get(key := _key(endpoint, space)) is endpoint:
             del self._held[key]
 

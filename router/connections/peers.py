@@ -72,10 +72,10 @@ class RouterConnection:
         """Called when the peer attached ``link``: a subclass answers or refuses the attach."""
 
     def on_over_limit(self, link: Link, error: AmqpError) -> None:
-        """Called when the peer attached more links than allowed, and ``link`` was refused with ``error``."""
+        """Called, for the log, when the peer attached more links than allowed: ``link`` was refused with ``error``."""
 
     def on_link_faulted(self, link: Link, error: AmqpError) -> None:
-        """Called when the peer broke a rule of AMQP on ``link``, which ends with ``error``."""
+        """Called, for the log, when the peer broke a rule of AMQP on ``link``, which ends with ``error``."""
 
     def on_lost(self, reason: str) -> None:
         """Called when the connection is gone.

@@ -146,5 +146,5 @@ class AddressCircuits:
             entry.ends.streams[egress, inlet] = taker
             entry.group.add_stream(taker)
         if taker.link.is_open:
-            taker.is_closing = False  # The stream may have been about to close, and is needed again.
+            taker.is_closing = False  # The stream may have been about to close: it stays open.
         return taker if taker.can_take else None

@@ -55,7 +55,7 @@ class AddressReach:
         return policy.consumer_phase
 
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
-        """Return the phase of the group here that an arriving circuit joins; ``phase`` is the one in the circuit's
+        """Return the phase of the group here that an arriving circuit joins: at an interior router ``phase``, from the
         spec.
         """
         return phase

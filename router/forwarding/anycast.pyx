@@ -306,7 +306,8 @@ cdef class Anycast(AddressGroup):
         if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
-        # The barrier is also held for deliveries that went on over circuits, to an edge router or another router.
+        # The barrier is also held for deliveries that went on over circuits, to an edge router or another router, but
+        # for ``path_wait_s`` at most.
         if are_all_passed_on(inlet):
             inlet.barrier_due_s = 0
         elif not self._is_barrier_late(inlet):
@@ -491,7 +492,7 @@ cdef class Anycast(AddressGroup):
             if (taker.max_message_bytes and size > taker.max_message_bytes) or (tried is not None and taker in tried):
                 continue
             value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
-            # Of equal takers, the one whose last turn is longest ago is the best.
+            # The best of equal takers is the one whose last turn is longest ago.
             if best is None or value < best_value or (value == best_value and taker.last_turn < best.last_turn):
                 best, best_value = taker, value
         if best is not None:

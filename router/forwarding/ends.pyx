@@ -209,8 +209,9 @@ cdef class Group:
         raise NotImplementedError
 
     def on_established(self, link):
-        """Called when the peer has answered the attach of ``link``, which this router opened (``link.is_refused``:
-        refused it).
+        """Called when the peer has answered the attach of ``link``, which this router opened.
+
+        The answer may be a refusal (``link.is_refused``).
         """
 
 
@@ -266,7 +267,7 @@ cdef class Carrier(Waiter):
         return 0
 
     cdef int on_sender_disposition(self) except -1:
-        """Called when the delivery's sender gave a state, or settled: the receiver of a `Move` is told."""
+        """Called when the delivery's sender gave a state, or settled: a `Move` tells the receiver, a `Fan` does not."""
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:

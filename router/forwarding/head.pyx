@@ -312,7 +312,8 @@ cdef class InletHead(DeliveryOwner):
                     self.backlog.rotate(-1)
                 elif self.release_head():
                     count += 1
-            # A large delivery is not read ahead. It is released while it is the current delivery on the link.
+            # A large delivery is not read ahead. Such a delivery is released while it is the current delivery on the
+            # link.
             delivery = self.link.current_now()
             if delivery is NULL or pn.delivery_settled(delivery) or pn.delivery_partial(delivery):
                 break

@@ -33,7 +33,7 @@ def number(body: Mapping[str, Any], key: str, default: int | None = None, least:
 def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
     """Return a list or map as one JSON string, for a field of a control message.
 
-    Of an AMQP list or map, proton would encode at most 65,535 values, and slowly.
+    Proton would encode at most 65,535 values of an AMQP list or map, and slowly.
     """
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
@@ -53,7 +53,10 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return the field ``key``, a list of strings, in AMQP or packed as JSON; a missing field gives an empty list."""
+    """Return the field ``key``, a list of strings, in AMQP or packed as JSON; a missing field gives an empty list.
+
+    Raises ControlMessageError if the field has another type.
+    """
     value = unpacked(body, key, "expected a list of strings")
     if value is None:
         return ()
@@ -78,7 +81,10 @@ def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None 
 
 
 def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    """Return the field ``key``, a list of maps, in AMQP or packed as JSON. Raises ControlMessageError if missing."""
+    """Return the field ``key``, a list of maps, in AMQP or packed as JSON.
+
+    Raises ControlMessageError if the field is missing or has another type.
+    """
     values = unpacked(body, key, "expected a list of maps")
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
         raise _unexpected(key, values, "expected a list of maps")
