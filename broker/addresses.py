@@ -46,12 +46,13 @@ class BrokerAddresses:
     def __init__(self, broker: str, books: SpaceBooks) -> None:
         self._broker = broker
         self._books = books
-        # The addresses found are cached, since a broker looks up the address of each message that goes to a topic.
+        # The addresses found are cached: a broker looks up an address at each attach, and at messages whose queues or
+        # subscriptions it does not remember, such as those to a queue over a link without an address.
         self._found = lru_cache(_CACHED_ADDRESSES)(self._find)
         self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
         self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
-        # These addresses have another name at the broker than in the mesh: routers attach links with this name, which
-        # the topology need not declare as an address.
+        # These addresses have another name at the broker than in the mesh: routers attach links with the name at the
+        # broker, which the topology need not declare as an address.
         self._renamed: dict[Address, BrokerAddress] = {}
         self._renamed_policies: dict[Address, QueuePolicy] = {}
         for book in books:

@@ -10,7 +10,10 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class StoreOpened(LogEvent):
-    """A broker that starts has read its store; the counts are of durable queues, subscriptions and messages in it."""
+    """A broker that starts has read its store: ``queue_count`` durable queues and subscriptions, with their messages.
+
+    ``message_count`` counts each message once, in however many of them.
+    """
 
     directory: str
     queue_count: int
@@ -20,10 +23,11 @@ class StoreOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ClockWasSet(LogEvent):
-    """The machine's clock was set while the broker did not run, or is not set yet; message deadlines ignore the clock.
+    """The machine's clock was set since the broker's last start, or is not set yet; message deadlines ignore the clock.
 
-    Deadlines go on from the time that the broker noted at its last start. They follow the clock again when the broker
-    starts after a reboot with a right clock, or without the file `clock` in the directory.
+    Deadlines go on from the time noted at the last start, plus the time since then, unless the machine was booted. They
+    follow the clock again at a start when the clock is within a minute of that time, after a boot with a clock that is
+    set, or without the file `clock` in the directory.
     """
 
     level: ClassVar[Level] = "warning"
@@ -33,7 +37,10 @@ class ClockWasSet(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionExpired(LogEvent):
-    """A durable subscription had no consumer for so long that the broker deleted the subscription and its messages."""
+    """The broker deleted a durable subscription, with its messages, since its time without a consumer was over.
+
+    The time is the topology's for the address, or that of the last consumer's source if that is shorter.
+    """
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -45,7 +52,7 @@ class SubscriptionExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class QueueExpired(LogEvent):
-    """The broker deleted a queue made under a pattern of the topology, as it was empty and without links too long."""
+    """The broker deleted an empty queue made under a pattern: no link had used it for the expiry of the pattern."""
 
     address: str
     owner: str | None
@@ -71,7 +78,10 @@ class SubscriptionEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOwned(LogEvent):
-    """A durable subscription without an owner, as of an older version, now belongs to the user who attached to it."""
+    """A durable subscription without an owner, as of an older version, now belongs to the user who attached to it.
+
+    The user is ``owner``.
+    """
 
     address: str
     subscriber: str
@@ -80,7 +90,10 @@ class SubscriptionOwned(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriberBehind(LogEvent):
-    """A non-durable subscription took too much of the broker's memory and lost its oldest messages."""
+    """A non-durable subscription lost its oldest messages, since bodies took too much of the broker's memory.
+
+    The subscription with the most bytes loses messages first.
+    """
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -91,7 +104,7 @@ class SubscriberBehind(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLow(LogEvent):
-    """The bodies that are only in the broker's memory have reached their limit: all producers wait, consumers go on."""
+    """The bodies that are only in the broker's memory have reached 256 MiB: all producers wait, consumers go on."""
 
     level: ClassVar[Level] = "warning"
     held_bytes: int
@@ -99,14 +112,14 @@ class MemoryLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryFine(LogEvent):
-    """The bodies that are only in the broker's memory are below their limit again, after `MemoryLow`."""
+    """The bodies that are only in the broker's memory are below 256 MiB again: producers that waited go on."""
 
     held_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDamaged(LogEvent):
-    """A broker that starts found a part of its store that cannot be read; everything else works.
+    """A broker that starts found a part of its store that cannot be read, as ``finding`` says, and goes on without it.
 
     `amqpmesh store check` says more.
     """
@@ -141,9 +154,9 @@ class LinkRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTooSmall(LogEvent):
-    """The broker ended a consumer's link, since all waiting messages exceeded the link's max-message-size.
+    """The broker ended a consumer's link: all waiting messages are larger than the link's max-message-size.
 
-    ``size_bytes`` is the size of the first of these messages.
+    No other consumer of the queue takes larger messages. ``size_bytes`` is the size of the first waiting message.
     """
 
     level: ClassVar[Level] = "warning"
@@ -158,7 +171,10 @@ class ConsumerTooSmall(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkStolen(LogEvent):
-    """A link was attached again, under its name, over another session; the broker detached the older link. [2.6.1]"""
+    """A link was attached again, under its name, over another session; the broker detached the older link. [2.6.1]
+
+    ``peer`` is the peer of the older link.
+    """
 
     container_id: str
     link: str
@@ -167,7 +183,10 @@ class LinkStolen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskLow(LogEvent):
-    """The broker's disk has less free space than wanted: producers whose messages are stored wait, consumers go on."""
+    """The broker's disk has less free space than wanted: producers of stored messages wait, consumers go on.
+
+    Producers in the middle of a large message wait, too.
+    """
 
     level: ClassVar[Level] = "warning"
     directory: str
@@ -179,7 +198,7 @@ class DiskLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskFine(LogEvent):
-    """The broker's disk has enough free space again, after `DiskLow`: all producers go on."""
+    """The broker's disk has enough free space again, after `DiskLow`: producers that waited for space go on."""
 
     directory: str
     free_bytes: int

@@ -190,10 +190,15 @@ class BrokerNode:
         return endpoint
 
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
-        raise LocalStateError(f"a broker dials no connection, but connector {connector!r} is connected")
+        raise LocalStateError(
+            f"bug in this program: connector {connector!r} is reported as connected, but a broker has no connectors"
+        )
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
-        raise LocalStateError(f"a broker dials no connection, but connector {connector!r} failed: {reason}")
+        raise LocalStateError(
+            f"bug in this program: connector {connector!r} is reported as failed ({reason}), but a broker has no "
+            "connectors"
+        )
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         self._look_at_clock(now)
@@ -296,9 +301,9 @@ class BrokerNode:
             self._attachments.end(link, now)
 
     def _settle_down(self, now: float) -> None:
-        """Do what follows each input: write as much as possible to consumers, and let waiting producers go on.
+        """Do what follows each input: write as much as possible to consumers, and let producers go on if the gate does.
 
-        Evicted messages, a change of memory shortage, and queues made or deleted are logged.
+        Evictions and changes of memory shortage are logged as events; queues made or deleted go into the link log.
         """
         self._message_store.pump(now)
         while self._gate.let_in():

@@ -43,7 +43,8 @@ async def run_broker(
 ) -> None:
     """Run the broker until ``stop`` is set, then close its connections and store; call ``on_started`` once it listens.
 
-    Raises BindError, TlsSetupError, or StoreError if the store cannot be opened or the disk fails.
+    Raises BindError if the broker cannot listen, TlsSetupError if its certificate cannot be used, or StoreError if the
+    store cannot be opened or the disk fails; a failed disk ends the broker before ``stop``.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     store = SqliteStore(files.data)

@@ -1,4 +1,4 @@
-"""The wall time that a broker uses from its start on, even if the clock was set while the broker did not run.
+"""The wall time that a broker uses from its start on, even if the machine's clock was set since the last start.
 
 Deadlines on disk are wall time. A broker reads the wall clock once, at its start, and from then on a clock that cannot
 be set. The time used is noted beside the store, so that the next start of the same boot can tell whether the clock was
@@ -46,9 +46,9 @@ def read_clocks() -> ClockReading:
 
 
 def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
-    """Return the Unix time for a broker to start from: of the wall clock, or the time expected from ``before``.
+    """Return the Unix time for a broker to start from: the wall clock's, or if the clock was set, one from ``before``.
 
-    ``before`` is the note of the broker's last start, None if there is none.
+    ``before`` is the note of the broker's last start, None if there is none: then the wall clock counts.
     """
     if before is None:
         return now.wall_s

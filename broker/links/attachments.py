@@ -167,7 +167,7 @@ class Attachments:
             link.close(error)
 
     def evict(self, held: HeldQueue, now: float) -> None:
-        """Close all links to a queue or subscription that an operator deleted, once the deletion is on disk."""
+        """End all links to a queue or subscription that an operator deleted, and close them once that is on disk."""
         error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
         for attachment in [each for each in self._by_link.values() if each.held is held]:
             self._end(attachment, now, closed=False, error=error)
@@ -187,7 +187,7 @@ class Attachments:
     def _admit(self, link: Link, claim: OwnershipClaim) -> None:
         if not link.endpoint.peer.is_mesh:
             raise LinkError(
-                "amqp:unauthorized-access", "only nodes and operators of the mesh may attach to its brokers"
+                "amqp:unauthorized-access", "only nodes and operators of the mesh may attach links at its brokers"
             )
         old = self._by_name.get(_name(link))
         if old is not None and claim.user is not None and old.claim.user != claim.user:
@@ -318,7 +318,7 @@ class Attachments:
         self._commits.promise(partial(self._open, self._record(link, held, None, claim)))
 
     def _make_place(self, wanted: Terminus) -> BrokerAddress:
-        """Return a new temporary address, of a topic or a queue, for the dynamic terminus ``wanted``.
+        """Return a new temporary address, of a topic or a queue not made yet, for the dynamic terminus ``wanted``.
 
         JMS asks for temporary queues by dynamic targets, other clients by dynamic sources.
         """
@@ -333,7 +333,7 @@ class Attachments:
     def _queue_at(self, place: BrokerAddress, claim: OwnershipClaim) -> HeldQueue | None:
         """Return the queue at the address ``place``, made if there is none; None for a topic.
 
-        Raises LinkError if a temporary queue is gone, or if a limit of clients' queues forbids a new queue.
+        Raises LinkError if there is no such temporary queue, or if a limit of clients' queues forbids a new queue.
         """
         if place.holding is BrokerAddressKind.TOPIC:
             return None
@@ -343,7 +343,10 @@ class Attachments:
                 self._made.admit(place.address, claim.user)
             return held or self._message_store.queue(place.address, claim.user)
         if held is None and self._addresses.is_temporary(place.address):
-            raise LinkError("amqp:not-found", f"temporary queue {place.address.text!r} is gone, with its receiver")
+            raise LinkError(
+                "amqp:not-found",
+                f"there is no temporary queue {place.address.text!r}: such a queue ends with the link that made it",
+            )
         return held or self._message_store.temporary_queue(
             place.address, is_probe=place.holding is BrokerAddressKind.PROBE
         )
@@ -351,8 +354,8 @@ class Attachments:
     def _targets(self, link: Link, claim: OwnershipClaim, address: bytes) -> list[HeldQueue]:
         """Return the queue or subscriptions for a message to ``address``, as it stands in the message or the target.
 
-        The subscriptions of a topic are remembered, so that the next message there needs no call, unless some
-        subscription takes no messages of its own connection.
+        The subscriptions of a topic are remembered, so that the next message there needs no call. None are remembered
+        while any subscription of the broker has a no-local filter. Raises LinkError if there is no such address.
         """
         place = self._place(address.decode())
         if is_pattern(place.address.name):
@@ -401,10 +404,11 @@ class Attachments:
         error: AmqpError | None = None,
         is_orderly: bool = False,
     ) -> bool:
-        """Forget a link, and delete its queue or subscription if that ends with it; return whether a durable one ended.
+        """Forget a link, and delete its queue or subscription if that ends with it.
 
         ``closed``: the peer closed the link, which ends a durable subscription once no other link takes from it.
         ``is_orderly``: deliveries without an outcome return to the queue as not tried, their delivery-counts unchanged.
+        Return whether a durable subscription ended.
         """
         attachment.is_over = True
         self._link_log.on_detached(attachment.link, error)
@@ -467,7 +471,7 @@ def _refuse_unsupported(wanted: Terminus) -> None:
 
 
 def _with_its_link(wanted: Terminus) -> Terminus:
-    """Return the source to answer a queue's consumer with: not durable, as no state of it outlives the link."""
+    """Return the source to answer a queue's consumer with: never durable, as no state of such a link outlives it."""
     return replace(wanted, durability=Durability.NONE, expiry=Expiry.LINK_DETACH) if wanted.outlives_link else wanted
 
 

@@ -42,8 +42,9 @@ cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
 
 
 cdef class ProducerGate:
-    """Holds all producers of a broker back while too many bytes wait for the disk, or fill its memory.
+    """Holds all producers of a broker back while too many bytes wait for the disk, or are only in its memory.
 
+    UNSYNCED_LIMIT_BYTES waiting for the disk, or PINNED_LIMIT_BYTES of bodies only in memory, are too many.
     A producer held back gets no credit, and its deliveries are not read. While the disk has little free space the gate
     holds back only producers whose messages would be stored, and producers in the middle of a large message.
     """
@@ -453,9 +454,9 @@ cdef class BrokerReceiver(QueueProducer):
         return 0
 
     cdef long _grantable(self) except -1:
-        """Return the credit to grant now: up to half of the room in queue ``limited``, since others get credit, too.
+        """Return the credit to grant now: up to half of the room in queue ``limited`` for which no producer has credit.
 
-        The last place in the queue goes to a link without credit. With no credit to grant, the queue calls
+        A link without credit gets one as long as the queue has any room. With no credit to grant, the queue calls
         `on_room_in_queue` once there is room.
         """
         cdef HeldQueue held = self.limited

@@ -255,7 +255,7 @@ cdef class BrokerSender(QueueTaker):
 
     # Writing
     cdef bint _write_next(self, double now) except -1:
-        """Write one chunk of the next message to the link, or drop an expired or too large one from the outbox.
+        """Write one chunk of the next message to the link, or return an expired or too large one to the queue.
 
         Return False if no more can be written now.
         """
@@ -398,7 +398,10 @@ cdef class BrokerSender(QueueTaker):
         return self.message_store.release(parcel.entry.message)
 
     cdef int _tell_if_too_large(self, double now) except -1:
-        """End a link with credit and without deliveries if all waiting messages are too large; return 1 if ended."""
+        """End a link with credit and without deliveries if all waiting messages are too large; return 1 if ended.
+
+        The link stays while another consumer of the queue takes larger messages.
+        """
         cdef size_t size
         if self.credit_count <= 0 or self.outbox or self.current is not None or self.unsettled or self.unconfirmed:
             return 0

@@ -66,7 +66,7 @@ cdef class Deliver:
 
 @cython.freelist(256)
 cdef class Archive:
-    """The action for an entry that left its queue: delete it in the store, or move the message to another queue."""
+    """The action for an entry that left its queue: delete it in the store, or move its message to another queue."""
 
     __match_args__ = ("entry", "departure")
 

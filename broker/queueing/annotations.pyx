@@ -34,7 +34,7 @@ cdef class Annotated:
         return 0
 
     cdef int add(self, HeldQueue held, QueuedMessage message, object annotations) except -1:
-        """Add ``annotations`` to those of a message in queue ``held``, and write all of them.
+        """Add ``annotations`` to those of a message in queue ``held``; write all of them if the store has the message.
 
         A new annotation replaces an earlier one of the same name. Nothing is done if a limit would be exceeded.
         """
@@ -53,7 +53,7 @@ cdef class Annotated:
         return self.sections.get((held.number, message_id)) if self.size_bytes else None
 
     cdef int leave(self, HeldQueue held, QueuedMessage message, HeldQueue target) except -1:
-        """Pass the annotations of a message that left queue ``held`` on to ``target``; delete them if that is None."""
+        """Pass the annotations of a message that left queue ``held`` on to ``target``; delete them if it is None."""
         cdef bytes found
         if not self.size_bytes:
             return 0

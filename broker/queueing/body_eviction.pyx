@@ -10,7 +10,8 @@ producers are held back."""
 ROOMY_BYTES = 160 << 20
 """Eviction stops below this number of pinned bytes."""
 FEW_BYTES = 1 << 20
-"""A subscription with no more bytes loses nothing, and eviction is tried again only after a change of this size."""
+"""A subscription with no more bytes than this loses nothing. Eviction is tried again only once the number of pinned
+bytes has changed by as much."""
 
 cdef long long _CROWDED_BYTES = CROWDED_BYTES, _ROOMY_BYTES = ROOMY_BYTES, _FEW_BYTES = FEW_BYTES
 
@@ -18,7 +19,7 @@ cdef long long _CROWDED_BYTES = CROWDED_BYTES, _ROOMY_BYTES = ROOMY_BYTES, _FEW_
 cdef class BodyEviction:
     """Chooses the non-durable subscription that has to lose messages next, and keeps the losses for the broker's log.
 
-    ``spared`` subscriptions are not chosen again until `begin`: consumers hold all messages that they have left.
+    ``spared`` subscriptions are not chosen again until `begin`: consumers hold all messages left in them.
     Durable subscriptions never lose messages by eviction: their own limits and overflow policies apply.
     """
 
@@ -27,7 +28,7 @@ cdef class BodyEviction:
         self.spared, self.gave_way = {}, []
 
     cdef bint is_due(self) noexcept:
-        """Whether at least CROWDED_BYTES are pinned, and FEW_BYTES more or fewer than when the last eviction began."""
+        """Whether CROWDED_BYTES or more are pinned, and FEW_BYTES more or fewer than when the last eviction began."""
         cdef long long held = self.body_cache.pinned_bytes
         return held >= _CROWDED_BYTES and not -_FEW_BYTES < held - self.tried_at < _FEW_BYTES
 
@@ -37,7 +38,7 @@ cdef class BodyEviction:
         return 0
 
     cdef HeldQueue furthest_behind(self, dict passing):
-        """Return the subscription of ``passing``, the broker's non-durable ones, that has to lose messages next.
+        """Return the subscription to lose messages next: of ``passing``, the non-durable ones, that with the most bytes.
 
         None once there is room again, or no subscription that is not spared has more than FEW_BYTES.
         """

@@ -1,6 +1,7 @@
 """A browser, a consumer that sees messages and takes none.
 
-A browser sees all messages present in the queue when the browser attaches, then every new message.
+A browser sees the messages that wait in the queue when the browser attaches, then every new message. It skips messages
+that are gone, expired, held by a consumer or too large for it when their turn comes.
 """
 
 from broker.queueing.message cimport ARCHIVED, AVAILABLE, QueueEntry
@@ -13,8 +14,9 @@ cdef enum:
 
 
 cdef class Browser:
-    """The messages that one browser has not seen yet: ``ahead`` has their entries and packs, in delivery order.
+    """The messages that one browser has not seen yet: ``ahead`` has their entries and packs.
 
+    First are those present at the attach, in delivery order, then new ones in order of arrival.
     ``viewed`` is the pack whose entries are being shown; ``left_open`` has the packs shown before and not closed yet.
     """
 

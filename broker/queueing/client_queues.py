@@ -1,9 +1,9 @@
 """Limits and expiry of the durable queues that clients make under patterns of the topology.
 
 A queue under a pattern is made at its first use, so a client could make any number: the queues of each pattern, and
-those of each user under the pattern, have a limit at each broker. A queue that is empty, and that no link uses for long
-enough, is deleted; the next use makes the queue again. A
-queue named in the topology file is neither counted nor deleted.
+those of each user under the pattern, have a limit at each broker. A queue that no link has used for the expiry of the
+pattern is deleted once it is empty; the next use makes the queue again. A queue named in the topology file is neither
+counted nor deleted.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ClientQueues:
                 self._add(held, now)
         self._message_store.watch(self)
 
-    # The message store calls these methods.
+    # The message store calls these methods when a durable queue, no subscription, was made or deleted.
     def on_made(self, held: HeldQueue) -> None:
         now = self._message_store.now
         self._add(held, now)
@@ -112,7 +112,10 @@ class ClientQueues:
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:
-        """Note that a link attached to a queue, or detached: its time until expiry stops, or starts without a link."""
+        """Note that a link attached to a queue, or detached.
+
+        The queue's time until expiry stops while links use the queue, and starts anew once none does.
+        """
         made = self._made.get(held)
         if made is not None:
             self._note_use(made, now)

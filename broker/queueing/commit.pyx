@@ -66,7 +66,8 @@ cdef class Commits:
     def take(self, double now):
         """Return the open batch, to be committed now, and open the next one.
 
-        None while another batch is being committed, and while the open batch is empty or can wait for a promise.
+        None while another batch is being committed. Without a promise, None, too, while the open batch is empty or can
+        wait for a promise.
         """
         if self.under_way is not None or not self._has_to_go(now):
             return None

@@ -198,12 +198,15 @@ cdef class DeliveryOrder:
         self.made, self.spent = [], []
 
     cdef int append(self, QueueEntry entry) except -1:
-        """Add an entry that has just arrived at the back of its priority."""
+        """Add an entry that has just arrived, behind all others of its priority."""
         return self._level(entry.message.priority).append(entry)
 
     cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
                      double deadline_s, unsigned int delivery_count) except -1:
-        """Add a message from the store when the broker starts; call `end_restoring` after the last message."""
+        """Add a message from the store, behind all others of its priority, when the broker starts.
+
+        Call `end_restoring` after the last message.
+        """
         return self._level(priority).restore(message_id, position, size_bytes, deadline_s, delivery_count)
 
     cdef int end_restoring(self) except -1:

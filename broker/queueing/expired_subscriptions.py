@@ -1,7 +1,8 @@
 """Expiry of durable subscriptions to topics: the broker deletes a subscription that had no consumer for too long.
 
-The time starts when the last consumer detaches, and for a subscription without consumers when the broker starts, since
-the store does not know when a subscription was last used.
+The topology sets the time, or the source of the last consumer, whichever is shorter. The time starts when the last
+consumer detaches, and for a subscription without consumers when the broker starts, since the store does not know when a
+subscription was last used.
 """
 
 from __future__ import annotations

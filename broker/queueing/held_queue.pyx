@@ -56,7 +56,7 @@ cdef class HeldQueue:
 
     Always: ``moved`` has the ids of the messages moved to this queue from another whose cause (reason and origin of the
     move) is in the store, or in a batch on the way to the store
-    Always: ``promised`` is the credit of the producers that this queue holds back when it is full
+    Always: ``promised`` is the sum of the credit of the producers that this queue holds back when it is full
     """
 
     def __init__(self, address, queue, Recorder recorder not None, row=None, key=None, is_subscription=False,
@@ -111,10 +111,10 @@ cdef class HeldQueue:
         return self.queue.limited_bytes() + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
 
     cdef long long room(self) noexcept:
-        """Return how many more messages fit under the queue's limits; credit that producers have is not deducted.
+        """Return how many more messages fit under the queue's limits, after those that wait for the disk.
 
-        Sizes are not known in advance: every message counts as large as the largest message that came since the queue
-        was last empty.
+        Credit that producers have is not deducted. Sizes are not known in advance: every message counts as large as the
+        largest message that came since the queue was last empty, and as USUAL_BYTES at least.
         """
         cdef long long room = UNLIMITED, free_bytes
         if self.max_messages:
@@ -128,14 +128,20 @@ cdef class HeldQueue:
 
     @property
     def free_count(self):
-        """How many more messages the queue's limit on their number allows; UNLIMITED without a limit."""
+        """How many messages the limit on their number still allows, those that wait for the disk counted.
+
+        UNLIMITED without a limit.
+        """
         if not self.max_messages:
             return UNLIMITED
         return max(0, self.max_messages - self.queue.limited_count() - self.arriving_count)
 
     @property
     def free_bytes(self):
-        """How many more bytes of messages the queue's limit on bytes allows; UNLIMITED without a limit."""
+        """How many bytes of messages the limit on bytes still allows, messages that wait for the disk counted.
+
+        UNLIMITED without a limit.
+        """
         if not self.max_bytes:
             return UNLIMITED
         return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)

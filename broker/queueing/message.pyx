@@ -25,7 +25,7 @@ cdef class QueuedMessage:
 
     ``is_stored``   the body is in the store, or will be once its batch is committed
     ``is_large``    the body has a file of its own
-    ``references``  the number of entries, entries to come, deliveries and reads that need the body; at 0 it is deleted
+    ``references``  the number of entries, entries to come, deliveries and reads that need the body; 0 deletes the body
     """
 
     def __init__(self, message_id, size_bytes, is_stored, is_large=False, expires_at_s=None, priority=4):

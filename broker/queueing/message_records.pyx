@@ -36,7 +36,7 @@ cdef class MessageRecords:
         return 0
 
     cdef int left(self, HeldQueue held, QueuedMessage message, object departure, bint is_moved_on, double now) except -1:
-        """Record that a message left queue ``held``; ``is_moved_on``: for the queue that its policy names."""
+        """Record that a message left queue ``held``; ``is_moved_on``: it moves to the queue that the policy names."""
         cdef unsigned long long now_us = <unsigned long long>(now * 1e6)
         cdef unsigned int age_us = self.age_us(message, now_us)
         cdef int kind = REMOVED

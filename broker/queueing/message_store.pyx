@@ -2,8 +2,9 @@
 
 `MessageStore` carries out the actions of queues: deliveries go to the consumers, changes to the open batch of writes.
 One message may be in any number of queues; the body is deleted once the last queue has done with the message. A message
-that a consumer rejects, that failed too often, that expires, or for which a full queue has no room, moves to the queue
-for dead letters or expired messages that the policy of its durable queue names, or is deleted if the policy names none.
+that a consumer rejects, that failed too often, or that expires moves to the queue for dead letters or expired messages
+that the policy of its durable queue names, or is deleted if the policy names none. So does the oldest message of a
+queue over its limit, if its policy is to dead-letter; if its policy is to drop, the message is deleted.
 """
 
 from libc.math cimport INFINITY
@@ -61,7 +62,7 @@ cdef class _Marked(Promise):
 
 
 cdef class _Forgotten(Promise):
-    """A promise kept once the store has deleted the cause of a move to ``held``: the message may be moved again."""
+    """A promise kept once the store has deleted the cause of a move to ``held``: the message may move there again."""
 
     cdef HeldQueue held
     cdef long long message_id
@@ -215,8 +216,9 @@ cdef class MessageStore(BrokerQueues):
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
 
     cdef int _make_room(self) except -1:
-        """Until there is room, have the non-durable subscription with the most bytes lose half of them, to free memory.
+        """Have the non-durable subscription with the most bytes lose half of them, until there is room in memory.
 
+        The loop ends, too, when all such subscriptions have few bytes, or only messages that consumers hold.
         A body in two subscriptions leaves the memory when both have dropped the message.
         """
         cdef HeldQueue held
@@ -341,7 +343,7 @@ cdef class MessageStore(BrokerQueues):
         return self._go_to(target, entry.message, cause)
 
     def _way_out(self, HeldQueue held not None, departure):
-        """Return the queue that the policy of ``held`` names for messages that leave so; None if they are deleted.
+        """Return the queue to which the policy of ``held`` moves messages of this departure; None if they are deleted.
 
         The queue is made if there is none.
         """
@@ -447,7 +449,8 @@ cdef class MessageStore(BrokerQueues):
                 continue
             write.entries.append((held.queue_id, message_id, 0))
             if message_id > held.written_marks[message.priority] and held.queue.is_hungry_now():
-                # The seen mark is raised in the same commit as the message, so that its delivery needs no second sync.
+                # A consumer has credit: the seen mark is raised in the same commit as the message, so that its delivery
+                # needs no second sync.
                 self._raise_mark(held, message.priority, message_id + _STRIDE)
         return 0
 

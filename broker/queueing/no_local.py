@@ -1,7 +1,8 @@
 """The no-local filter of JMS: a subscription gets no message that its own client published.
 
 A router opens a separate connection to a broker for each client, so the connection of a message identifies the client.
-Messages that a client sends on a link without an address come over a shared connection, so that no filter applies.
+Messages that a client sends on a link without an address come over a shared connection: in
+spite of its filter the client gets these messages.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ cdef class PublishedTopics:
         return found
 
     cpdef int forget_all(self) except -1:
-        """Forget the subscriptions of all topics, since they have changed."""
+        """Forget the subscriptions of all topics, since those of some topics have changed."""
         self.cache.clear()
         self.lists.clear()
         return 0

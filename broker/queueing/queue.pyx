@@ -265,7 +265,7 @@ cdef class Queue:
         return True
 
     def first(self, long count):
-        """Return the first ``count`` entries in delivery order, those that consumers hold included; change nothing."""
+        """Return the first ``count`` waiting or held entries, no unreadable ones, in delivery order; change nothing."""
         cdef list found = self.line.first(count)
         cdef QueueConsumer consumer
         for consumer in self.consumers.values():
@@ -283,7 +283,7 @@ cdef class Queue:
         self.choosy_count += most_bytes > 0
 
     def attach_browser(self, long consumer_id, size_t most_bytes=0):
-        """Attach a browser, which sees all present and future messages of up to ``most_bytes``, and takes none."""
+        """Attach a browser, which sees waiting and new messages of up to ``most_bytes`` (0: any), and takes none."""
         cdef Browser browser
         self._refuse_twice(consumer_id)
         browser = self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())

@@ -67,7 +67,7 @@ cdef class _Restocking:
                 self._let_in(first + number, slots.at(number), having, number)
 
     cdef bint _has_moved(self, long long first, Py_ssize_t count) except -1:
-        """Whether the broker moved a message among the ``count`` ids from ``first`` on to another queue before."""
+        """Whether the broker moved any of the ``count`` messages with ids from ``first`` up between queues before."""
         cdef Py_ssize_t place = bisect_left(self.caused, first)
         return place < len(self.caused) and <long long>self.caused[place] < first + count
 
@@ -89,7 +89,10 @@ cdef class _Restocking:
         return held.queue.restore(message_id, slot.size_bytes, slot.priority, self._deadline_s(slot), delivery_count)
 
     cdef int _let_in(self, long long message_id, Slot slot, list having, Py_ssize_t number) except -1:
-        """Restore one message into each queue of ``having``; ``number`` is the message's place in its segment."""
+        """Restore one message into each queue of ``having``, a list of (queue, counts of its holding).
+
+        ``number`` is the message's place in its segment.
+        """
         cdef QueuedMessage message
         cdef HeldQueue held
         cdef bytes counts

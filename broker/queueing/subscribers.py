@@ -50,7 +50,11 @@ class SubscriptionKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as text for people: ``mesh|app|reader``, ``app|reader (shared)``, ``reader (shared, global)``."""
+        """The key as text for people.
+
+        ``mesh|app|reader`` is of one link over a router, ``app|reader (shared)`` shared by the links of client app,
+        ``reader (shared, global)`` by the links of all clients.
+        """
         shared = self.shared_part
         if shared is None:
             return f"{self.container_id.removeprefix(DELIMITER)}{DELIMITER}{self.link_name}"
@@ -116,7 +120,7 @@ class Subscribers:
     def own_alike(self, key: SubscriptionKey) -> tuple[SubscriptionKey, ...]:
         """Return the keys of unshared durable subscriptions with the same name as the shared subscription of ``key``.
 
-        Empty if that is not durable, or global: shared by all clients.
+        Empty if the shared subscription is not durable, or is global: shared by all clients.
         """
         shared = key.shared_part
         if shared is None or shared.kind != _SHARED or shared.scope is None:

@@ -52,7 +52,7 @@ class SubscriptionOwners:
         self._log = log
 
     def judge(self, held: HeldQueue, user: str | None) -> None:
-        """Raise LinkError unless ``user`` may take from the subscription ``held`` or end it; None, a node, always may.
+        """Raise LinkError unless ``user`` may take from subscription ``held`` or end it; None, a node or operator, may.
 
         The owner, or any user if there is none, may if the permissions allow the user to receive from its address.
         """
@@ -87,7 +87,7 @@ class SubscriptionOwners:
         )
 
     def _owner_of(self, held: HeldQueue) -> str | None:
-        """Return the owner of a subscription, or None; None for `anonymous` if the topology no longer allows it."""
+        """Return the owner of a subscription, None if it has none; None for `anonymous` if that is no user any more."""
         return None if held.owner == ANONYMOUS and not self._has_anonymous else held.owner
 
 

@@ -17,8 +17,8 @@ from wire.terminus import Expiry, Terminus
 def timeout_s(wanted: Terminus) -> float:
     """Return the seconds for which a durable subscription of the source ``wanted`` is kept without consumers. [3.5.3]
 
-    inf for ever: if the source says never, or names no timeout. By the spec a source without a timeout expires with its
-    session, but clients that only say durable mean for ever.
+    inf for ever: if the source says never, or names no timeout or 0. By the spec a source without a timeout expires
+    with its session, but clients that only say durable mean for ever.
     """
     return wanted.timeout_s if wanted.timeout_s and wanted.expiry is not Expiry.NEVER else inf
 
@@ -100,7 +100,7 @@ class TopicSubscriptions:
     def unless_taken(held: HeldQueue) -> HeldQueue:
         """Return ``held``, a subscription to be ended; raise LinkError while consumers that share it are still there.
 
-        An unshared subscription has no consumer left by now.
+        An unshared subscription has no consumer left: its only link had the same name, and was detached before.
         """
         if held.taker_count and held.key is not None:
             raise LinkError(
