@@ -223,7 +223,9 @@ class Attachments:
         else:
             place = self._place(wanted.address)
             if is_pattern(place.address.name):
-                raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards: nothing can be sent there")
+                raise LinkError(
+                    "amqp:not-allowed", f"cannot send to {place.address.text!r}: expected an address without wildcards"
+                )
             held = self._queue_at(place, claim)
         link.copy_source(link)
         link.set_target(wanted)
@@ -271,7 +273,9 @@ class Attachments:
         self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
     ) -> None:
         if is_pattern(place.address.name):
-            raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards: only a topic can have them")
+            raise LinkError(
+                "amqp:not-allowed", f"queue {place.address.text!r} has wildcards: expected the name of one queue"
+            )
         held = self._message_store.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
         self._steal(link, now)
@@ -359,7 +363,9 @@ class Attachments:
         """
         place = self._place(address.decode())
         if is_pattern(place.address.name):
-            raise LinkError("amqp:not-allowed", f"{place.address.text!r} has wildcards: nothing can be sent there")
+            raise LinkError(
+                "amqp:not-allowed", f"cannot send to {place.address.text!r}: expected an address without wildcards"
+            )
         held = self._queue_at(place, claim)
         if held is not None:
             return [held]

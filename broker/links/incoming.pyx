@@ -149,7 +149,7 @@ cdef class BrokerReceiver(QueueProducer):
     def await_last_word(self, SecondSettlements last_words not None):
         """Settle each delivery only after its producer, which asked for rcv-settle-mode second. [2.8.3]
 
-        The broker waits no more for a producer that once did not settle in time.
+        On this link the broker waits no more once the producer did not settle in time.
         """
         self.last_word = SecondSettlement(last_words, self._on_no_last_word)
 

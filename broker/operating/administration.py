@@ -163,7 +163,8 @@ class Administration:
         for part in self._move(held, count, goal, goals, is_back=True):
             if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:
                 raise AdministrationError(
-                    f"the messages in {address!r} come from no queue of this broker: name the queue that they go to"
+                    f"no message left in {address!r} can go back to a queue of origin on this broker: "
+                    "name the queue that they go to"
                 )
             yield part
 
@@ -293,7 +294,7 @@ class Administration:
                 f"{address!r} is a topic, expected a queue: subscribers make the subscriptions of a topic"
             )
         if place.holding is not BrokerAddressKind.QUEUE:
-            raise AdministrationError(f"{address!r} is a {place.holding.value}, and ends with its clients")
+            raise AdministrationError(f"{address!r} is a {place.holding.value}, expected a durable queue")
         return place.address
 
     def _unknown(self, address: str, subscriber: str | None) -> AdministrationError:
@@ -349,7 +350,7 @@ def _is_below(filter_: Address, wanted: Address, below: PatternSet) -> bool:
 
 
 def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dict[str, Any]]) -> Parts:
-    """Yield parts of an answer in which ``tell`` describes the queues, ``size`` to a part.
+    """Yield parts of an answer in which ``tell`` describes the queues, ``size`` queues to a part.
 
     Queues that were deleted before their turn are left out.
     """

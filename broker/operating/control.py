@@ -222,7 +222,7 @@ def parse(body: Any) -> tuple[str, dict[str, Any]]:
                 f"unknown argument {name!r} of {op}: expected {', '.join(ARGUMENTS[op]) or 'no arguments'}"
             )
         if type(value) is not kind:
-            raise AdministrationError(f"{name} of {op}: expected {_IN_WORDS[kind]}, got {value!r}")
+            raise AdministrationError(f"argument {name!r} of {op}: expected {_IN_WORDS[kind]}, got {value!r}")
     for name in NEEDED:
         if name in ARGUMENTS[op] and name not in arguments:
             raise AdministrationError(f"{op} needs the argument {name!r}")

@@ -38,7 +38,7 @@ cdef class BodyEviction:
         return 0
 
     cdef HeldQueue furthest_behind(self, dict passing):
-        """Return the subscription to lose messages next: of ``passing``, the non-durable ones, that with the most bytes.
+        """Return the subscription to lose messages next: of ``passing``, the non-durable ones, the one with most bytes.
 
         None once there is room again, or no subscription that is not spared has more than FEW_BYTES.
         """

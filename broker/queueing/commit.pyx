@@ -95,7 +95,7 @@ cdef class Commits:
             self.is_due = True
 
     def close(self):
-        """Have `take` return the open batch without a promise, unless the batch is empty, since the broker stops."""
+        """Have `take` return the open batch, unless it is empty, though no promise waits for it: the broker stops."""
         self.is_due = not self.write.is_empty
 
     def on_committed(self, double now):

@@ -220,7 +220,7 @@ cdef class DeliveryOrder:
         return (<PriorityLevel>self.levels[priority]).pack()
 
     cdef int sweep(self) except -1:
-        """Drop all archived entries, wherever they are in the order."""
+        """Drop all archived entries outside of packs, and all empty packs, wherever they are in the order."""
         for level in self.levels:
             if level is not None:
                 (<PriorityLevel>level).sweep()

@@ -76,7 +76,7 @@ def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
         # A file of zeros counts as missing: in a new store the name of the file may reach the disk before its content.
         return None
     if not found:
-        raise DamagedAnchor(f"the file {NAME} is damaged")
+        raise DamagedAnchor(f"the file {NAME} is damaged: neither of its two slots matches its checksum")
     _, anchor = max(found, key=lambda slot: slot[0])
     return anchor, len(found) == 2
 

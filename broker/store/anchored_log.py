@@ -46,8 +46,9 @@ class AnchoredLog:
     def before_recovery(self) -> None:
         """Claim in `anchor` what the files have now. Call before the database is opened.
 
-        From then on SQLite may move the log into the tables, and delete the log. Nothing is claimed for a store without
-        `anchor`, of an older format, or whose last change of the whole database was cut short.
+        From then on SQLite may move the log into the tables, and delete the log. For a new store the claim is NOTHING.
+        Without an `anchor`, as in an older format, and after a change of the whole database that was cut short, no
+        claim is written.
         """
         judgement = self._judgement
         if judgement.is_new:
@@ -78,7 +79,10 @@ class AnchoredLog:
         return damages
 
     def end(self) -> None:
-        """Commit a new number of the log, and claim the log or a complete database: SQLite may then delete the log."""
+        """Commit a new number of the log, then claim in `anchor` the log or a complete database.
+
+        SQLite may delete the log from then on.
+        """
         assert self._statements is not None
         self._statements.on_commit = None
         self._advance(self._statements.connection)

@@ -27,8 +27,9 @@ class QueueKind(StrEnum):
 class QueueRow:
     """The row of a durable queue, or of a durable subscription of a topic: then ``address`` is its filter.
 
-    ``owner`` is the user who made the queue, None if unknown or no user. ``used_at_s``, kept for queues under patterns
-    only, is the Unix time at which a link last attached or detached, or up to 1/100 of the expiry before; 0 if unknown.
+    ``owner`` is the user who made the queue; None if unknown, or if a node or an operator made it. ``used_at_s``, kept
+    for queues under patterns only, is the Unix time of the last attach or detach of a link, too early by 1/100 of the
+    queue's expiry at most; 0 if unknown.
     """
 
     queue_id: int

@@ -31,7 +31,7 @@ def back_up(directory: Path, copy: Path) -> CheckReport:
     Raises StoreError.
     """
     if copy.exists():
-        raise StoreError(f"{copy} already exists: a backup never replaces another")
+        raise StoreError(f"{copy} already exists: expected the name of a new directory for the backup")
     return _copy_to(copy, directory)
 
 
@@ -45,7 +45,7 @@ def restore(copy: Path, directory: Path) -> CheckReport:
         raise StoreError(f"{directory} already exists: expected a new or empty directory")
     report = check(copy)
     if not report.is_sound:
-        raise StoreError(f"{copy} is damaged: {report.findings[0]}")
+        raise StoreError(f"cannot restore the backup in {copy}, since it is damaged: {report.findings[0]}")
     return _copy_to(directory, copy)
 
 
@@ -83,7 +83,10 @@ def made(partial: Path) -> Iterator[None]:
         partial.mkdir(mode=0o700, parents=True)
         (partial / LARGE).mkdir(mode=0o700)
     except FileExistsError:
-        raise StoreError(f"{partial} already exists: another copy was cut short, or is being made") from None
+        raise StoreError(
+            f"{partial} already exists: an earlier backup, restore or salvage was cut short, or one is under way; "
+            f"if none is, remove {partial}"
+        ) from None
     try:
         yield
     except BaseException:
@@ -107,7 +110,9 @@ def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> s
                 copyfile(store.large_path(segment_id + slot), copy / LARGE / str(segment_id + slot))
             except FileNotFoundError as error:
                 if store.has_now(segment_id, slot):
-                    raise StoreError(f"{store.directory} is damaged: {error.filename} is missing") from None
+                    raise StoreError(
+                        f"cannot copy {store.directory}: {error.filename}, the body of a large message, is missing"
+                    ) from None
                 gone.add(segment_id + slot)
     return gone
 
@@ -131,7 +136,7 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
 
 
 def _close(database: sqlite3.Connection) -> None:
-    """Raise the delivery-counts of messages up to the seen marks, and delete the marks, as a broker that starts."""
+    """Raise the delivery-counts of messages up to the seen marks, and delete the marks, as a starting broker does."""
     marks = {
         (queue_id, priority): mark
         for queue_id, priority, mark in database.execute("SELECT queue_id, priority, seen_mark FROM mark")

@@ -20,7 +20,7 @@ _READ = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQL
 
 
 def is_damage(error: OSError | sqlite3.Error) -> bool:
-    """Whether an error of a read or write means only that a part of the file is damaged: others may succeed."""
+    """Whether an error of a read or write means only that a part of the file is damaged: other parts may be usable."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and (code & _PRIMARY == sqlite3.SQLITE_CORRUPT or code in _READ)

@@ -93,7 +93,10 @@ class FirstPage:
         return found
 
     def keep(self, connection: sqlite3.Connection) -> None:
-        """Write the copy of the first page, unless the copy is current; after an OSError the copy stays as it is."""
+        """Write the copy of the first page, unless the copy is current or a part of the log is not in the tables yet.
+
+        Errors of the disk are ignored: the broker goes on, perhaps without a copy.
+        """
         (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         cookie &= 0xFFFFFFFF
         copy = self._copy()

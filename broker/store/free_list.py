@@ -27,7 +27,7 @@ class Trunk(NamedTuple):
 
 
 def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int, free_count: int) -> bool:
-    """Whether the list of free pages from page ``first`` is sound: ``free_count`` different pages with trunk pages.
+    """Whether the list of free pages from page ``first`` has ``free_count`` different pages, trunk pages included.
 
     Pages 1, LOCK_PAGE and pages beyond ``page_count`` are never free, so a list with one of these is damaged.
     """

@@ -33,7 +33,7 @@ class IndexReader:
         """The number of messages in unreadable segments beyond MOST_SENTENCES."""
 
     def read(self, lost_queues: Container[int]) -> Iterator[StoredSegment]:
-        """Yield all readable segments with messages of a queue, without ``lost_queues``, whose rows are lost.
+        """Yield all readable segments of which a queue has messages; ``lost_queues``, without rows, do not count.
 
         A sentence about each missing or incomplete large body is added to ``damages``.
         """

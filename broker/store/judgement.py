@@ -140,9 +140,9 @@ class _Judge:
         return number_on(in_log or b""), self._number_elsewhere() if in_database is None else in_database
 
     def _number_elsewhere(self) -> int | None:
-        """Return the number of the last log that SQLite finds in the database file: it is not where `anchor` says.
+        """Return the number of the last log in the database file as SQLite finds it, on whatever page.
 
-        0 for a format without numbers; None if unreadable.
+        Called if the page that `anchor` names has no number. 0 for a format without numbers; None if unreadable.
         """
         if 0 < format_of(self._page(1)) < ANCHORED_FORMAT:
             return 0
@@ -206,8 +206,8 @@ class _Claims:
             return _Damage(f"{LOG} {what} frame {log.whole_count:,}: at least {wanted:,} were synced")
         if wanted and log.checksum_at(wanted) != self.anchor.checksum:
             return _Damage(f"{LOG} is not the log that the broker wrote", is_of_another_time=True)
-        # Closing a store gives the log another number, and SQLite may move the log with this number into the database
-        # at once.
+        # LOG_OR_ALL names the number that the last commit of the log gave it as the store was closed: the database has
+        # this number once SQLite has moved the log into it, and until then one of the two numbers before.
         back = int(self.anchor.claim is AnchorClaim.LOG_OR_ALL)
         return self._database_within(self.anchor.number - 1 - back, self.anchor.number + 1 - back)
 

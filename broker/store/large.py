@@ -87,7 +87,7 @@ class LargeBodies:
             body.seek(offset)
             found = body.read(size_bytes)
         if len(found) < size_bytes:
-            raise DamagedBody(f"the message's file ends after {offset + len(found):,} bytes")
+            raise DamagedBody(f"the file of the message's body ends after {offset + len(found):,} bytes, expected more")
         return found
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ class DirectoryLock:
             user = _user(self._handle)
             os.close(self._directory)
             os.close(self._handle)
-            raise StoreError(f"{directory} is in use by {user}") from None
+            raise StoreError(f"{directory} is in use by {user}: stop it, or wait until it has ended") from None
         # The process id overwrites an old one, then the file is cut: were the file emptied first, a full disk might
         # have no room for the id.
         length = os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
@@ -50,7 +50,7 @@ class DirectoryLock:
 def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
     """Take a shared lock of the directory, which keeps brokers away until ``stack`` is closed; nothing is written.
 
-    Return None, or without a lock the id of the process that uses the store already.
+    Return None with the lock taken; if a process uses the store already, its id, without a lock.
     """
     itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     stack.callback(os.close, itself)

@@ -1,7 +1,7 @@
-"""Numbers of logs (SQLite's WAL): a row of the database has the number of the last log, which shows older files.
+"""Numbers of logs (SQLite's WAL): a row of the database has the number of the last log.
 
-The row is in table log_number, has a page of its own, and can be read without SQLite from the database file and the
-log.
+The number shows whether database and log are from the same time, or one of the two is an older file. The row is in
+table log_number, has a page of its own, and can be read without SQLite from the database file and the log.
 """
 
 from __future__ import annotations

@@ -111,7 +111,10 @@ class ReadStore:
         )
 
     def has_now(self, segment_id: int, slot: int) -> bool:
-        """Whether any queue has the message in this slot of a segment now; always True if no broker uses the store."""
+        """Whether any queue has the message in this slot of a segment now.
+
+        Always True if no broker uses the store: then nothing changed since the store was opened for reading.
+        """
         if not self.is_used:
             return True
         with closing(sqlite3.connect(_uri(self.directory, "mode=ro"), uri=True)) as now:

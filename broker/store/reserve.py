@@ -80,7 +80,7 @@ class Reserve:
         return True
 
     def keep_free(self, free_bytes: int) -> None:
-        """Cut the reserve by a piece if hardly any disk space is free, for work that gets no error on a full disk."""
+        """Cut the reserve by a piece if less than LEAST_PIECE_BYTES are free: not all work gets errors on a full disk."""
         if free_bytes < LEAST_PIECE_BYTES:
             self.give_up(self._piece_bytes)
 

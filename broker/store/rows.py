@@ -41,11 +41,11 @@ def cause_of(row: tuple[Any, ...]) -> Cause:
 
 def _text(value: object) -> str:
     if not isinstance(value, bytes):
-        raise ValueError(f"expected text in a column, got {value!r}")
+        raise ValueError(f"expected text in a column of text of table queue or cause, got {value!r}")
     return value.decode()
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise ValueError(f"expected a number in a column, got {value!r}")
+        raise ValueError(f"expected a number in a column of numbers of table queue or cause, got {value!r}")
     return value

@@ -40,9 +40,9 @@ class SegmentRows:
     holdings: list[tuple[int, int, bytes]] = field(default_factory=list)
     """New and changed rows of the table holding, as (queue_id, segment_id, counts)."""
     gone_holdings: dict[int, list[int]] = field(default_factory=dict)
-    """The holdings to delete, as lists of segment_ids by queue_id."""
+    """The rows of the table holding to delete, as lists of segment_ids by queue_id: the queue has no message there."""
     gone_segments: list[int] = field(default_factory=list)
-    """The ids of the segments to delete."""
+    """The segment_ids of the rows of the table segment to delete: no queue has any of their messages any more."""
 
 
 cdef class Holding:
@@ -219,7 +219,10 @@ cdef class Segments:
         return (<Segment>self.by_first[first]).slots
 
     def keep_clear_of(self, long long first):
-        """Keep new message ids above a segment ``first`` that may be on disk but is not loaded; 0: there is none."""
+        """Have new message ids begin above all ids that the segment ``first`` may have; 0: there is no such segment.
+
+        The segment may be on disk, but is not loaded; nothing is done for a loaded segment.
+        """
         if first and first not in self.by_first:
             self.floor = first + MOST_SLOTS
 

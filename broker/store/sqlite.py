@@ -148,7 +148,7 @@ class SqliteStore:
                 rows = self._segments.apply(batch, self._large.checksums)
                 self._commit_what_can_be(batch, rows)
                 for message_id in batch.sealed:
-                    # The checksum of the large body is in the index of its segment now.
+                    # The index of the large body's segment has the checksum now, so memory need not keep it.
                     del self._large.checksums[message_id]
                 self._passing(StoreFailpoint.ROWS_COMMITTED)
             if batch.unlinked:
@@ -207,7 +207,10 @@ class SqliteStore:
             self._lock.release()
 
     def _end_log(self) -> None:
-        """Write `anchor` for a closed store, after a last commit that numbers the log anew, unless a commit failed."""
+        """Write `anchor` for a closed store, after a last commit that numbers the log anew.
+
+        After a failed commit `anchor` is written without this last commit.
+        """
         if not self._is_failed:
             try:
                 self._reserve.lend_to(self._anchored.end)
@@ -365,7 +368,7 @@ def _checkpoint_pages(directory: Path) -> int:
 
 
 def _room(directory: Path) -> tuple[int, int]:
-    """Return (size, free space) of the file system that has ``directory``, in bytes."""
+    """Return (size, space free for this process) of the file system that has ``directory``, in bytes."""
     found = os.statvfs(directory)
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 

@@ -148,7 +148,7 @@ def test_a_created_queue_is_on_disk_before_anybody_is_told(rig: Rig) -> None:
         ("elsewhere", "the topology has no queue 'elsewhere' on this broker"),
         ("news.x", "'news.x' is a topic, expected a queue: subscribers make the subscriptions of a topic"),
         ("news.#", "'news.#' has wildcards: expected the name of one queue"),
-        ("_amqpmesh/broker/b1/probe", "'_amqpmesh/broker/b1/probe' is a probe queue, and ends with its clients"),
+        ("_amqpmesh/broker/b1/probe", "'_amqpmesh/broker/b1/probe' is a probe queue, expected a durable queue"),
     ],
 )
 def test_only_what_the_topology_keeps_here_is_created(rig: Rig, address: str, reason: str) -> None:
@@ -317,9 +317,9 @@ def test_a_subscription_is_purged_and_others_keep_theirs(rig: Rig) -> None:
         ('{"op": "purge"}', "purge needs the argument 'address'"),
         (
             '{"op": "move", "source": "a", "target": "b", "count": true}',
-            "count of move: expected a whole number, got True",
+            "argument 'count' of move: expected a whole number, got True",
         ),
-        ('{"op": "delete", "address": 5}', "address of delete: expected a string, got 5"),
+        ('{"op": "delete", "address": 5}', "argument 'address' of delete: expected a string, got 5"),
     ],
 )
 def test_a_request_that_is_not_understood_is_rejected(rig: Rig, body: Any, reason: str) -> None:

@@ -230,7 +230,9 @@ def test_dead_letters_whose_origin_nobody_knows_go_where_the_operator_says(rig: 
     fill(rig, 2, THERE)
     operator = Operator(rig)
     reason = operator.refusal("redrive", address=THERE)
-    assert reason == f"the messages in {THERE!r} come from no queue of this broker: name the queue that they go to"
+    assert reason == (
+        f"no message left in {THERE!r} can go back to a queue of origin on this broker: name the queue that they go to"
+    )
     assert operator.do("redrive", address=THERE, to="orders") == [{"messages": 2, "not_moved": 0}]
     assert left(rig) == [0, 1]
 
@@ -280,7 +282,7 @@ def test_dead_letters_that_were_parked_say_why_still_and_go_back_to_where_they_c
 def test_what_was_moved_is_no_dead_letter(with_dead_letters: Rig) -> None:
     operator = Operator(with_dead_letters)
     operator.do("redrive", address="dead")
-    assert "come from no queue" in operator.refusal("redrive", address="orders")
+    assert "can go back to a queue of origin" in operator.refusal("redrive", address="orders")
     assert left(with_dead_letters) == [0, 1, 2]
 
 
