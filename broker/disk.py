@@ -115,9 +115,9 @@ class Disk:
                 self._hand_over(self._writer, self._commit_and_look, batch, self._on_committed)
 
     def _commit_and_look(self, batch: WriteBatch) -> Space | None:
-        """Commit the batch; return a new measure of the room on the disk, or None if the last measure is recent enough.
+        """Commit the batch; return a new measure of the room on the disk.
 
-        Runs in the commit thread.
+        None if the last measure is less than LOOK_WHILE_WRITING_S old. Runs in the commit thread.
         """
         self._store.commit(batch)
         return self._store.look() if self._clock() >= self._looked_at + LOOK_WHILE_WRITING_S else None

@@ -25,9 +25,9 @@ class StoreOpened(LogEvent):
 class ClockWasSet(LogEvent):
     """The machine's clock was set since the broker's last start, or is not set yet; message deadlines ignore the clock.
 
-    Deadlines go on from the time noted at the last start, plus the time since then, unless the machine was booted. They
-    follow the clock again at a start when the clock is within a minute of that time, after a boot with a clock that is
-    set, or without the file `clock` in the directory.
+    Deadlines go on from the time noted at the last start, plus the time since then, unless the machine was booted. The
+    deadlines follow the clock again at a start when the clock is within a minute of that time, after a boot with a
+    clock that is set, or without the file `clock` in the directory.
     """
 
     level: ClassVar[Level] = "warning"

@@ -81,7 +81,7 @@ cdef class ProducerGate:
         return 0
 
     def on_disk(self, *, bint is_low):
-        """Note whether the disk has little free space; with enough, `let_in` lets the waiting producers go on again."""
+        """Note whether the disk has little free space; if not, `let_in` lets producers that waited for space go on."""
         self.is_disk_low = is_low
         if not is_low:
             self.waiting.update(self.waiting_for_room)

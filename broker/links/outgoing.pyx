@@ -391,7 +391,7 @@ cdef class BrokerSender(QueueTaker):
         return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
 
     cdef int _refuse(self, OutgoingEntry parcel, double now) except -1:
-        """Return the outbox's first entry to its queue for other links: with its history it exceeds this link's limit."""
+        """Return the outbox's first entry to its queue for other links: with its history it is too large for this."""
         self.outbox.popleft()
         self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
         self._conclude(parcel.entry, _RELEASED, True, now)

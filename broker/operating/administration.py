@@ -90,7 +90,7 @@ class Administration:
     def show(self, address: str, subscriber: str | None = None, messages: int = SHOWN) -> Parts:
         """Yield the details, with the first ``messages`` messages, of one queue, or of the subscriptions to a topic.
 
-        These are the subscriptions whose filters match ``address`` and, for an address with wildcards, those whose
+        The subscriptions are those whose filters match ``address`` and, for an address with wildcards, those whose
         filters the address covers; with ``subscriber`` only the subscription of this subscriber. Raises
         AdministrationError if there is none.
         """

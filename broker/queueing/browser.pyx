@@ -1,7 +1,7 @@
 """A browser, a consumer that sees messages and takes none.
 
-A browser sees the messages that wait in the queue when the browser attaches, then every new message. It skips messages
-that are gone, expired, held by a consumer or too large for it when their turn comes.
+A browser sees the messages that wait in the queue when the browser attaches, then every new message. The
+browser skips messages that are gone, expired, held by a consumer or too large for the browser when their turn comes.
 """
 
 from broker.queueing.message cimport ARCHIVED, AVAILABLE, QueueEntry

@@ -7,7 +7,7 @@ from broker.queueing.message cimport QueuedMessage
 from broker.queueing.action import Departure
 
 cdef enum:
-    # These are numbers of kinds of records, as in `recording.ring_format.KINDS`.
+    # Each member is the number of a kind of records, as in `recording.ring_format.KINDS`.
     ENQUEUED = 3
     DEQUEUED = 4
     EXPIRED = 5

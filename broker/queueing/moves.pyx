@@ -1,4 +1,4 @@
-"""Moves of messages from one durable queue to others of the same broker, for an operator.
+"""Moves of messages from a durable queue or subscription to durable queues of the same broker, for an operator.
 
 `MessageStore` moves each message between the queues in one commit, as it moves a dead letter.
 """

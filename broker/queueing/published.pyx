@@ -46,7 +46,7 @@ cdef class PublishedTopics:
         return None if self.due_s == INFINITY else self.due_s
 
     def on_time(self, double now):
-        """Forget the topics to which nothing was published for a while."""
+        """Forget the topics to which nothing was published for IDLE_S seconds, or for up to twice as long."""
         if now < self.due_s:
             return
         if self.cache.age():

@@ -509,7 +509,8 @@ cdef class Queue:
     cdef int _conclude(self, QueueEntry entry, object verdict, double now, list actions) except -1:
         """Apply the verdict on an entry that a consumer held: archive the entry, or put it back into its place.
 
-        FAILED raises the delivery-count first. A returned entry is archived if it was tried too often, or has expired.
+        FAILED raises the delivery-count first, and archives the entry at ``max_delivery_attempts``. An expired entry is
+        archived, too.
         """
         self.acquired_count -= 1
         self.available_count += 1

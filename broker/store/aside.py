@@ -53,6 +53,6 @@ def has_lost_queues(connection: sqlite3.Connection) -> bool:
 def may_be_needed(connection: sqlite3.Connection) -> bool:
     """Whether a segment without a readable holding may be needed.
 
-    It may once a table of holdings, queues or segments of the store was put aside as damaged.
+    Such a segment may be needed once a table of holdings, queues or segments of the store was put aside as damaged.
     """
     return any(aside_of(connection, table) for table in ("holding", "queue", "segment"))

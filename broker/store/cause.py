@@ -1,6 +1,7 @@
 """The cause for which a broker moved a message from one queue to another.
 
-The message was rejected, expired, delivered too often, found a full queue, or was moved by an operator.
+The message was rejected, had expired, had been delivered too often, was the oldest in a queue over its limit, or was
+moved by an operator.
 """
 
 from __future__ import annotations

@@ -80,7 +80,10 @@ class Reserve:
         return True
 
     def keep_free(self, free_bytes: int) -> None:
-        """Cut the reserve by a piece if less than LEAST_PIECE_BYTES are free: not all work gets errors on a full disk."""
+        """Cut the reserve by a piece if less than LEAST_PIECE_BYTES are free on the disk.
+
+        Some work gets no error on a full disk, by which `lend_to` could tell that the work needs room.
+        """
         if free_bytes < LEAST_PIECE_BYTES:
             self.give_up(self._piece_bytes)
 
