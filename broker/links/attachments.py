@@ -191,7 +191,10 @@ class Attachments:
             )
         old = self._by_name.get(_name(link))
         if old is not None and claim.user is not None and old.claim.user != claim.user:
-            raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is in use by another user")
+            raise LinkError(
+                "amqp:unauthorized-access",
+                f"link {link.name!r} is in use by another user: user {claim.user!r} cannot take the link over",
+            )
 
     def _steal(self, link: Link, now: float) -> None:
         """Detach the earlier link of the same name and direction, if any, with an error, in favour of ``link``."""
@@ -208,7 +211,9 @@ class Attachments:
     def _attach_producer(self, link: IncomingLink, claim: OwnershipClaim, now: float) -> None:
         wanted = link.remote_target
         if wanted.type is TerminusType.COORDINATOR:
-            raise LinkError("amqp:not-implemented", "this broker does not support transactions")
+            raise LinkError(
+                "amqp:not-implemented", "no link to a coordinator: this broker does not support transactions"
+            )
         held: HeldQueue | None = None
         if wanted.is_dynamic:
             place = self._make_place(wanted)
@@ -274,7 +279,7 @@ class Attachments:
     ) -> None:
         if is_pattern(place.address.name):
             raise LinkError(
-                "amqp:not-allowed", f"queue {place.address.text!r} has wildcards: expected the name of one queue"
+                "amqp:not-allowed", f"cannot receive from {place.address.text!r}: expected a queue without wildcards"
             )
         held = self._message_store.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
@@ -473,7 +478,7 @@ def _close(attachment: Attachment, error: AmqpError, now: float) -> None:
 def _refuse_unsupported(wanted: Terminus) -> None:
     for name, value in wanted.filter.items():
         if name in SELECTORS or getattr(value, "descriptor", None) in SELECTORS:
-            raise LinkError("amqp:not-implemented", f"filter {name!r}: selectors are not supported")
+            raise LinkError("amqp:not-implemented", f"filter {name!r} is a selector: this broker supports none")
 
 
 def _with_its_link(wanted: Terminus) -> Terminus:

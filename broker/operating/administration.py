@@ -146,7 +146,7 @@ class Administration:
         _refuse_count(count)
         goal = self._target(target)
         if goal is held:
-            raise AdministrationError(f"{source!r} is both source and target")
+            raise AdministrationError(f"{source!r} is both source and target: expected another queue as target")
         yield from self._move(held, count, goal, MoveTargets(lambda entry: goal))
 
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
@@ -158,7 +158,7 @@ class Administration:
         _refuse_count(count)
         goal = None if to is None else self._target(to)
         if goal is held:
-            raise AdministrationError(f"{address!r} is both source and target")
+            raise AdministrationError(f"{address!r} is both source and target: expected another queue as target")
         goals = MoveTargets(lambda entry: goal or self._origin_queue(entry, held))
         for part in self._move(held, count, goal, goals, is_back=True):
             if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:

@@ -75,7 +75,7 @@ class TopicSubscriptions:
             if held is not None:
                 self._owners.judge(held, user)
                 return held
-        raise LinkError("amqp:not-found", f"no subscription is known as {link_name!r}")
+        raise LinkError("amqp:not-found", f"no durable subscription is known as {link_name!r}")
 
     def _key(self, container_id: str, link_name: str, wanted: Terminus) -> SubscriptionKey | None:
         """Return the key of the subscription that a link asks for; None if no other link could find or share it."""

@@ -24,7 +24,7 @@ def compact(directory: Path) -> tuple[int, int]:
     """Compact a store; return the database's bytes before and after. Raises StoreError, also for a damaged store."""
     report = check(directory)
     if not report.is_sound:
-        raise StoreError(f"{directory} is damaged, and was not changed: {report.findings[0]}")
+        raise StoreError(f"cannot compact {directory}: the store is damaged, and was not changed: {report.findings[0]}")
     path = directory / DATABASE
     lock = DirectoryLock(directory)
     anchored = AnchoredLog(directory, judge(directory))

@@ -42,7 +42,7 @@ def restore(copy: Path, directory: Path) -> CheckReport:
     """
     directory = directory.resolve()
     if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
-        raise StoreError(f"{directory} already exists: expected a new or empty directory")
+        raise StoreError(f"{directory} already exists: expected a new or empty directory for the restored store")
     report = check(copy)
     if not report.is_sound:
         raise StoreError(f"cannot restore the backup in {copy}, since it is damaged: {report.findings[0]}")

@@ -182,7 +182,9 @@ def refuse_others(directory: Path, database: sqlite3.Connection) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise StoreError(f"{directory / DATABASE} is a database, but not the store of a broker")
+        raise StoreError(
+            f"{directory / DATABASE} is a database, but not the store of a broker: name a broker's data directory"
+        )
     if version != FORMAT_VERSION:
         older = "a broker upgrades the store when it starts" if version < FORMAT_VERSION else "use the newer amqpmesh"
         raise StoreError(f"{directory} has format {version}; this amqpmesh reads format {FORMAT_VERSION}: {older}")

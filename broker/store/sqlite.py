@@ -255,7 +255,9 @@ class SqliteStore:
             raise StoreError(f"{self._directory / 'store.db'} is a database, but not the store of a broker")
         if self._is_log_left:
             # A log that could not be emptied is refused: its frames might be mistaken for part of a new log later.
-            raise StoreError(f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}")
+            raise StoreError(
+                f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}; end that first"
+            )
         _use_wal(writer)
         if not table_count:
             with self._statements.transaction():
@@ -376,6 +378,8 @@ def _room(directory: Path) -> tuple[int, int]:
 def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
-        raise StoreError(f"this file system does not support a write-ahead log (journal mode is {mode})")
+        raise StoreError(
+            f"SQLite cannot use a write-ahead log on this file system: expected journal mode wal, got {mode}"
+        )
     # The database is read once here, since the first read makes the index of the write-ahead log.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -142,7 +142,7 @@ def _opened(partial: Path) -> list[str]:
     try:
         store = SqliteStore(partial)
     except StoreDamagedError as damage:
-        raise StoreError(f"the messages can no longer be found: {damage.findings[0]}: restore a backup") from None
+        raise StoreError(f"nothing can be salvaged: {damage.findings[0]}: restore a backup") from None
     try:
         inventory = store.load()
         for _ in inventory.segments:

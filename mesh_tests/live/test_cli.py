@@ -294,7 +294,7 @@ def test_a_durable_subscription_collects_until_it_is_ended(mesh: RunningMesh) ->
     gone = run(mesh, *mine, "--unsubscribe")
     assert gone.returncode == ExitCode.FAILED
     assert gone.stderr == (
-        "error: cannot end the subscription laptop: no subscription is known as 'amqpmesh|laptop'\n"
+        "error: cannot end the subscription laptop: no durable subscription is known as 'amqpmesh|laptop'\n"
         "fix: `amqpmesh broker list` shows all subscriptions, and `amqpmesh broker delete` ends any of them.\n"
     )
 

@@ -201,7 +201,10 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_more(rig: Rig, small_s
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"source": "orders", "target": "orders"}, "'orders' is both source and target"),
+        (
+            {"source": "orders", "target": "orders"},
+            "'orders' is both source and target: expected another queue as target",
+        ),
         ({"source": "orders", "target": "elsewhere"}, "the topology has no queue 'elsewhere' on this broker"),
         ({"source": "orders", "target": "news.x"}, "'news.x' is a topic, expected a queue: subscribers make"),
         ({"source": "orders", "target": THERE, "count": 0}, "expected 1 or more as the count of messages, got 0"),
