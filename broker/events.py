@@ -90,7 +90,7 @@ class SubscriptionOwned(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriberBehind(LogEvent):
-    """A non-durable subscription lost its oldest messages, since bodies took too much of the broker's memory.
+    """A non-durable subscription lost its oldest messages, since message bodies took too much memory of the broker.
 
     The subscription with the most bytes loses messages first.
     """
@@ -112,14 +112,14 @@ class MemoryLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryFine(LogEvent):
-    """The bodies that are only in the broker's memory are below 256 MiB again: producers that waited go on."""
+    """The bodies that are only in the broker's memory are below 256 MiB again: producers that waited for it go on."""
 
     held_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDamaged(LogEvent):
-    """A broker that starts found a part of its store that cannot be read, as ``finding`` says, and goes on without it.
+    """A broker that starts found damage in its store, as ``finding`` says, and goes on with all other content.
 
     `amqpmesh store check` says more.
     """
@@ -156,7 +156,7 @@ class LinkRefused(LogEvent):
 class ConsumerTooSmall(LogEvent):
     """The broker ended a consumer's link: all waiting messages are larger than the link's max-message-size.
 
-    No other consumer of the queue takes larger messages. ``size_bytes`` is the size of the first waiting message.
+    ``size_bytes`` is the size of the first of these messages.
     """
 
     level: ClassVar[Level] = "warning"

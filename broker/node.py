@@ -301,9 +301,10 @@ class BrokerNode:
             self._attachments.end(link, now)
 
     def _settle_down(self, now: float) -> None:
-        """Do what follows each input: write as much as possible to consumers, and let producers go on if the gate does.
+        """Do what follows each input: write as much as possible to consumers, and let waiting producers go on.
 
-        Evictions and changes of memory shortage are logged as events; queues made or deleted go into the link log.
+        Producers go on only while their gate is open. Evictions and changes of memory shortage are logged as events;
+        queues made or deleted go into the link log.
         """
         self._message_store.pump(now)
         while self._gate.let_in():

@@ -46,9 +46,10 @@ def read_clocks() -> ClockReading:
 
 
 def wall_time_s(now: ClockReading, before: ClockReading | None) -> float:
-    """Return the Unix time for a broker to start from: the wall clock's, or if the clock was set, one from ``before``.
+    """Return the Unix time for a broker to start from: of the wall clock, or the time expected from ``before``.
 
-    ``before`` is the note of the broker's last start, None if there is none: then the wall clock counts.
+    ``before`` is the note of the broker's last start, None if there is none. The expected time counts if the clock was
+    set since then by more than TOLERANCE_S. After a boot the wall clock counts or, if it was never set, the later time.
     """
     if before is None:
         return now.wall_s

@@ -167,7 +167,10 @@ class Attachments:
             link.close(error)
 
     def evict(self, held: HeldQueue, now: float) -> None:
-        """End all links to a queue or subscription that an operator deleted, and close them once that is on disk."""
+        """End all links to a queue or subscription that an operator deleted.
+
+        Each link is closed with an error once the deletion is on disk.
+        """
         error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
         for attachment in [each for each in self._by_link.values() if each.held is held]:
             self._end(attachment, now, closed=False, error=error)
@@ -364,7 +367,8 @@ class Attachments:
         """Return the queue or subscriptions for a message to ``address``, as it stands in the message or the target.
 
         The subscriptions of a topic are remembered, so that the next message there needs no call. None are remembered
-        while any subscription of the broker has a no-local filter. Raises LinkError if there is no such address.
+        while any subscription of the broker has a no-local filter. Raises LinkError if there is no such address, or if
+        the address has wildcards.
         """
         place = self._place(address.decode())
         if is_pattern(place.address.name):

@@ -391,7 +391,10 @@ cdef class BrokerSender(QueueTaker):
         return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
 
     cdef int _refuse(self, OutgoingEntry parcel, double now) except -1:
-        """Return the outbox's first entry to its queue for other links: with its history it is too large for this."""
+        """Return the outbox's first entry to its queue: with its history, its message is too large for this link.
+
+        From then on the queue gives the entry to other links only.
+        """
         self.outbox.popleft()
         self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
         self._conclude(parcel.entry, _RELEASED, True, now)
@@ -400,7 +403,8 @@ cdef class BrokerSender(QueueTaker):
     cdef int _tell_if_too_large(self, double now) except -1:
         """End a link with credit and without deliveries if all waiting messages are too large; return 1 if ended.
 
-        The link stays while another consumer of the queue takes larger messages.
+        The link stays while another consumer of the queue takes larger messages, unless it was only the history of a
+        message that made it too large.
         """
         cdef size_t size
         if self.credit_count <= 0 or self.outbox or self.current is not None or self.unsettled or self.unconfirmed:

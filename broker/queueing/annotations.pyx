@@ -34,7 +34,7 @@ cdef class Annotated:
         return 0
 
     cdef int add(self, HeldQueue held, QueuedMessage message, object annotations) except -1:
-        """Add ``annotations`` to those of a message in queue ``held``; write all of them if the store has the message.
+        """Add ``annotations`` to those of a message in queue ``held``; write all of them if the queue is durable.
 
         A new annotation replaces an earlier one of the same name. Nothing is done if a limit would be exceeded.
         """

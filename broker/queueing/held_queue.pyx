@@ -128,9 +128,9 @@ cdef class HeldQueue:
 
     @property
     def free_count(self):
-        """How many messages the limit on their number still allows, those that wait for the disk counted.
+        """How many more messages the queue's limit on their number allows; UNLIMITED without a limit.
 
-        UNLIMITED without a limit.
+        Messages that wait for the disk count as in the queue.
         """
         if not self.max_messages:
             return UNLIMITED
@@ -138,9 +138,9 @@ cdef class HeldQueue:
 
     @property
     def free_bytes(self):
-        """How many bytes of messages the limit on bytes still allows, messages that wait for the disk counted.
+        """How many more bytes of messages the queue's limit on bytes allows; UNLIMITED without a limit.
 
-        UNLIMITED without a limit.
+        Messages that wait for the disk count as in the queue.
         """
         if not self.max_bytes:
             return UNLIMITED

@@ -67,7 +67,7 @@ cdef class _Restocking:
                 self._let_in(first + number, slots.at(number), having, number)
 
     cdef bint _has_moved(self, long long first, Py_ssize_t count) except -1:
-        """Whether the broker moved any of the ``count`` messages with ids from ``first`` up between queues before."""
+        """Whether any of the ``count`` messages with ids from ``first`` upwards was moved to another queue before."""
         cdef Py_ssize_t place = bisect_left(self.caused, first)
         return place < len(self.caused) and <long long>self.caused[place] < first + count
 

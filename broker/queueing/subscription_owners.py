@@ -87,7 +87,10 @@ class SubscriptionOwners:
         )
 
     def _owner_of(self, held: HeldQueue) -> str | None:
-        """Return the owner of a subscription, None if it has none; None for `anonymous` if that is no user any more."""
+        """Return the owner of a subscription; None if it has no owner.
+
+        None, too, if the owner is `anonymous`, and the topology has no such user any more.
+        """
         return None if held.owner == ANONYMOUS and not self._has_anonymous else held.owner
 
 

@@ -206,8 +206,8 @@ class _Claims:
             return _Damage(f"{LOG} {what} frame {log.whole_count:,}: at least {wanted:,} were synced")
         if wanted and log.checksum_at(wanted) != self.anchor.checksum:
             return _Damage(f"{LOG} is not the log that the broker wrote", is_of_another_time=True)
-        # LOG_OR_ALL names the number that the last commit of the log gave it as the store was closed: the database has
-        # this number once SQLite has moved the log into it, and until then one of the two numbers before.
+        # With LOG_OR_ALL no later number was given than the one in `anchor`: the database has this number once SQLite
+        # has moved the log into it, and until then one of the two numbers before.
         back = int(self.anchor.claim is AnchorClaim.LOG_OR_ALL)
         return self._database_within(self.anchor.number - 1 - back, self.anchor.number + 1 - back)
 

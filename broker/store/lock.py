@@ -50,7 +50,7 @@ class DirectoryLock:
 def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
     """Take a shared lock of the directory, which keeps brokers away until ``stack`` is closed; nothing is written.
 
-    Return None with the lock taken; if a process uses the store already, its id, without a lock.
+    Return None if the lock is taken; if a process uses the store already, return its id without a lock.
     """
     itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     stack.callback(os.close, itself)
