@@ -162,7 +162,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_space(self, space: Space, now: float) -> None:
-        """Take a measure of the disk's room; while the room is low, producers whose messages are stored have to wait.
+        """Take a measure of the disk's room; while it is low, producers of stored or large messages have to wait.
 
         Each change between low and enough room is logged, as `DiskLow` or `DiskFine`.
         """

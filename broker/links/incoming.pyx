@@ -336,7 +336,7 @@ cdef class BrokerReceiver(QueueProducer):
         return self._accept(delivery, body, targets)
 
     cdef int _refuse_when_full(self, HeldQueue held) except -1:
-        """Raise AmqpError, which rejects the message, if queue ``held`` is full and its policy drops no old message.
+        """Raise AmqpError, which rejects the message, if queue ``held`` is full and does not shed its oldest messages.
 
         Never raised for the queue ``limited``, which holds this producer back by credit instead.
         """

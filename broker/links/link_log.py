@@ -46,7 +46,10 @@ class BrokerLinkLog:
             self._teller.tell_opened(self._last_connection, _role_of(endpoint), endpoint)
 
     def on_disconnected(self, endpoint: Endpoint, reason: str) -> None:
-        """Record that a connection is lost with all of its links; call before the links of the connection end."""
+        """Record that a connection is gone for whatever ``reason``, and with it the links that are still attached.
+
+        Call before the links of the connection end.
+        """
         number = self._connections.pop(endpoint, None)
         if number is not None:
             links = [self._forget(link) for link in endpoint.links if link in self._links]
@@ -74,7 +77,7 @@ class BrokerLinkLog:
         )
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:
-        """Record the detach of a link, unless its attach was never recorded or the link is recorded as lost."""
+        """Record the detach of a link, unless its attach was never recorded, or its connection is recorded as gone."""
         if link in self._links:
             connection = self._connections[link.endpoint]
             self._teller.tell_detached(self._forget(link), connection, told(error))

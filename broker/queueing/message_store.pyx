@@ -47,7 +47,10 @@ cdef dict _REASONS = {
 
 
 cdef class _Marked(Promise):
-    """A promise kept once the store has a seen mark: queue ``held`` then gives out its messages up to the mark."""
+    """A promise kept once the store has a seen mark: queue ``held`` then gives out messages up to the mark.
+
+    The messages are those of the mark's priority; consumers with credit get them.
+    """
 
     cdef MessageStore message_store
     cdef HeldQueue held

@@ -60,7 +60,10 @@ class FirstPageCopy:
 
 
 class FirstPage:
-    """The first page of a store's database, with its copy. Close this object after the database, as a `LogIndex`."""
+    """The first page of a store's database, with its copy.
+
+    Close this object after the database, for the reason that `LogIndex` gives: the loss of SQLite's locks.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -55,7 +55,7 @@ def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
     itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     stack.callback(os.close, itself)
     path, handle = directory / "lock", None
-    if path.exists():  # a copy of a store has no file `lock`
+    if path.exists():  # in a copy, which has no file `lock`, only the directory is locked
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         stack.callback(os.close, handle)
     try:

@@ -254,7 +254,7 @@ class SqliteStore:
         if table_count and application != APPLICATION_ID:
             raise StoreError(f"{self._directory / 'store.db'} is a database, but not the store of a broker")
         if self._is_log_left:
-            # A log that could not be emptied is refused: its frames might be mistaken for part of a new log later.
+            # A store whose log could not be emptied is refused: its frames might be taken for part of a new log later.
             raise StoreError(
                 f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}; end that first"
             )
