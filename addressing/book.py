@@ -58,6 +58,8 @@ class AddressPolicy:
     broker_address: str = ""
     address_prefixes: tuple[str, ...] = ()
     pattern: str = ""
+    has_wildcards: bool = False
+    """Whether the client named a pattern; see `addressing.wildcards` for the clients that may."""
     is_internal: bool = False
     fallback: Address | None = None
     priority: int = DEFAULT_PRIORITY
@@ -198,7 +200,9 @@ class AddressBook:
         return Address(self.space, pattern)
 
     def _policy(self, address: str, pattern: str, entry: DeclaredAddress) -> AddressPolicy:
-        return AddressPolicy(Address(self.space, address), **self._fields_of(pattern, entry))
+        return AddressPolicy(
+            Address(self.space, address), has_wildcards=is_pattern(address), **self._fields_of(pattern, entry)
+        )
 
     def _fields_of(self, pattern: str, entry: DeclaredAddress) -> dict[str, Any]:
         """Return the fields of the policies of all addresses of a declared pattern, all fields but the address.

@@ -75,6 +75,14 @@ class AddressTraits(StrEnum):
         return self.is_stored and self.is_copied
 
     @property
+    def has_filters(self) -> bool:
+        """Say whether a consumer may name a pattern, and get the messages of all addresses that the pattern matches.
+
+        Copies made by routers lead to exact addresses only. Once routers match patterns, return `is_copied` here.
+        """
+        return self.has_subscriptions
+
+    @property
     def capabilities(self) -> tuple[str, ...]:
         """The capabilities that tell a broker, which has no topology file, what a router attaches to: queue or topic.
 

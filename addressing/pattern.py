@@ -68,7 +68,8 @@ def for_user(pattern: str, user: str) -> str:
 
 def is_pattern(address: str) -> bool:
     """Say whether ``address`` is a pattern: one of its tokens is the wildcard ``*`` or ``#``."""
-    return any(token.lstrip("./") in ("*", "#") for token in _split(address))
+    # Look for the characters first, since a broker asks for the address of each message to a topic.
+    return ("*" in address or "#" in address) and any(token.lstrip("./") in ("*", "#") for token in _split(address))
 
 
 def _check_wildcards(pattern: str) -> None:

@@ -10,6 +10,7 @@ from math import inf
 from addressing.address import BROKER_PREFIX, DEFAULT_SPACE, Address, normalize
 from addressing.book import SpaceBooks, subscription_expiry_s
 from addressing.kinds import AddressKind
+from addressing.pattern import is_pattern
 from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
 
 _CACHED_ADDRESSES = 4096
@@ -35,6 +36,10 @@ class BrokerAddress:
     holding: BrokerAddressKind
     subscription_expiry_s: float = inf
     """Seconds without a consumer after which a durable subscription is deleted; inf for never."""
+
+    @property
+    def has_wildcards(self) -> bool:
+        return is_pattern(self.address.name)
 
 
 class BrokerAddresses:

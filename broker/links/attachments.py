@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from addressing.pattern import is_pattern
 from broker.addresses import BrokerAddress, BrokerAddresses, BrokerAddressKind
 from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
 from broker.links.incoming import BrokerReceiver, ProducerGate
@@ -229,11 +228,7 @@ class Attachments:
         elif wanted.address is None:
             wanted = replace(wanted, type=TerminusType.TARGET)
         else:
-            place = self._place(wanted.address)
-            if is_pattern(place.address.name):
-                raise LinkError(
-                    "amqp:not-allowed", f"cannot send to {place.address.text!r}: expected an address without wildcards"
-                )
+            place = self._place_to_send(wanted.address)
             held = self._queue_at(place, claim)
         link.copy_source(link)
         link.set_target(wanted)
@@ -280,7 +275,7 @@ class Attachments:
     def _consume(
         self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
     ) -> None:
-        if is_pattern(place.address.name):
+        if place.has_wildcards:
             raise LinkError(
                 "amqp:not-allowed", f"cannot receive from {place.address.text!r}: expected a queue without wildcards"
             )
@@ -342,6 +337,14 @@ class Attachments:
             raise LinkError("amqp:not-found", f"no queue or topic {address!r} on this broker")
         return place
 
+    def _place_to_send(self, address: str) -> BrokerAddress:
+        place = self._place(address)
+        if place.has_wildcards:
+            raise LinkError(
+                "amqp:not-allowed", f"cannot send to {place.address.text!r}: expected an address without wildcards"
+            )
+        return place
+
     def _queue_at(self, place: BrokerAddress, claim: OwnershipClaim) -> HeldQueue | None:
         """Return the queue at the address ``place``, made if there is none; None for a topic.
 
@@ -370,11 +373,7 @@ class Attachments:
         while any subscription of the broker has a no-local filter. Raises LinkError if there is no such address, or if
         the address has wildcards.
         """
-        place = self._place(address.decode())
-        if is_pattern(place.address.name):
-            raise LinkError(
-                "amqp:not-allowed", f"cannot send to {place.address.text!r}: expected an address without wildcards"
-            )
+        place = self._place_to_send(address.decode())
         held = self._queue_at(place, claim)
         if held is not None:
             return [held]

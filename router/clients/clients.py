@@ -15,6 +15,7 @@ from addressing.address import Address, dynamic_address, normalize, router_of
 from addressing.book import AddressPolicy, SpaceBooks
 from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
+from addressing.wildcards import why_refused
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
@@ -287,6 +288,9 @@ class ClientConnection(RouterConnection):
             raise AmqpError("amqp:not-found", f"the topology declares no address {normalize(address)!r}")
         if policy.kind.is_refused:
             raise AmqpError("amqp:not-found", f"the topology says that address {policy.address.name!r} is unavailable")
+        sentence = why_refused(policy, sends=sends)
+        if sentence is not None:
+            raise AmqpError("amqp:not-allowed", sentence)
         return policy
 
     def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:

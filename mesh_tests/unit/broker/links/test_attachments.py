@@ -23,6 +23,20 @@ def test_an_anonymous_producer_names_the_address_in_each_message(rig: Rig) -> No
     assert outcome.error.condition == "amqp:not-found"
 
 
+def test_a_message_to_an_address_with_wildcards_is_rejected(rig: Rig) -> None:
+    client = rig.client()
+    subscriber = client.consumer("news.#")
+    producer = client.producer(None)
+    number = producer.send("to all?", to="news.#")
+    outcome = producer.outcomes[number]
+    assert outcome is not None
+    assert outcome.kind is OutcomeCode.REJECTED
+    assert outcome.error is not None
+    assert outcome.error.condition == "amqp:not-allowed"
+    assert outcome.error.description == "'news.#' has wildcards: nothing can be sent there"
+    assert subscriber.bodies == []
+
+
 def test_a_queue_is_known_by_its_name_at_the_broker(rig: Rig) -> None:
     client = rig.client()
     client.producer("its-name-here").send("found")

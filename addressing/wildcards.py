@@ -1,0 +1,29 @@
+"""Refusals of clients that name an address with wildcards where one exact address is expected.
+
+Only a consumer of an address with subscriptions (a topic) may name a pattern. A sender never may: each message has one
+address.
+"""
+
+from __future__ import annotations
+
+import re
+
+from addressing.book import AddressPolicy
+
+_WILDCARD = re.compile(r"(?<![^./])[*#](?![^./])")
+
+
+def why_refused(policy: AddressPolicy, *, sends: bool) -> str | None:
+    """Return a sentence that says which address to use instead; None if the client may use the address as it is."""
+    if not policy.has_wildcards or (policy.kind.has_filters and not sends):
+        return None
+    name = policy.address.name
+    instead = f"one address that {policy.pattern!r} matches, such as {example_of(name)!r}"
+    if sends:
+        return f"{name!r} has wildcards: expected {instead}"
+    return f"{name!r} has wildcards, and only topics have receivers with wildcards: expected {instead}"
+
+
+def example_of(pattern: str) -> str:
+    """Return an address that ``pattern`` matches, with the word "example" for each wildcard."""
+    return _WILDCARD.sub("example", pattern)

@@ -1,0 +1,70 @@
+"""Clients that name a pattern: which of them are refused, and with which sentence."""
+
+import pytest
+
+from addressing.book import AddressBook, AddressPolicy
+from addressing.topology.loader import parse_topology
+from addressing.wildcards import example_of, why_refused
+
+BOOK = AddressBook(
+    parse_topology("""
+mesh: m
+routers: {r1: }
+brokers: {b1: {data: b1}, b2: {data: b2}}
+default_broker: b1
+addresses:
+  rpc.#: anycast
+  prices.#: multicast
+  jobs.*: queue
+  sharded.*: {type: queue, brokers: [b1, b2]}
+  news.#: topic
+""")
+)
+PATTERNS = ["rpc.#", "prices.#", "jobs.*", "sharded.*", "news.#"]
+
+
+def policy(address: str) -> AddressPolicy:
+    found = BOOK.resolve(address)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_sender_to_a_pattern_is_refused_with_an_address_that_works(pattern: str) -> None:
+    sentence = why_refused(policy(pattern), sends=True)
+    example = pattern[:-1] + "example"
+    assert sentence == f"{pattern!r} has wildcards: expected one address that {pattern!r} matches, such as {example!r}"
+    assert why_refused(policy(example), sends=True) is None
+
+
+@pytest.mark.parametrize("pattern", PATTERNS[:-1])
+def test_a_receiver_of_a_pattern_that_is_no_topic_is_refused_with_an_address_that_works(pattern: str) -> None:
+    sentence = why_refused(policy(pattern), sends=False)
+    assert sentence is not None
+    assert sentence.startswith(f"{pattern!r} has wildcards, and only topics have receivers with wildcards: expected")
+    assert why_refused(policy(example_of(pattern)), sends=False) is None
+
+
+def test_the_sentence_names_the_declared_pattern_and_an_example_of_the_narrower_one() -> None:
+    sentence = why_refused(policy("rpc.*.eu"), sends=False)
+    assert sentence is not None
+    assert sentence.endswith("expected one address that 'rpc.#' matches, such as 'rpc.example.eu'")
+
+
+@pytest.mark.parametrize("filter_", ["news.#", "news.*", "news.*.paris"])
+def test_a_receiver_of_a_topic_may_name_a_pattern(filter_: str) -> None:
+    assert why_refused(policy(filter_), sends=False) is None
+
+
+@pytest.mark.parametrize("address", ["rpc.a*", "rpc.c#", "rpc.*b"])
+@pytest.mark.parametrize("sends", [False, True])
+def test_a_star_or_hash_within_a_token_is_no_wildcard(address: str, sends: bool) -> None:
+    assert why_refused(policy(address), sends=sends) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "example"),
+    [("#", "example"), ("*/a.#", "example/a.example"), ("a.*.*", "a.example.example"), ("a*.#b", "a*.#b")],
+)
+def test_an_example_has_a_word_for_each_wildcard(pattern: str, example: str) -> None:
+    assert example_of(pattern) == example
