@@ -67,6 +67,8 @@ class AddressPolicy:
     spill: bool = False
     queue: QueuePolicy = NO_POLICY
     subscription_expiry_s: float = inf
+    fills_to: bool = False
+    """Whether the broker of a topic writes the address into the field `to` of messages without one."""
     link_log: Level | None = None
     """How much of the address's deliveries nodes record in link logs; None: the default level of the mesh."""
     shared: Address | None = None
@@ -225,6 +227,7 @@ class AddressBook:
                 "spill": entry.spill,
                 "queue": self.queue_policy(entry),
                 "subscription_expiry_s": subscription_expiry_s(entry),
+                "fills_to": bool(entry.fill_to),
                 "link_log": entry.link_log,
                 "shared": self._shared_of(pattern, entry),
             }

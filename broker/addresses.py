@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from math import inf
@@ -36,10 +36,17 @@ class BrokerAddress:
     holding: BrokerAddressKind
     subscription_expiry_s: float = inf
     """Seconds without a consumer after which a durable subscription is deleted; inf for never."""
+    fills_to: bool = False
+    """Whether the broker writes the address into the field `to` of messages without one."""
+    has_wildcards: bool = field(init=False)
+    published: bytes | None = field(init=False)
+    """The address of a topic as subscribers with wildcards are told it, in UTF-8; None for a queue."""
 
-    @property
-    def has_wildcards(self) -> bool:
-        return is_pattern(self.address.name)
+    def __post_init__(self) -> None:
+        # Computed once, since `BrokerAddresses` keeps the address, and the broker asks for each message.
+        name, is_topic = self.address.name, self.holding is BrokerAddressKind.TOPIC
+        object.__setattr__(self, "has_wildcards", is_pattern(name))
+        object.__setattr__(self, "published", name.encode(errors="replace") if is_topic else None)
 
 
 class BrokerAddresses:
@@ -63,7 +70,8 @@ class BrokerAddresses:
         for book in books:
             for entry in book.renamed_at(broker):
                 address = Address(book.space, entry.broker_address)
-                place = BrokerAddress(address, _holding_of(entry.type), subscription_expiry_s(entry))
+                expiry_s, fills_to = subscription_expiry_s(entry), bool(entry.fill_to)
+                place = BrokerAddress(address, _holding_of(entry.type), expiry_s, fills_to)
                 self._renamed[address], self._renamed_policies[address] = place, book.queue_policy(entry)
 
     def resolve(self, text: str) -> BrokerAddress | None:
@@ -87,7 +95,7 @@ class BrokerAddresses:
             return BrokerAddress(
                 address, BrokerAddressKind.TEMPORARY if self.is_temporary(address) else BrokerAddressKind.PROBE
             )
-        return BrokerAddress(address, _holding_of(policy.kind), policy.subscription_expiry_s)
+        return BrokerAddress(address, _holding_of(policy.kind), policy.subscription_expiry_s, policy.fills_to)
 
     def subscription_expiry_s(self, filter_: str) -> float:
         """Return the seconds without a consumer after which a durable subscription with this filter is deleted.

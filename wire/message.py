@@ -48,6 +48,7 @@ class Message:
     """application-properties"""
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """message-annotations"""
+    delivery_annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
 class MalformedMessage(ValueError):
@@ -72,6 +73,7 @@ def encode(message: Message) -> bytes:
     )
     encoded.properties = dict(message.properties) or None
     encoded.annotations = {symbol(key): value for key, value in message.annotations.items()} or None
+    encoded.instructions = {symbol(key): value for key, value in message.delivery_annotations.items()} or None
     return bytes(encoded.encode())
 
 
@@ -120,6 +122,7 @@ def _decode(data: bytes) -> Message:
         first_acquirer=decoded.first_acquirer,
         properties=dict(decoded.properties or {}),
         annotations={str(key): value for key, value in (decoded.annotations or {}).items()},
+        delivery_annotations={str(key): value for key, value in (decoded.instructions or {}).items()},
     )
 
 

@@ -3,6 +3,14 @@ cdef enum:
     MOST_HEAD_BYTES = 131072
 
 
+cdef enum:
+    # Descriptors of the sections before the body.
+    HEADER = 0x70
+    DELIVERY_ANNOTATIONS = 0x71
+    MESSAGE_ANNOTATIONS = 0x72
+    PROPERTIES = 0x73
+
+
 cdef enum Finding:
     # Result of a scan of a message's head. CUT: more bytes are needed; each value behind CUT is a fault.
     WHOLE
@@ -48,6 +56,17 @@ cdef struct Head:
     Field group_id
 
 
+cdef struct Reader:
+    # The place of a scan: ``offset <= size``. ``head`` gets the findings.
+    const unsigned char *message
+    size_t size
+    size_t offset
+    Head *head
+
+
+cdef Reader reader_of(const unsigned char *message, size_t size, Head *head) noexcept
+cdef bint read_descriptor(Reader *reader, unsigned long long *section) noexcept
+cdef bint skip_values(Reader *reader, size_t count) noexcept
 cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept
 cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held_ms, long long wall_ms) noexcept
 cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left_ms) noexcept

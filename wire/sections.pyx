@@ -13,12 +13,6 @@ from libc.string cimport memcmp, memset
 from wire.errors import AmqpError
 
 cdef enum:
-    HEADER = 0x70
-    DELIVERY_ANNOTATIONS = 0x71
-    MESSAGE_ANNOTATIONS = 0x72
-    PROPERTIES = 0x73
-
-cdef enum:
     DESCRIBED = 0x00
     SMALL_ULONG = 0x53
     ULONG = 0x80
@@ -37,13 +31,6 @@ class Incomplete(Exception):
 
 
 # Reading [1.2]
-cdef struct Reader:
-    const unsigned char *message
-    size_t size
-    size_t offset
-    Head *head
-
-
 cdef bint _blame(Reader *reader, Finding finding, unsigned long long culprit=0, unsigned long long limit=0) noexcept:
     reader.head.finding, reader.head.culprit, reader.head.limit = finding, culprit, limit
     return False
@@ -93,7 +80,7 @@ cdef inline bint _extent(Reader *reader, unsigned char code, unsigned long long 
     return _uint(reader, 4 if kind & 1 else 1, size)
 
 
-cdef bint _skip(Reader *reader, size_t count) noexcept:
+cdef bint skip_values(Reader *reader, size_t count) noexcept:
     """Step over the next ``count`` values of any type; return False, with a finding, for bytes that are no values.
 
     The function does not recur, as described values may nest without end: a described value counts as two values, its
@@ -154,7 +141,7 @@ cdef inline bint _field(Reader *reader, Field *field) noexcept:
     if not _code(reader, &code):
         return False
     if code == DESCRIBED:
-        return _skip(reader, 2)
+        return skip_values(reader, 2)
     if not _extent(reader, code, &size) or not _take(reader, size):
         return False
     field.code, field.start, field.size_bytes = code, reader.offset - size, size
@@ -180,7 +167,7 @@ cdef unsigned long long _named(const unsigned char *name, size_t size) noexcept:
     return 0
 
 
-cdef bint _descriptor(Reader *reader, unsigned long long *section) noexcept:
+cdef bint read_descriptor(Reader *reader, unsigned long long *section) noexcept:
     cdef unsigned char code
     cdef unsigned long long size
     if not _code(reader, &code):
@@ -299,7 +286,7 @@ cdef bint _section(Reader *reader) noexcept:
     """
     cdef unsigned long long section
     cdef size_t start = reader.offset
-    if not _descriptor(reader, &section):
+    if not read_descriptor(reader, &section):
         return False
     if section == HEADER:
         if not _list(reader, section):
@@ -309,14 +296,14 @@ cdef bint _section(Reader *reader) noexcept:
     if section == PROPERTIES:
         _list(reader, section)
         return False
-    if (section != DELIVERY_ANNOTATIONS and section != MESSAGE_ANNOTATIONS) or not _skip(reader, 1):
+    if (section != DELIVERY_ANNOTATIONS and section != MESSAGE_ANNOTATIONS) or not skip_values(reader, 1):
         return False
     reader.head.annotations_start = start if section == MESSAGE_ANNOTATIONS else reader.offset
     reader.head.annotations_end = reader.offset
     return True
 
 
-cdef Reader _reader(const unsigned char *message, size_t size, Head *head) noexcept:
+cdef Reader reader_of(const unsigned char *message, size_t size, Head *head) noexcept:
     cdef Reader reader
     memset(head, 0, sizeof(Head))
     head.priority = DEFAULT_PRIORITY
@@ -330,7 +317,7 @@ cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) no
     CUT means that the bytes end within a section of the head. The scan makes no Python object, and reads nothing
     behind the properties.
     """
-    cdef Reader reader = _reader(message, size, head)
+    cdef Reader reader = reader_of(message, size, head)
     while reader.offset < size and _section(&reader):
         pass
     return head.finding
@@ -375,9 +362,9 @@ cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long
 cdef int priority_of(const unsigned char *message, size_t size) noexcept:
     """Return the priority in the message's header; 4, the spec's default, without a header or for one that is cut."""
     cdef Head head
-    cdef Reader reader = _reader(message, size, &head)
+    cdef Reader reader = reader_of(message, size, &head)
     cdef unsigned long long section
-    if _descriptor(&reader, &section) and section == HEADER and _list(&reader, HEADER):
+    if read_descriptor(&reader, &section) and section == HEADER and _list(&reader, HEADER):
         return head.priority
     return DEFAULT_PRIORITY
 

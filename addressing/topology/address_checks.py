@@ -12,7 +12,7 @@ from addressing.topology.declared_names import DeclaredNames, unknown
 from addressing.topology.document import as_key
 from addressing.topology.model import DeclaredAddress, Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
-from addressing.topology.queue_checks import PATTERN_OPTIONS, QUEUE_OPTIONS, check_queues
+from addressing.topology.queue_checks import PATTERN_OPTIONS, QUEUE_OPTIONS, TOPIC_OPTIONS, check_queues
 from addressing.topology.shared_names import check_shared_names
 
 
@@ -49,7 +49,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: DeclaredAddr
     if not kind.has_queues:
         refused = (*refused, *PATTERN_OPTIONS)
     if not kind.has_subscriptions:
-        refused = (*refused, "subscription_expiry_s")
+        refused = (*refused, *TOPIC_OPTIONS)
     if kind.is_refused:
         refused = (*refused, "priority")
     for key in refused:

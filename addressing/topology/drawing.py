@@ -212,6 +212,8 @@ def _address_row(name: str, topology: Topology) -> list[str]:
         parts.append(f"unused queues expire after {address.queue_expiry_s:,.12g} s")
     if address.subscription_expiry_s is not None:
         parts.append(f"subscriptions expire after {address.subscription_expiry_s:,.12g} s")
+    if address.fill_to:
+        parts.append("fills in 'to'")
     return [name, str(address.type), ", ".join(part for part in parts if part)]
 
 

@@ -201,6 +201,8 @@ class DeclaredAddress(TopologyPart):
     """Level of the link log for the address: off, summary, or full, which is every delivery (default: as link_logs)."""
     subscription_expiry_s: LongSeconds | None = None
     """topic: a durable subscription without a consumer for so long is deleted with its messages (default: never)."""
+    fill_to: bool = False
+    """topic: the broker writes the address into the property `to` of each message that has none."""
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:

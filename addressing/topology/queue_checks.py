@@ -17,6 +17,7 @@ from addressing.topology.problem import Path, Problem, hint_for, nearest
 
 QUEUE_OPTIONS = ("dead_letter", "max_delivery_attempts", "expiry", "max_messages", "max_bytes", "when_full")
 PATTERN_OPTIONS = ("max_queues", "max_queues_per_user", "queue_expiry_s")
+TOPIC_OPTIONS = ("subscription_expiry_s", "fill_to")
 _WAYS = ("dead_letter", "expiry")
 _OF_TOPICS = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 
@@ -61,7 +62,7 @@ def _check_pattern_options(path: Path, pattern: str, address: DeclaredAddress) -
 
 def _check_brokers(path: Path, pattern: str, address: DeclaredAddress, topology: Topology) -> Iterator[Problem]:
     existing = [name for name in _brokers_of(address, topology) if not topology.brokers[name].is_embedded]
-    for key in (*QUEUE_OPTIONS, *PATTERN_OPTIONS, "subscription_expiry_s") if existing else ():
+    for key in (*QUEUE_OPTIONS, *PATTERN_OPTIONS, *TOPIC_OPTIONS) if existing else ():
         if key in address.model_fields_set:
             message = (
                 f"address {pattern!r}: {key!r} is not valid for a queue or topic at the existing broker {existing[0]!r}"

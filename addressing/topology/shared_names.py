@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from addressing.pattern import PatternMap
 from addressing.topology.model import DeclaredAddress, Topology
 from addressing.topology.problem import Path, Problem
-from addressing.topology.queue_checks import QUEUE_OPTIONS
+from addressing.topology.queue_checks import QUEUE_OPTIONS, TOPIC_OPTIONS
 
-_SAID_OF_IT = ("type", *QUEUE_OPTIONS, "subscription_expiry_s")
+_SAID_OF_IT = ("type", *QUEUE_OPTIONS, *TOPIC_OPTIONS)
 
 
 def check_shared_names(topology: Topology) -> Iterator[Problem]:

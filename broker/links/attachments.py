@@ -238,7 +238,15 @@ class Attachments:
         queues = None if held is None else [held]
         targets = partial(self._targets, link, claim)
         receiving = BrokerReceiver(
-            link, wanted.address, queues, targets, self.fail, self._message_store, self._commits, self._gate
+            link,
+            wanted.address,
+            queues,
+            targets,
+            self.fail,
+            self._message_store,
+            self._commits,
+            self._gate,
+            self._addresses.resolve,
         )
         if held is not None:
             held.producer_count += 1

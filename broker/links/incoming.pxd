@@ -33,6 +33,12 @@ cdef class BrokerReceiver(QueueProducer):
     cdef list queues
     cdef HeldQueue limited
     cdef object targets
+    # Returns the BrokerAddress of an address as text, or None.
+    cdef object resolve
+    # The address of the topic to which the link sends, in UTF-8: ``published`` for delivery annotations, ``fill`` for an
+    # empty `to` if the topology says so. None for a queue, and for a link without an address.
+    cdef bytes published
+    cdef bytes fill
     cdef object fail
     cdef MessageStore message_store
     cdef Commits commits
@@ -75,6 +81,9 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int _on_complete(self, pn_delivery_t *delivery) except -1
     cdef bytes _body(self)
     cdef list _targets_now(self)
+    cdef bytes _for_subscriptions(self, bytes body, list targets)
+    cdef bytes _for_any_subscription(self, bytes start)
+    cdef bytes _published_now(self)
     cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1
     cdef QueuedMessage _message(self, list targets)
     cdef int _on_written(self, pn_delivery_t *delivery, QueuedMessage message, list targets, double now) except -1

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from broker.addresses import BrokerAddress
 from broker.links.second_settlement import SecondSettlements
 from broker.queueing.body_cache import BodyCache
 from broker.queueing.commit import Commits
@@ -35,6 +36,7 @@ class BrokerReceiver(QueueProducer):
         message_store: MessageStore,
         commits: Commits,
         gate: ProducerGate,
+        resolve: Callable[[str], BrokerAddress | None],
     ) -> None: ...
     @property
     def link(self) -> IncomingLink: ...

@@ -11,8 +11,10 @@ from broker.links.second_settlement cimport SecondSettlement, SecondSettlements
 from broker.queueing.message cimport QueuedMessage
 from broker.queueing.held_queue cimport HeldQueue, QueueProducer
 from broker.queueing.message_store cimport MessageStore
+from broker.store.addressed cimport addressed
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
+from wire.delivery_address cimport with_to
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport ACCEPTED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
@@ -120,14 +122,19 @@ cdef class BrokerReceiver(QueueProducer):
     """
 
     def __init__(self, IncomingCore link not None, address, queues, targets, fail, MessageStore message_store not None,
-                 Commits commits not None, ProducerGate gate not None):
+                 Commits commits not None, ProducerGate gate not None, resolve):
         """Put messages of ``link`` into ``queues``; if None, into the queues that ``targets`` returns for an address.
 
         ``targets`` takes the address in bytes, and raises AmqpError if no queue can take the message. ``fail(link,
-        error, now)`` is to close a link whose peer broke a rule.
+        error, now)`` is to close a link whose peer broke a rule. ``resolve`` returns the BrokerAddress of an address, or
+        None.
         """
-        self.link, self.address = link, address
+        self.link, self.address, self.resolve = link, address, resolve
         self.target = None if address is None else address.encode()
+        place = resolve(address) if address is not None and queues is None else None
+        if place is not None:
+            self.published = place.published
+            self.fill = place.published if place.fills_to else None
         self.queues, self.targets, self.fail = queues, targets, fail
         self.message_store, self.commits, self.gate = message_store, commits, gate
         self.limited = _blocking_one(queues)
@@ -258,6 +265,8 @@ cdef class BrokerReceiver(QueueProducer):
             self.pieces.clear()
             return 0
         self.pieces.clear()
+        if self.queues is None:
+            start = self._for_any_subscription(start)
         self.large_id = self.message_store.new_message_id()
         return self._store_piece(start)
 
@@ -321,6 +330,8 @@ cdef class BrokerReceiver(QueueProducer):
                 body = self._body()
                 self._scan(body, False)
             targets = self._targets_now()
+            if self.queues is None and body is not None:
+                body = self._for_subscriptions(body, targets)
             for held in targets:
                 self._refuse_when_full(held)
         except AmqpError as error:
@@ -368,6 +379,44 @@ cdef class BrokerReceiver(QueueProducer):
             raise AmqpError("amqp:not-found", "expected an address in the link's target or the message's `to`")
         cdef list found = self.message_store.published.subscriptions_of(address)
         return self.targets(address) if found is None else found
+
+    # Methods for messages to topics: the address goes into the message once, whatever the number of subscriptions.
+    cdef bytes _for_subscriptions(self, bytes body, list targets):
+        """Return the body to store: addressed if a target has wildcards, and with `to` if the topic fills it in."""
+        cdef HeldQueue held
+        cdef bytes stored = body
+        if self.fill is not None:
+            stored = with_to(stored, self.fill)
+        if self.message_store.wildcard_count:
+            for held in targets:
+                if held.has_wildcards:
+                    stored = addressed(stored, self._published_now())
+                    break
+        if stored is not body:
+            self.size_bytes = PyBytes_GET_SIZE(stored)
+        return stored
+
+    cdef bytes _for_any_subscription(self, bytes start):
+        """Return the first piece to store of a large message, whose targets are not known before its end.
+
+        The message is addressed if any subscription of the broker has wildcards, whether its filter matches or not.
+        """
+        cdef bytes published, stored = start
+        if self.fill is not None:
+            stored = with_to(stored, self.fill)
+        if self.message_store.wildcard_count:
+            published = self._published_now()
+            if published is not None:
+                stored = addressed(stored, published)
+        self.size_bytes += PyBytes_GET_SIZE(stored) - PyBytes_GET_SIZE(start)
+        return stored
+
+    cdef bytes _published_now(self):
+        """Return the address of the topic to which the message is published; None for a queue or an unknown address."""
+        if self.address is not None:
+            return self.published
+        place = None if self.to is None else self.resolve(self.to)
+        return None if place is None else place.published
 
     cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1:
         cdef _Written promise = _Written.__new__(_Written)

@@ -17,11 +17,16 @@ cdef class OutgoingEntry:
     # history at this broker: delivery-count, cause of a move, annotations of consumers.
     cdef Py_ssize_t added_bytes
     cdef bint is_fetching
+    # Whether the consumer gets an addressed message as it was published, since the subscription is to an exact address.
+    cdef bint is_exact
+    # The first bytes of an addressed body that ends before its delivery annotations do, until more bytes are fetched.
+    cdef bytes cut
     # Annotations that consumers added when they returned the message before, encoded; None if there are none.
     cdef bytes annotations
 
     cdef bint is_fetched(self) noexcept
     cdef int add(self, bytes body) except -1
+    cdef int _add_start(self, bytes body) except -1
 
 
 cdef class BrokerSender(QueueTaker):
@@ -31,6 +36,7 @@ cdef class BrokerSender(QueueTaker):
     cdef BodyCache body_cache
     cdef Commits commits
     cdef bint is_browser
+    cdef bint is_exact
     # The peer's limit on message size, 0 for none; the size of a message that exceeded the limit only with its history
     # at this broker added, or 0.
     cdef size_t most_bytes

@@ -17,6 +17,7 @@ from broker.queueing.commit cimport Promise
 from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.body_cache cimport Fetch
 from broker.queueing.held_queue cimport QueueTaker
+from broker.store.addressed cimport ADDRESSED, CUT_LEAD, PLAIN, as_published, lead_bytes
 from wire.delivery cimport copy_state, is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn
 from wire.sections cimport limit_ttl
@@ -45,7 +46,8 @@ cdef object _ACCEPTED = SettlementVerdict.ACCEPTED, _RELEASED = SettlementVerdic
 cdef class OutgoingEntry:
     """A queue entry on its way to a consumer, with the part of its body that is in memory and not written to the link.
 
-    ``pieces`` has this part; only the first ``at`` bytes of its first piece are written already.
+    ``pieces`` has this part; only the first ``at`` bytes of its first piece are written already, or are no part of the
+    message.
     """
 
     def __cinit__(self, QueueEntry entry):
@@ -56,18 +58,39 @@ cdef class OutgoingEntry:
         return self.fetched_bytes >= self.entry.message.size_bytes
 
     cdef int add(self, bytes body) except -1:
-        """Add the next bytes of the body: all of a small body, or at most READ_AHEAD_BYTES of a large body.
-
-        The first bytes get the message's history at this broker: delivery-count, cause of a move, annotations.
-        """
-        cdef bint is_start = self.fetched_bytes == 0
+        """Add the next bytes of the body: all of a small body, or at most READ_AHEAD_BYTES of a large body."""
+        cdef bint is_start = self.fetched_bytes == 0 or self.cut is not None
         self.fetched_bytes += PyBytes_GET_SIZE(body)
-        if is_start and (self.entry.delivery_count or self.entry.cause is not None or self.annotations is not None):
-            self.added_bytes = -PyBytes_GET_SIZE(body)
-            body = _as_it_is_now(body, self.entry, self.annotations)
-            self.added_bytes += PyBytes_GET_SIZE(body)
+        if is_start:
+            return self._add_start(body)
         self.pieces.append(body)
         self.ready_bytes += PyBytes_GET_SIZE(body)
+        return 0
+
+    cdef int _add_start(self, bytes body) except -1:
+        """Add the first bytes: without the lead of an addressed body, and with the message's history at this broker."""
+        cdef Py_ssize_t lead = PLAIN, stored_bytes
+        cdef bint has_history = (
+            self.entry.delivery_count or self.entry.cause is not None or self.annotations is not None
+        )
+        if self.cut is not None:
+            body, self.cut = self.cut + body, None
+        stored_bytes = PyBytes_GET_SIZE(body)
+        if PyBytes_AS_STRING(body)[0] == ADDRESSED:
+            lead = lead_bytes(body)
+            if lead == CUT_LEAD and not self.is_fetched():
+                self.cut = body
+                return 0
+        if lead > 0 and self.is_exact:
+            body, lead = as_published(body), 0
+        elif lead > 0 and has_history:
+            body, lead = body[lead:], 0
+        if has_history:
+            body = _as_it_is_now(body, self.entry, self.annotations)
+        self.at = max(lead, 0)
+        self.added_bytes = PyBytes_GET_SIZE(body) - stored_bytes - <Py_ssize_t>self.at
+        self.pieces.append(body)
+        self.ready_bytes += PyBytes_GET_SIZE(body) - self.at
         return 0
 
 
@@ -125,6 +148,7 @@ cdef class BrokerSender(QueueTaker):
         self.message_store, self.body_cache, self.commits = message_store, body_cache, commits
         self.consumer_id = message_store.new_consumer_id()
         self.is_browser = is_browser
+        self.is_exact = held.is_subscription and not held.has_wildcards
         self.outbox = deque()
         self.unsettled, self.unconfirmed = {}, {}
         self.record_level = held.record_level
@@ -176,6 +200,7 @@ cdef class BrokerSender(QueueTaker):
     cdef int take(self, QueueEntry entry) except -1:
         """Put an entry that the queue gave to this consumer into the outbox; fetch a small body not in memory."""
         cdef OutgoingEntry parcel = OutgoingEntry(entry)
+        parcel.is_exact = self.is_exact
         parcel.annotations = self.message_store.annotated.get(self.held, entry.message.message_id)
         if self.record_level:
             self.held.note_change()
@@ -308,7 +333,8 @@ cdef class BrokerSender(QueueTaker):
         cdef bytes told = PyBytes_FromStringAndSize(PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first))
         if left_ms >= 0xFFFFFFFF:
             return 0
-        if limit_ttl(<unsigned char *>PyBytes_AS_STRING(told), PyBytes_GET_SIZE(told), max(1, <long long>left_ms)):
+        cdef unsigned char *start = <unsigned char *>PyBytes_AS_STRING(told) + parcel.at
+        if limit_ttl(start, PyBytes_GET_SIZE(told) - parcel.at, max(1, <long long>left_ms)):
             parcel.pieces[0] = told
         return 0
 

@@ -6,6 +6,7 @@ from recording.records cimport Recorder
 
 from dataclasses import dataclass
 
+from addressing.pattern import is_pattern
 from addressing.queue_policy import NO_POLICY
 from broker.queueing.queue import QueueSnapshot
 
@@ -68,6 +69,7 @@ cdef class HeldQueue:
         self.owner = owner if row is None else row.owner
         self.queue_id = None if row is None else row.queue_id
         self.is_subscription, self.is_probe = is_subscription, is_probe
+        self.has_wildcards = is_subscription and is_pattern(address)
         self.consumers = {}
         self.due_s = INFINITY
         self.recorder = recorder

@@ -15,6 +15,8 @@ cdef class BrokerQueues:
     cdef dict every
     # The non-durable subscriptions, as a set: their messages are in memory only.
     cdef dict passing
+    # Number of subscriptions with wildcards.
+    cdef long wildcard_count
     cdef long next_queue_id
     # Has its ``on_made`` and ``on_gone`` called for durable queues, not for subscriptions; None: no watcher.
     cdef object watcher

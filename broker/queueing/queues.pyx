@@ -134,6 +134,7 @@ cdef class BrokerQueues:
     cdef int forget(self, HeldQueue held) except -1:
         """Remove a deleted queue or subscription from all look-ups: a new one may have its name from now on."""
         del self.every[held]
+        self.wildcard_count -= held.has_wildcards
         self.recorder.note(held, False, None)
         if self.watcher is not None and held.row is not None and not held.is_subscription:
             self.watcher.on_gone(held)
@@ -150,8 +151,9 @@ cdef class BrokerQueues:
     def _held(self, address, queue, **options):
         return HeldQueue(address.text, queue, self.recorder, **options)
 
-    def _add(self, held):
+    def _add(self, HeldQueue held):
         self.every[held] = None
+        self.wildcard_count += held.has_wildcards
         return held
 
     def _new_queue_id(self):

@@ -9,6 +9,7 @@ from pathlib import Path
 from zlib import crc32
 
 from addressing.topology.problem import hint_for
+from broker.store.addressed import lead_bytes, published_to
 from broker.store.batch import QueueRow, StoreError
 from broker.store.cause import Cause
 from broker.store.counts import counts_in
@@ -17,10 +18,12 @@ from broker.store.large_reader import Written, damage_of
 from broker.store.message_index import checksums_in, read_index
 from broker.store.read_store import ReadStore
 
+_START_BYTES = 1 << 19
+
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message in a queue of a store; ``body`` is the encoded message or, for a large body, the path of its file."""
+    """A message in a queue of a store; ``body`` is the stored body or, for a large body, the path of its file."""
 
     queue: QueueRow
     message_id: int
@@ -32,6 +35,26 @@ class StoredMessage:
     body: bytes | Path
     is_damaged: bool
     """Whether the body is incomplete, or does not match its checksum."""
+
+    @property
+    def lead_bytes(self) -> int:
+        """Number of bytes of ``body`` before the message; 0 unless the body is addressed (`broker.store.addressed`)."""
+        return max(lead_bytes(self._start()), 0)
+
+    @property
+    def published_to(self) -> str | None:
+        """The address to which a message was published that also went to a subscription with wildcards; else None."""
+        return published_to(self._start())
+
+    def _start(self) -> bytes:
+        """Return the body, or of a large body the first bytes, which include any lead and delivery annotations."""
+        if isinstance(self.body, bytes):
+            return self.body
+        try:
+            with self.body.open("rb") as file:
+                return file.read(_START_BYTES)
+        except OSError:
+            return b""
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from broker.store.batch import CauseRow, QueueRow
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
 QUEUE = """

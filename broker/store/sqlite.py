@@ -287,7 +287,9 @@ class SqliteStore:
                 add_owners_of_queues(self._writer)
                 self._make(LOG_NUMBER)
                 put_number(self._writer, 0)
-            self._make(ANNOTATION)
+            if version < 6:
+                self._make(ANNOTATION)
+            # Format 7 changes no row: from then on, bodies may be addressed.
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(StoreFailpoint.UPGRADE_WRITTEN)
 

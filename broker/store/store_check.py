@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
+from broker.store.addressed import as_delivered
 from broker.store.aside import aside_of
 from broker.store.check_report import MOST_FINDINGS, CheckReport
 from broker.store.checksums import is_holding, is_index
@@ -213,7 +214,7 @@ class _Check:
             self._report.find(f"message {message_id}: its {len(body)} bytes do not match their checksum")
             return
         try:
-            scan(body)
+            scan(as_delivered(body))
         except (AmqpError, Incomplete) as error:
             self._report.find(f"message {message_id}: its {len(body)} bytes are not an AMQP message: {error}")
 

@@ -91,7 +91,8 @@ def message_map(stored: StoredMessage) -> dict[str, Any]:
         "number": stored.message_id,
         "size_bytes": stored.size_bytes,
         "expires_at": None if expires_at is None else expires_at.isoformat(timespec="milliseconds"),
-        **_content(stored.body),
+        **({} if stored.published_to is None else {"published_to": stored.published_to}),
+        **_content(stored),
         **({"damaged": True} if stored.is_damaged else {}),
         "delivery_count": stored.delivery_count,
         "cause": None if stored.cause is None else _cause_map(stored.cause),
@@ -114,11 +115,12 @@ def _cause_map(cause: Cause) -> dict[str, Any]:
     }
 
 
-def _content(body: bytes | Path) -> dict[str, Any]:
+def _content(stored: StoredMessage) -> dict[str, Any]:
+    body, lead_bytes = stored.body, stored.lead_bytes
     if isinstance(body, Path):
-        return {"file": str(body)}
+        return {"file": str(body), **({"lead_bytes": lead_bytes} if lead_bytes else {})}
     try:
-        message = decode(body)
+        message = decode(body[lead_bytes:])
     except MalformedMessage:
         return body_map(body)
     return head_map(message) | body_map(message.body)

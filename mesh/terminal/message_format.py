@@ -24,7 +24,10 @@ TOKEN = re.compile(r"%(.)|\\(.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message with the address, local time and number of its arrival; `receive` numbers its messages from 1."""
+    """A message with the address, local time and number of its arrival; `receive` numbers its messages from 1.
+
+    ``address`` is that to which the message was published, if the receiver has wildcards and the broker tells it.
+    """
 
     message: Message
     address: str
@@ -113,6 +116,7 @@ def head_map(message: Message) -> dict[str, Any]:
         "delivery_count": message.delivery_count,
         "properties": to_json(dict(message.properties)),
         "annotations": to_json(dict(message.annotations)),
+        "delivery_annotations": to_json(dict(message.delivery_annotations)) or None,
     }
     return {key: value for key, value in fields.items() if value is not None}
 

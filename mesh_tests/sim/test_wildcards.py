@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 from proton import Message
 
+from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.edges import QUEUES, with_brokers
 from router.events import AttachRefused
 from wire.delivery import ACCEPTED, OutcomeCode
+from wire.message import decode
 from wire.terminus import Durability, Expiry
 
 ADDRESSES = {
@@ -75,10 +77,48 @@ def test_a_message_to_a_pattern_is_rejected_and_the_next_one_arrives(mesh: SimMe
     assert len(receiver.messages) == 1
 
 
-@pytest.mark.parametrize("router", ["r3", "e1"])
-def test_a_topic_has_receivers_with_wildcards(mesh: SimMesh, router: str) -> None:
-    receiver = mesh.client(router).receiver("weather.#")
-    sender = mesh.client("r2").sender("weather.sea")
-    mesh.run_until(lambda: receiver.link.is_open and sender.link.credit > 0)
-    mesh.send(sender, Message(body="calm").encode())
+@pytest.mark.parametrize("size", [1, 200_000])
+@pytest.mark.parametrize("router", ["r1", "r3", "e1"])
+def test_a_topic_has_receivers_with_wildcards_who_know_the_address_of_each_message(
+    mesh: SimMesh, router: str, size: int
+) -> None:
+    client = mesh.client(router)
+    receiver, exact = client.receiver("weather.#"), client.receiver("weather.sea")
+    sender, anonymous = mesh.client("r2").sender("weather.sea"), mesh.client("e1").sender(None)
+    mesh.run_until(lambda: exact.link.is_open and sender.link.credit > 0 and anonymous.link.credit > 0)
+    message = Message(body="c" * size).encode()
+    mesh.send(sender, message)
     mesh.run_until(lambda: len(receiver.messages) == 1)
+    mesh.send(anonymous, Message(address="amqp:/weather.lake", body="c" * size).encode())
+    mesh.run_until(lambda: len(receiver.messages) == 2)
+    assert told(receiver) == ["weather.sea", "weather.lake"]
+    assert exact.messages == [message]
+
+
+def test_a_durable_subscription_has_the_addresses_after_its_broker_was_killed(mesh: SimMesh) -> None:
+    durable = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+    waits = mesh.client("r3", "app").receiver("weather.#", name="own", credit=0, **durable)
+    sender = mesh.client("e1").sender(None)
+    mesh.run_until(lambda: waits.link.is_open and sender.link.credit > 0)
+    places = [f"weather.{number}" for number in range(20)]
+    for place in places:
+        sender.send(Message(address=place).encode())
+    mesh.run_until(lambda: not sender.open)
+    mesh.kill_broker("b1")
+    mesh.run(1)
+    mesh.start_broker("b1")
+    waits.link.grant(100)
+    mesh.run_until(lambda: len(waits.messages) == len(places))
+    # A sender without an address keeps the order of each address only.
+    assert sorted(told(waits)) == sorted(places)
+    assert told(waits) == [str(decode(data).to) for data in waits.messages]
+
+
+def told(receiver: SimReceiver) -> list[str]:
+    """The addresses of the deliveries, as an ordinary client reads them."""
+    found = []
+    for data in receiver.messages:
+        message = Message()
+        message.decode(data)
+        found.append(str(message.instructions["x-opt-to"]))
+    return found

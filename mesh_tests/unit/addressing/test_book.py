@@ -22,7 +22,7 @@ addresses:
   mixed: {type: queue, brokers: [b2, rabbit], broker_address: elsewhere}
   legacy.#: {type: queue, broker: rabbit}
   news.#: topic
-  alerts.#: {type: topic, subscription_expiry_s: 3600}
+  alerts.#: {type: topic, subscription_expiry_s: 3600, fill_to: true}
   news.local: {type: anycast, distribution: closest}
   rpc: anycast
   again: {type: anycast, retransmit: true}
@@ -109,6 +109,16 @@ def test_what_is_in_doubt_is_sent_again_only_where_it_is_declared() -> None:
 @pytest.mark.parametrize(("address", "expiry_s"), [("alerts.fire", 3600), ("alerts.#", 3600), ("news.x", inf)])
 def test_subscriptions_of_a_topic_expire_when_it_says_so(address: str, expiry_s: float) -> None:
     assert policy(address).subscription_expiry_s == expiry_s
+
+
+@pytest.mark.parametrize(("address", "fills_to"), [("alerts.fire", True), ("news.x", False), ("orders", False)])
+def test_a_topic_fills_in_to_when_it_says_so(address: str, fills_to: bool) -> None:
+    assert policy(address).fills_to is fills_to
+
+
+@pytest.mark.parametrize(("address", "has_wildcards"), [("news.#", True), ("news.*.x", True), ("news.x", False)])
+def test_an_address_has_wildcards_if_it_is_a_pattern_itself(address: str, has_wildcards: bool) -> None:
+    assert policy(address).has_wildcards is has_wildcards
 
 
 def test_the_priority_of_an_address_is_4_unless_declared() -> None:

@@ -62,7 +62,7 @@ def test_an_address_is_listed_with_its_fallback_and_what_is_not_usual() -> None:
         parse_topology(
             "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: x}}\n"
             "addresses: {q: queue, a: {type: anycast, fallback: q}, b: {type: multicast, priority: 9},\n"
-            "  c: {type: anycast, retransmit: true}, d: {type: topic, subscription_expiry_s: 86400}}\n"
+            "  c: {type: anycast, retransmit: true}, d: {type: topic, subscription_expiry_s: 86400, fill_to: true}}\n"
         )
     )
     assert text.splitlines()[-5:] == [
@@ -70,7 +70,7 @@ def test_an_address_is_listed_with_its_fallback_and_what_is_not_usual() -> None:
         "    a  anycast    balanced, fallback q",
         "    b  multicast  priority 9",
         "    c  anycast    balanced, retransmitted",
-        "    d  topic      on b1, subscriptions expire after 86,400 s",
+        "    d  topic      on b1, subscriptions expire after 86,400 s, fills in 'to'",
     ]
 
 

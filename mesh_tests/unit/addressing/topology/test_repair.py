@@ -51,6 +51,7 @@ MISTAKES: dict[str, dict[str, tuple[Any, str]]] = {
         "distribution": ("closet", "AM106 AM405"),
         "fallback": ("q", "AM405"),
         "subscription_expiry_s": (60, "AM405"),
+        "fill_to": (True, "AM405"),
         "brokr_address": (7, "AM101"),
     },
     "users": {

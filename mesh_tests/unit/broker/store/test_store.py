@@ -204,6 +204,19 @@ def test_a_store_of_format_4_has_queues_without_owners(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_store_of_format_6_is_one_of_today(tmp_path: Path) -> None:
+    _with_one_message(tmp_path).close()
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.execute("PRAGMA user_version=6")
+    database.close()
+    store = SqliteStore(tmp_path)
+    assert held_by(store.load()).entries == [(1, 7, 0)]
+    store.close()
+    database = sqlite3.connect(tmp_path / "store.db")
+    assert database.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
+    database.close()
+
+
 def test_a_cause_is_there_until_its_message_goes(tmp_path: Path) -> None:
     store = _with_one_message(tmp_path)
     cause = Cause(Reason.REJECTED, "orders", 3, 1_700_000_000_000)

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from broker.store.addressed import addressed
 from broker.store.batch import QueueKind, QueueRow, WriteBatch
 from broker.store.sqlite import SqliteStore
 from mesh.commands.cli import cli
 from mesh.operations.store_report import subscriber
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.unit.broker.store.store_of_orders import COUNT, LARGE_ID, write_store
+from wire.message import Message, decode, encode
 
 
 @pytest.fixture
@@ -83,6 +85,35 @@ def test_dump_of_a_queue_without_messages_prints_nothing(directory: Path) -> Non
     store.close()
     result = run("dump", directory, "-a", "empty")
     assert (result.exit_code, result.output) == (ExitCode.OK, "")
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_dump_has_the_address_of_a_message_to_a_subscription_with_wildcards(directory: Path, is_large: bool) -> None:
+    body = addressed(encode(Message("warm")), b"dev/a")
+    store = SqliteStore(directory)
+    inventory = store.load()
+    message_id = inventory.next_message_id
+    list(inventory.segments)
+    row = QueueRow(9, QueueKind.SUBSCRIPTION, "dev/#", "reader", "wild")
+    store.commit(
+        WriteBatch(
+            queues=[row],
+            messages=[(message_id, len(body), 4, None, None if is_large else body)],
+            entries=[(9, message_id, 0)],
+            pieces=[(message_id, body)] if is_large else [],
+            sealed=[message_id] if is_large else [],
+        )
+    )
+    store.close()
+    (document,) = [json.loads(line) for line in run("dump", directory, "-a", "dev/#").stdout.splitlines()]
+    assert document["published_to"] == "dev/a"
+    assert "damaged" not in document
+    if is_large:
+        file = Path(document["file"]).read_bytes()
+        assert decode(file[document["lead_bytes"] :]).body == "warm"
+    else:
+        assert (document["body"], document["delivery_annotations"]) == ("warm", {"x-opt-to": "dev/a"})
+    assert run("check", directory).exit_code == ExitCode.OK
 
 
 def test_a_store_goes_to_a_backup_and_back(directory: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_a_message_survives_encoding() -> None:
         ttl_s=2.5,
         properties={"n": 1, "t": True, "s": "x"},
         annotations={"x-opt": 3},
+        delivery_annotations={"x-opt-to": "dev/a"},
     )
     assert decode(encode(message)) == message
 
@@ -57,6 +58,13 @@ def test_a_format_names_parts_of_the_message() -> None:
 def test_what_a_message_lacks_is_shown_as_nothing() -> None:
     assert format_message("[%b%k%s%i%c]", shown()) == "[]"
     assert format_message(r"%b\t%b\q", shown(body={"a": [1, b"x"]})) == '{"a": [1, "eA=="]}\t{"a": [1, "eA=="]}' + r"\q"
+
+
+def test_json_has_delivery_annotations_where_there_are_any() -> None:
+    assert message_map(shown(delivery_annotations={"x-opt-to": "dev/a"}))["delivery_annotations"] == {
+        "x-opt-to": "dev/a"
+    }
+    assert "delivery_annotations" not in message_map(shown())
 
 
 def test_an_unknown_format_code_is_refused() -> None:
