@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from mesh.messages.receiver import ReceiveRequest
 
 
-def checked_format(_ctx: click.Context, _option: click.Parameter, template: str) -> str:
+def checked_format(_ctx: click.Context, _option: click.Parameter, template: str | None) -> str | None:
     from mesh.terminal.message_format import check_format
 
     try:
-        return check_format(template)
+        return None if template is None else check_format(template)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -70,7 +70,8 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
     "-F",
     "--format",
     "template",
-    default="%b\\n",
+    default=None,
+    show_default="%b\\n; %a %b\\n for an ADDRESS with wildcards",
     callback=checked_format,
     help="%t time, %a address, %k key, %b body, %s subject, %i id, %p properties, %c type, %n number, %d deliveries.",
 )
@@ -94,6 +95,8 @@ def command(out: Output, unsubscribe: bool, **options: Any) -> int:
 
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
     of the mesh in this folder; localhost:5672 where there is no topology. With --json: one document a line.
+
+    With wildcards in the address, as 'news.#', the address of each message is printed before its body.
 
     Bodies of up to 256 MiB are printed; -o writes bodies of any size to files as they come, and --json prints the
     names of the files.

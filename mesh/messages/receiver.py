@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from addressing.address import normalize
+from addressing.pattern import is_pattern
 from mesh.client.bodies import BodyFiles, BodySink, DroppedBody, FiledBody, HeldBody, cannot_write
 from mesh.client.connect import connected
 from mesh.client.links import LinkRefusedError, Received, Receiver
@@ -21,6 +22,7 @@ from mesh.terminal.failure import CommandFailed
 from mesh.terminal.message_format import ReceivedMessage, body_text, format_message, message_map, shows_body
 from mesh.terminal.output import Output
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
+from wire.delivery_address import ADDRESS_ANNOTATION
 from wire.message import MalformedMessage, Message, decode
 
 OUTCOMES: dict[str, Outcome] = {
@@ -30,6 +32,7 @@ OUTCOMES: dict[str, Outcome] = {
     "modify": MODIFIED_FAILED,
 }
 CONNECT_TIMEOUT_S = 10.0
+TEMPLATE, ADDRESSED_TEMPLATE = "%b\n", "%a %b\n"
 CLIENT_ID = "amqpmesh"
 """The default container-id of `receive` with a durable subscription, by which later runs find the same one."""
 
@@ -44,7 +47,8 @@ class ReceiveRequest:
     selector: str | None = None
     credit: int = 100
     outcome: str = "accept"
-    template: str = "%b\n"
+    template: str | None = None
+    """The format of a printed message; None: the body, after the message's address if the receiver has wildcards."""
     folder: Path | None = None
     subscription: str | None = None
     """The name of a durable subscription of a topic, which is kept for the next run; None: no durable subscription."""
@@ -104,6 +108,9 @@ async def receive_all(server: Server, address: str, order: ReceiveRequest, out: 
     number = 0
     remove_old(order.ready_file)
     files = None if order.folder is None else BodyFiles.behind(order.folder)
+    template = order.template
+    if template is None:
+        template = ADDRESSED_TEMPLATE if is_pattern(address) else TEMPLATE
     async with connected(server, CONNECT_TIMEOUT_S, container_id=order.container_id) as client:
         receiver = await client.receiver(
             address or None,
@@ -111,7 +118,7 @@ async def receive_all(server: Server, address: str, order: ReceiveRequest, out: 
             is_browsing=order.is_browsing,
             selector=order.selector,
             subscription=order.subscription,
-            keep_body=body_keeper(files, is_printed=out.is_json or shows_body(order.template)),
+            keep_body=body_keeper(files, is_printed=out.is_json or shows_body(template)),
         )
         if not address:
             out.say(f"receiving from {receiver.answered_address}")
@@ -125,8 +132,9 @@ async def receive_all(server: Server, address: str, order: ReceiveRequest, out: 
             await tell_ready(receiver, order, shown_address)
             async for received in incoming(receiver, order):
                 number += 1
-                shown = ReceivedMessage(read(received), shown_address, number, datetime.now().astimezone())
-                show(shown, order, files, out)
+                message = read(received)
+                told = address_of(message, shown_address)
+                show(ReceivedMessage(message, told, number, datetime.now().astimezone()), template, files, out)
                 receiver.settle(received, OUTCOMES[order.outcome])
         finally:
             receiver.close()
@@ -214,12 +222,18 @@ def read(received: Received) -> Message:
     return message if received.body is None else replace(message, body=received.body)
 
 
-def show(shown: ReceivedMessage, order: ReceiveRequest, files: BodyFiles | None, out: Output) -> None:
+def address_of(message: Message, received_from: str) -> str:
+    """Return the address of a message: as the broker says, if ``received_from`` has wildcards, else that address."""
+    told = message.delivery_annotations.get(ADDRESS_ANNOTATION) if is_pattern(received_from) else None
+    return told if isinstance(told, str) else received_from
+
+
+def show(shown: ReceivedMessage, template: str, files: BodyFiles | None, out: Output) -> None:
     file = None if files is None else write_body(shown, files)
     if out.is_json:
         out.document(message_map(shown, file))
     elif file is None:
-        out.raw(format_message(order.template, shown))
+        out.raw(format_message(template, shown))
 
 
 def write_body(shown: ReceivedMessage, files: BodyFiles) -> Path:

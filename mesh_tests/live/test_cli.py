@@ -280,7 +280,7 @@ def test_a_durable_subscription_collects_until_it_is_ended(mesh: RunningMesh) ->
     run(mesh, "send", "news.tea", "-m", "one", "-c", "3")
     assert subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 3)]
     again = run(mesh, "receive", f"{mesh.url('r3')}/news.%23", "--durable", "laptop", "-c", "2", "-W", "30s")
-    assert again.stdout == "one\none\n"
+    assert again.stdout == "news.tea one\nnews.tea one\n"
     assert subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 1)]
     other = run(mesh, "receive", "news.tea", "--durable", "laptop", "--unsubscribe")
     assert other.returncode == ExitCode.FAILED

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mesh.messages.receiver import ReceiveRequest, take_in_time
+from mesh.messages.receiver import ReceiveRequest, address_of, take_in_time
+from wire.message import Message
 
 TIMEOUT_S = 0.2
 
@@ -43,3 +44,18 @@ def test_a_message_that_stops_halfway_is_not_waited_for() -> None:
     with pytest.raises(TimeoutError):
         take(receiver := Trickle(is_complete=False))
     receiver.on_moved()  # what still comes of it moves no limit any more
+
+
+@pytest.mark.parametrize(
+    ("annotations", "received_from", "address"),
+    [
+        ({"x-opt-to": "news.tea"}, "news.#", "news.tea"),
+        ({}, "news.#", "news.#"),
+        ({"x-opt-to": 7}, "news.#", "news.#"),
+        ({"x-opt-to": "a producer's"}, "news.tea", "news.tea"),
+    ],
+)
+def test_only_a_receiver_with_wildcards_takes_the_address_from_the_message(
+    annotations: dict[str, Any], received_from: str, address: str
+) -> None:
+    assert address_of(Message(delivery_annotations=annotations), received_from) == address
