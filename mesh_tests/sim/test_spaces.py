@@ -17,6 +17,7 @@ from proton import Message
 
 from addressing.address import Address
 from addressing.topology.model import Topology
+from broker.store.addressed import as_delivered
 from broker.store.dump import stored_messages
 from broker.store.read_store import reading
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
@@ -215,7 +216,10 @@ class SpaceWalk(NodeFaults):
             with reading(self.mesh.folder / name, may_be_used=True) as store:
                 for message in stored_messages(store):
                     assert isinstance(message.body, bytes)
-                    assert said_in(message.body)[0] == Address.parse(message.queue.address).space, (name, message.queue)
+                    assert said_in(as_delivered(message.body))[0] == Address.parse(message.queue.address).space, (
+                        name,
+                        message.queue,
+                    )
 
     def check_that_each_space_works(self) -> None:
         """In each space, a message to each address arrives in that space."""
