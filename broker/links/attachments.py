@@ -388,7 +388,7 @@ class Attachments:
         found = self._message_store.matching(place.address)
         if self._no_local:
             return self._no_local.without_own(found, link)
-        return self._message_store.published.note(address, found, self._message_store.now)
+        return self._message_store.published.note(address, found, place.published, self._message_store.now)
 
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> BrokerSender:
         return BrokerSender(

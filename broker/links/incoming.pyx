@@ -413,9 +413,15 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef bytes _published_now(self):
         """Return the address of the topic to which the message is published; None for a queue or an unknown address."""
+        cdef bytes name
         if self.address is not None:
             return self.published
-        place = None if self.to is None else self.resolve(self.to)
+        if self.to is None:
+            return None
+        name = self.message_store.published.name_of(self.to)
+        if name is not None:
+            return name
+        place = self.resolve(self.to.decode())
         return None if place is None else place.published
 
     cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1:

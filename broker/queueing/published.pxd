@@ -9,4 +9,5 @@ cdef class PublishedTopics:
     cdef double now
 
     cdef list subscriptions_of(self, bytes topic)
+    cdef bytes name_of(self, bytes topic)
     cpdef int forget_all(self) except -1

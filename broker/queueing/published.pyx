@@ -15,6 +15,8 @@ cdef class PublishedTopics:
     """Maps the bytes of a topic, as they stand in a link's target or a message's `to`, to its subscriptions.
 
     A list of subscriptions is shared by all topics that have the same, so it is never changed.
+
+    Always: a value in ``cache`` is the list, or the list and the topic's name where the bytes are another spelling
     """
 
     def __init__(self):
@@ -24,13 +26,21 @@ cdef class PublishedTopics:
 
     cdef list subscriptions_of(self, bytes topic):
         """Return the subscriptions that match ``topic``; None if they are not known."""
-        return self.cache.get_now(topic)
+        known = self.cache.get_now(topic)
+        return known[0] if type(known) is tuple else known
 
-    def note(self, topic, found, double now):
-        """Remember that the subscriptions ``found`` match ``topic``; return the list to use."""
+    cdef bytes name_of(self, bytes topic):
+        """Return the name of the topic, in UTF-8 and without scheme and host; None if ``topic`` is not known."""
+        known = self.cache.get_now(topic)
+        if known is None:
+            return None
+        return known[1] if type(known) is tuple else topic
+
+    def note(self, topic, found, name, double now):
+        """Remember that the subscriptions ``found`` match ``topic``, whose name is ``name``; return the list to use."""
         self.now = now
         found = self.lists.setdefault(tuple(found), found)
-        self.cache.put_now(topic, found)
+        self.cache.put_now(topic, found if topic == name else (found, name))
         return found
 
     cpdef int forget_all(self) except -1:
