@@ -29,7 +29,7 @@ def test_rates_become_per_second(text: str, per_s: float) -> None:
 @pytest.mark.parametrize("parse", [parse_duration_s, parse_size_bytes, parse_rate_per_s])
 @pytest.mark.parametrize("text", ["", "x", "-1", "1 parsec", "1e9z"])
 def test_what_is_no_quantity_is_refused(parse: object, text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a valid|at the beginning"):
+    with pytest.raises(ValueError, match=r"is not a valid|expected a number"):
         parse(text)  # type: ignore[operator]
 
 
