@@ -483,18 +483,20 @@ cdef class Anycast(AddressGroup):
         if self.takers_listed is None:
             self.takers_listed = list(self.takers)
         for taker in self.takers_listed:
-            if not taker.can_take_now() or not inlet.may_feed(taker):
+            if not taker.can_take_now():
                 continue
-            if self.is_strict and taker.cost != cost:
+            # Of equal takers, the one whose last turn is longest ago is the best.
+            value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
+            if best is not None and (value > best_value or (value == best_value and taker.last_turn >= best.last_turn)):
+                continue
+            # Only a taker that would be the best is looked at closer: with a thousand takers few are.
+            if not inlet.may_feed(taker) or (self.is_strict and taker.cost != cost):
                 continue
             if tried is None and not taker.link.is_writable_now():
                 continue
             if (taker.max_message_bytes and size > taker.max_message_bytes) or (tried is not None and taker in tried):
                 continue
-            value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
-            # The best of equal takers is the one whose last turn is longest ago.
-            if best is None or value < best_value or (value == best_value and taker.last_turn < best.last_turn):
-                best, best_value = taker, value
+            best, best_value = taker, value
         if best is not None:
             self.turn += 1
             best.last_turn = self.turn
