@@ -32,7 +32,7 @@ cdef enum:
     # transfer (whose tag has 32 bytes at most).
     ENDING_BYTES = 32
     DELIVERY_BYTES = 128
-    # Bytes of an encoded error condition without its texts and info: descriptor, list, sizes of two texts.
+    # Most bytes of an encoded error condition without its texts and info: descriptor, list, sizes of two texts.
     CONDITION_BYTES = 22
     # In a frame that is too large, the name of an error condition is cut to this size: no real name is this long, but
     # a name that a peer made up and that we pass on may be.

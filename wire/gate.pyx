@@ -1,4 +1,4 @@
-"""Gate from a peer to proton's engine: only whole frames reach the engine, each after a check. [2.3], [2.7]
+"""Gate from a peer to proton's engine: after the protocol header, only whole, checked frames pass. [2.3], [2.7]
 
 The engine decodes leniently, and passes on bytes that it did not decode. So every frame is first checked against the
 codec's table here; `wire.plain` does so more cheaply for transfers and dispositions of the common form. A fault of the
@@ -58,7 +58,9 @@ _MADE_UP_OPEN = encode_frame(AmqpFrame(0, CompositeValue(table.OPEN, {"container
 
 @cython.final
 cdef class FrameGate(Rules):
-    """Checks all bytes of one peer, frame by frame, and gives the good frames to the engine.
+    """Checks the bytes of one peer behind the protocol header, frame by frame, up to the first fault.
+
+    The good frames go to the engine, some of them replaced by others.
 
     Always: the engine was given the protocol header and whole, well-formed frames, and nothing else.
     """
@@ -88,9 +90,10 @@ cdef class FrameGate(Rules):
 
     # Bytes
     cdef int feed(self, const unsigned char *at, size_t size) except -1:
-        """Check bytes of the peer, and give the good frames among them to the engine, in as few calls as possible.
+        """Check bytes of the peer; give the good frames among them, or their replacements, to the engine.
 
-        A frame that is not complete yet is kept. Nothing is read after a fault.
+        The engine gets the frames in as few calls as possible. A frame that is not complete yet is kept. Nothing is
+        read after a fault.
         """
         cdef const unsigned char *end = at + size
         cdef const unsigned char *clean
@@ -137,7 +140,7 @@ cdef class FrameGate(Rules):
         return at + taken
 
     cdef const unsigned char *_feed_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Complete the frame that began in earlier bytes, check the frame, and give it to the engine.
+        """Complete the frame that began in earlier bytes, check it, and give it or its replacement to the engine.
 
         Return the place behind its bytes. If the frame is not complete yet, keep the bytes.
         """

@@ -85,10 +85,10 @@ cdef class PeerLink:
 
 
 cdef class Peers:
-    """Tables of the sessions and links of one connection, by channel, handle and name, read from its frames.
+    """Tables of the sessions and links of one connection, by channel, handle and name, read from both sides' frames.
 
-    Always: ``links`` has each link that the peer has attached and not detached, except a link whose name the peer has
-    attached again.
+    Always: ``links`` has each link that the peer has attached, until the peer detaches the link, ends its session, or
+    attaches another link with the same name and role.
     """
 
     def __cinit__(self):

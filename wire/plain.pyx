@@ -38,7 +38,10 @@ cdef enum:
 cdef inline const unsigned char *_after_uint(
     const unsigned char *at, const unsigned char *goal, unsigned int *value
 ) noexcept:
-    """Return the place behind the uint at ``at``, and put the number into ``value``; NULL if there is no uint."""
+    """Return the place behind the uint at ``at``, and put the number into ``value``.
+
+    NULL if no whole uint is there before ``goal``.
+    """
     if at >= goal:
         return NULL
     if at[0] == UINT:
@@ -58,7 +61,7 @@ cdef inline const unsigned char *_after_uint(
 cdef inline const unsigned char *_after_uint_or_null(
     const unsigned char *at, const unsigned char *goal, unsigned int *value, bint *has_value
 ) noexcept:
-    """Return the place behind the uint or null at ``at``; NULL for anything else.
+    """Return the place behind the uint or null at ``at``; NULL if neither is there, whole, before ``goal``.
 
     ``has_value`` says which; only a uint changes ``value``.
     """
@@ -160,7 +163,7 @@ cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end
 
 
 cdef inline const unsigned char *_after_state(const unsigned char *at, const unsigned char *end) noexcept:
-    """Return the place behind the null, or the outcome without fields, at ``at``; NULL if something else is there."""
+    """Return the place behind the null at ``at``, or the outcome without fields in its common encoding; else NULL."""
     cdef unsigned int head
     if at < end and at[0] == NULL_VALUE:
         return at + 1

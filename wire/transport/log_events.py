@@ -17,7 +17,9 @@ class ListenerOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRefused(LogEvent):
-    """A connection to a listener ended before its OPEN: other protocol, wrong password, silence, or over the limit."""
+    """A connection to a listener was over the limit, or ended before the peer's OPEN; `reason` says why, such as
+    another protocol, a failed TLS handshake or login, or silence.
+    """
 
     level: ClassVar[Level] = "warning"
     listener: str
