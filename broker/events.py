@@ -141,7 +141,9 @@ class MessageUnreadable(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkRefused(LogEvent):
-    """The broker refused the attach of a link: no such address, no permission, a limit, or something not supported."""
+    """The broker refused the attach of a link; `condition` and `description` say why, for example: no such address,
+    no permission, a limit, a subscription in use, or something not supported.
+    """
 
     level: ClassVar[Level] = "warning"
     peer: str

@@ -168,8 +168,8 @@ class ClientQueues:
     def _await(self, made: _Made, deadline: float) -> None:
         made.number = next(self._numbers)
         heapq.heappush(self._due, (deadline, made.number, made))
-        # Places in the heap that are valid no more are dropped: links that come and go would otherwise fill the heap
-        # for a day.
+        # Once most places in the heap are no longer valid, these are dropped: links that come and go would otherwise
+        # fill the heap until the expiry of the queues, a day by default.
         if len(self._due) > 2 * len(self._made) + SPARE:
             self._due = [due for due in self._due if due[2].number == due[1]]
             heapq.heapify(self._due)

@@ -239,7 +239,10 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     cdef int _shed(self, HeldQueue held) except -1:
-        """Remove the oldest messages of a queue over its limit, if its policy is to drop or to dead-letter them."""
+        """Remove the oldest waiting messages of a queue until it is within its limit.
+
+        Do nothing unless the queue's policy is to drop or to dead-letter messages over the limit.
+        """
         cdef list actions
         if held.policy.when_full not in _SHEDDING:
             return 0

@@ -134,7 +134,10 @@ class _Judge:
         return max(format_of(in_log or b""), format_of(self._page(1)))
 
     def _numbers(self, anchor: Anchor) -> tuple[int | None, int | None]:
-        """Return the number of the last log as it is in the log and in the database file, each None if unreadable."""
+        """Return the number of the last log as found in the log, and as found in the database.
+
+        None if no readable number is there.
+        """
         in_log = self._log.page(anchor.root) if self._log is not None else None
         in_database = number_on(self._page(anchor.root))
         return number_on(in_log or b""), self._number_elsewhere() if in_database is None else in_database
@@ -142,7 +145,8 @@ class _Judge:
     def _number_elsewhere(self) -> int | None:
         """Return the number of the last log in the database file as SQLite finds it, on whatever page.
 
-        Called if the page that `anchor` names has no number. 0 for a format without numbers; None if unreadable.
+        Called if the page that `anchor` names has no readable number. 0 for a format without numbers; None if SQLite
+        finds no readable number either.
         """
         if 0 < format_of(self._page(1)) < ANCHORED_FORMAT:
             return 0
@@ -171,7 +175,8 @@ class _Damage:
 class _Claims:
     """Compares the claim of `anchor` with the log and the database of a store.
 
-    ``in_log`` and ``in_database`` are the numbers of the last log in these files, None if unreadable.
+    ``in_log`` and ``in_database``: the number of the last log as found in the log, and as found in the database; None
+    if no readable number is there.
     """
 
     anchor: Anchor
