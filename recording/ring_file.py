@@ -1,7 +1,8 @@
-"""The file in memory for the records of a node: the node makes the file, the writer empties and removes the file.
+"""The ring of one run of a node: a file, mapped into memory, for the records of the node.
 
-The layout is in `recording.ring_format`. A new file takes all of its disk space at once: a process that writes to
-mapped memory is killed if the disk turns out to be full.
+The node makes the file; the link log writer takes the records out, and removes the file. The layout is in
+`recording.ring_format`. A new file takes all of its disk space at once: a process that writes to mapped memory is
+killed if the disk turns out to be full.
 """
 
 from __future__ import annotations

@@ -128,7 +128,10 @@ class StateRecorder:
 
     # Time
     def end_second(self) -> None:
-        """Write the sums of the second's deliveries, then up to AT_ONCE pending records, while the ring has room."""
+        """Write the sums of the second's deliveries and messages, then up to AT_ONCE pending records.
+
+        Without room in the ring, sums are lost and counted, and pending records stay pending.
+        """
         self._recorder.end_second()
         self._tell_late(AT_ONCE)
 
