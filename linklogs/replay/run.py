@@ -83,8 +83,8 @@ def run(spark: SparkSession, params: Params) -> Tables:
     """Read the link logs, and plan all tables of the report. Raise NoLogs if no file can be read."""
     of_files, rows, read, steps = _read(files(spark, params.logs), params.logs.span)
     if not read.records and read.notices:
-        found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
-        raise NoLogs(f"no link log in {params.logs.path} can be read; {found}")
+        first_reason = f"the first of {len(read.notices):,} reasons: {read.notices[0]}"
+        raise NoLogs(f"no link log in {params.logs.path} can be read; {first_reason}")
     told = rows.where(~F.col("kind").isin(FILE, CARRIED) & F.col("run").isNotNull() & _is_in_time()).drop("moved")
     ahead_us = clocks.ahead_us(told, read.runs, steps)
     said = clocks.corrected(told, ahead_us)
