@@ -184,8 +184,9 @@ class AddressReach:
         if self.behind(entry):
             return True
         if owner in self._known_edges:
-            # An edge router that uses this router would be in `behind` if it had takers. Any other edge router may be
-            # changing its uplink just now, so the dynamic address that names the edge router counts as announced.
+            # The dynamic address names an edge router. An edge router whose uplink is this router would be in `behind`
+            # if it had takers, so its address does not count as announced. Any other edge router may be changing its
+            # uplink just now, so its address counts.
             return not self.edge_number(owner)
         # The router that a dynamic address names is among the takers even if gone or made up. So the address counts as
         # announced only if that router is in reach.

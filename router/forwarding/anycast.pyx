@@ -459,7 +459,8 @@ cdef class Anycast(AddressGroup):
         """
         if not taker.is_ours:
             return taker
-        # A complete delivery above CHUNK_BYTES may take either link: it takes the stream if the last delivery did.
+        # A complete delivery above CHUNK_BYTES, but not above WHOLE_BYTES, may take either link: it takes the stream if
+        # the inlet's last delivery did, else the shared link.
         is_large = is_large or (inlet.way == LARGE_WAY and size > CHUNK_BYTES)
         if not may_take(inlet, LARGE_WAY if is_large else SHARED_WAY, taker.egress):
             return None

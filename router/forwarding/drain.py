@@ -80,7 +80,7 @@ class Drains:
     def _ask(self, taker: Taker) -> list[Inlet]:
         """Ask the producers and circuits that hold credit and may feed ``taker`` to drain; return those yet to answer.
 
-        The link from a fallback queue is not asked: `router.fallback.queue_share` drains this link itself.
+        The link from a fallback queue is not asked to drain: `router.fallback.queue_share` drains the link itself.
         """
         if not self._group.asks_producers or taker.is_closing:
             return []
@@ -101,7 +101,7 @@ class Drains:
         inlet.hear_credit()
 
     def has_answered(self, inlet: Inlet, more: int) -> bool:
-        """True if the inlet was not asked, or has answered and none of its deliveries waits.
+        """True if the inlet was not asked to drain, or has answered and none of its deliveries waits.
 
         A router that used its credit is asked again, for ``more`` deliveries, the consumer's credit.
         """
@@ -131,14 +131,15 @@ class Drains:
         inlet.hear_credit()
 
     def offered(self, taker: Taker) -> list[Inlet]:
-        """Return the inlets to ask for messages of a sharded queue, for the drain of ``taker``.
+        """Return the inlets that the drain of ``taker`` at a sharded queue asks to drain.
 
         These are the links from brokers, and circuits if ``taker`` is near (at this router, or an edge router of it).
         For an address without stored messages, phase 0, return none: `ProducersDrain` asks there.
         """
         if self._group.phase == 0:
             return []
-        # A stream, a circuit for large deliveries, is not asked: the shared circuit beside it is asked for both.
+        # A stream, a circuit for large deliveries, is not asked to drain: a drain of the shared circuit beside it is
+        # for both.
         inlets = [inlet for inlet in self._group.inlets if not inlet.is_stream]
         return [inlet for inlet in inlets if taker.is_near or not inlet.is_circuit]
 
@@ -183,7 +184,7 @@ class Drains:
 
 
 class Drain:
-    """The drain of one consumer of a sharded queue: asks the links from brokers one after the other.
+    """The drain of one consumer of a sharded queue: asks the links from brokers to drain, one after the other.
 
     An inlet is asked by one drain at a time; when the inlet is free again, ``drains`` lets the other drains go on.
     """
@@ -278,7 +279,7 @@ class Drain:
 
 
 class ProducersDrain:
-    """The drain of one consumer, or circuit, at an anycast address: asks all producers and circuits at once.
+    """The drain of one consumer, or circuit, at an anycast address: asks all producers and circuits to drain, at once.
 
     ``asked``: the inlets whose answer is awaited.
     """

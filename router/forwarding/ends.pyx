@@ -28,8 +28,8 @@ from wire.link import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 cdef enum:
     LIGHT_BYTES = 16384
-    # Most bytes of deliveries that an incoming link may have promised or unsettled, if the deliveries exceed
-    # LIGHT_BYTES on average.
+    # If the deliveries of an incoming link have more than LIGHT_BYTES on average, at most MOST_BYTES divided by the
+    # average, plus one, of these deliveries may be promised or unsettled.
     MOST_BYTES = 16777216
 
 

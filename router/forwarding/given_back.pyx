@@ -43,9 +43,9 @@ cdef bint give_on(Move move, bint is_over) except -1:
 
 
 cdef bint tell_said(Move move) except -1:
-    """Set the joint outcome of the consumers that had the delivery as the outcome for its sender.
+    """Tell a message's sender, without settling, the joint outcome of the consumers here that had the message in turn.
 
-    Return False if there is no joint outcome, or the sender has settled.
+    Return False if none of these consumers said undeliverable-here, or if the sender has settled.
     """
     if move.said is None or pn.delivery_settled(move.incoming):
         return False
@@ -54,7 +54,10 @@ cdef bint tell_said(Move move) except -1:
 
 
 cdef bint _is_offered(Move move, object outcome) except -1:
-    """Write a consumer's outcome into the copy and offer the copy; True if another consumer gets it, now or later."""
+    """Write a consumer's outcome into the copy of the message, and offer the copy to other consumers here.
+
+    Return True if another consumer gets the copy, now or later.
+    """
     cdef bytes copy = _with_outcome(move.copy, outcome)
     move.copies.used_bytes += len(copy) - len(move.copy)
     move.copy = copy

@@ -636,8 +636,8 @@ cdef class Move(Carrier):
             return self._on_let_down()
         if not self.has_left:
             return 0
-        # A client's settled MODIFIED is not passed on: routers on the path would take it for a lost sender's, and drop
-        # the delivery. A recall is not passed on here either.
+        # If the sender is a client, its settled MODIFIED is not passed on: routers on the path would take the outcome
+        # for that of a router that lost its sender, and drop the delivery. A recall is not passed on here either.
         if not self._is_recalled() and not (is_client and is_let_down(self.incoming)):
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()

@@ -21,9 +21,11 @@ cdef class TooLarge:
         self.small, self.renewals = {}, {}
 
     cdef int note(self, Inlet inlet, size_t size) except -1:
-        """Start the timers that end links of consumers for which ``size`` is too large, and renew the broker's link.
+        """Start timers: to end links of consumers here for which ``size`` is too large, and to make ``inlet`` anew.
 
-        Called when a message of at least ``size`` bytes, too large for the consumers here, went back over ``inlet``.
+        A consumer's link is ended once idle although it has credit; ``inlet`` is made anew once idle, unless it is from
+        a router. Called when a message of at least ``size`` bytes, too large for the consumers here, went back over
+        ``inlet``.
         """
         cdef Taker taker
         for taker in self.group.takers:

@@ -19,14 +19,14 @@ class ControlMessageError(ConnectionFault):
 def text(body: Mapping[str, Any], key: str) -> str:
     value = body.get(key)
     if not isinstance(value, str) or not value:
-        raise _unexpected(key, value, "expected a string")
+        raise unexpected(key, value, "expected a string")
     return str(value)
 
 
 def number(body: Mapping[str, Any], key: str, default: int | None = None, least: int = 0) -> int:
     value = body.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise _unexpected(key, value, f"expected an integer of at least {least}")
+        raise unexpected(key, value, f"expected an integer of at least {least}")
     return int(value)
 
 
@@ -41,7 +41,7 @@ def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
 def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
     """Return the value of the field ``key``, decoded if the value is a JSON string (`packed`); None if missing.
 
-    Raises ControlMessageError for a string that is not JSON; its text says ``expected``, such as "expected a map".
+    Raises ControlMessageError for a string that is not JSON; the error says ``expected``, such as "expected a map".
     """
     value = body.get(key)
     if not isinstance(value, str):
@@ -49,7 +49,7 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise _unexpected(key, value, f"{expected}, or its JSON") from None
+        raise unexpected(key, value, f"{expected}, or its JSON") from None
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -61,9 +61,9 @@ def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise _unexpected(key, value, "expected a list of strings")
+        raise unexpected(key, value, "expected a list of strings")
     if not all(isinstance(item, str) for item in value):
-        raise _unexpected(key, value, "expected a list of strings")
+        raise unexpected(key, value, "expected a list of strings")
     return tuple(value)
 
 
@@ -76,7 +76,7 @@ def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None 
     if value is None:
         value = default
     if not isinstance(value, Mapping):
-        raise _unexpected(key, value, "expected a map")
+        raise unexpected(key, value, "expected a map")
     return value
 
 
@@ -87,7 +87,7 @@ def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
     """
     values = unpacked(body, key, "expected a list of maps")
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
-        raise _unexpected(key, values, "expected a list of maps")
+        raise unexpected(key, values, "expected a list of maps")
     return values
 
 
@@ -96,6 +96,8 @@ def costs(body: Mapping[str, Any], key: str) -> dict[str, int]:
     return {str(router): number(by_router, router, least=1) for router in by_router}
 
 
-def _unexpected(key: str, value: Any, expected: str) -> ControlMessageError:
+def unexpected(key: str, value: Any, expected: str) -> ControlMessageError:
+    """Return the error of the field ``key`` with a wrong ``value``; its text says ``expected``."""
     shown = repr(value)
-    return ControlMessageError(f"{key}: {expected}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")
+    got = shown if len(shown) <= 60 else shown[:57] + "..."
+    return ControlMessageError(f"field {key!r} of a neighbor router's control message: {expected}, got {got}")

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from router.routing.fields import ControlMessageError, costs, maps, number, packed, submap, text, texts
+from router.routing.fields import ControlMessageError, costs, maps, number, packed, submap, text, texts, unexpected
 
 PROTOCOL_VERSION = 1
 AREA = "0"
@@ -273,7 +273,8 @@ def parse(opcode: str, body: Body) -> Message:
     if read is None:
         raise UnknownMessage(f"unknown opcode {opcode!r}")
     if not isinstance(body, Mapping):
-        raise ControlMessageError(f"{opcode}: expected a map as body, got a {type(body).__name__}")
+        what = f"expected a map as body of a neighbor router's control message, got a {type(body).__name__}"
+        raise ControlMessageError(f"{opcode}: {what}")
     try:
         if (version := number(body, "pv", default=0)) > PROTOCOL_VERSION:
             raise UnknownMessage(f"{opcode}: expected protocol version {PROTOCOL_VERSION} or earlier, got {version}")
@@ -314,7 +315,5 @@ def _versions(router: Any, value: Any) -> Versions:
     try:
         instance, ls_seq, mobile_seq = (int(part) for part in value)
     except (TypeError, ValueError):
-        raise ControlMessageError(
-            f"have: expected three integers as versions of router {router!r}, got {value!r}"
-        ) from None
+        raise unexpected("have", value, f"expected three integers as versions of router {router!r}") from None
     return Versions(instance, ls_seq, mobile_seq)

@@ -100,7 +100,7 @@ def test_what_was_under_way_on_a_lost_parallel_connection_is_made_good() -> None
 def test_a_malformed_message_closes_its_connection_and_says_why() -> None:
     core = _with_neighbor()
     actions = core.on_message(1, {"id": "r2"}, "LSU", 0.0)
-    said = "LSU: ls: expected a map, got None"
+    said = "LSU: field 'ls' of a neighbor router's control message: expected a map, got None"
     assert actions[:2] == [ControlMessageRefused(said), CloseConnection(1, "amqp:invalid-field", said)]
     assert NeighborDown("r2", said) in actions
     assert core.neighbors == {}

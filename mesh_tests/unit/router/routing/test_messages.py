@@ -18,6 +18,8 @@ from router.routing.messages import (
     parse,
 )
 
+OF_NEIGHBOR = "of a neighbor router's control message"
+
 EXAMPLES: list[Message] = [
     Hello("r1", 7, ("r2",), 4),
     Ra("r1", Versions(7, 3, 2), 12345),
@@ -66,32 +68,52 @@ def test_a_request_without_have_asks_for_everything() -> None:
 @pytest.mark.parametrize(
     ("opcode", "body", "said"),
     [
-        ("HELLO", {"instance": 1}, "HELLO: id: expected a string, got None"),
-        ("HELLO", {"id": "", "instance": 1}, "HELLO: id: expected a string, got ''"),
-        ("HELLO", {"id": "a", "instance": True}, "HELLO: instance: expected an integer of at least 0, got True"),
+        ("HELLO", {"instance": 1}, f"HELLO: field 'id' {OF_NEIGHBOR}: expected a string, got None"),
+        ("HELLO", {"id": "", "instance": 1}, f"HELLO: field 'id' {OF_NEIGHBOR}: expected a string, got ''"),
+        (
+            "HELLO",
+            {"id": "a", "instance": True},
+            f"HELLO: field 'instance' {OF_NEIGHBOR}: expected an integer of at least 0, got True",
+        ),
         (
             "HELLO",
             {"id": "a", "instance": 1, "seen": "ab"},
-            "HELLO: seen: expected a list of strings, or its JSON, got 'ab'",
+            f"HELLO: field 'seen' {OF_NEIGHBOR}: expected a list of strings, or its JSON, got 'ab'",
         ),
-        ("HELLO", {"id": "a", "instance": 1, "seen": [1]}, "HELLO: seen: expected a list of strings, got [1]"),
-        ("HELLO", {"id": "a", "instance": 1, "cost": 0}, "HELLO: cost: expected an integer of at least 1, got 0"),
+        (
+            "HELLO",
+            {"id": "a", "instance": 1, "seen": [1]},
+            f"HELLO: field 'seen' {OF_NEIGHBOR}: expected a list of strings, got [1]",
+        ),
+        (
+            "HELLO",
+            {"id": "a", "instance": 1, "cost": 0},
+            f"HELLO: field 'cost' {OF_NEIGHBOR}: expected an integer of at least 1, got 0",
+        ),
         (
             "LSR",
             {"id": "a", "have": {"b": [1, 2]}},
-            "LSR: have: expected three integers as versions of router 'b', got [1, 2]",
+            f"LSR: field 'have' {OF_NEIGHBOR}: expected three integers as versions of router 'b', got [1, 2]",
         ),
-        ("LSR", {"id": "a", "have": ["b"]}, "LSR: have: expected a map, got ['b']"),
-        ("LSU", {"id": "a", "instance": 1, "ls_seq": 1}, "LSU: ls: expected a map, got None"),
+        ("LSR", {"id": "a", "have": ["b"]}, f"LSR: field 'have' {OF_NEIGHBOR}: expected a map, got ['b']"),
+        ("LSU", {"id": "a", "instance": 1, "ls_seq": 1}, f"LSU: field 'ls' {OF_NEIGHBOR}: expected a map, got None"),
         (
             "LSU",
             {"id": "a", "instance": 1, "ls_seq": 1, "ls": {"peers": {"b": -1}}},
-            "LSU: b: expected an integer of at least 1, got -1",
+            f"LSU: field 'b' {OF_NEIGHBOR}: expected an integer of at least 1, got -1",
         ),
-        ("LSU", {"id": "a", "several": "{}"}, "LSU: several: expected a list of maps, got {}"),
-        ("LSU", {"id": "a", "several": "["}, "LSU: several: expected a list of maps, or its JSON, got '['"),
-        ("LSU", {"id": "a", "several": [{"id": "b"}]}, "LSU: instance: expected an integer of at least 0, got None"),
-        ("LSR", {"id": "a", "have": "[]"}, "LSR: have: expected a map, got []"),
+        ("LSU", {"id": "a", "several": "{}"}, f"LSU: field 'several' {OF_NEIGHBOR}: expected a list of maps, got {{}}"),
+        (
+            "LSU",
+            {"id": "a", "several": "["},
+            f"LSU: field 'several' {OF_NEIGHBOR}: expected a list of maps, or its JSON, got '['",
+        ),
+        (
+            "LSU",
+            {"id": "a", "several": [{"id": "b"}]},
+            f"LSU: field 'instance' {OF_NEIGHBOR}: expected an integer of at least 0, got None",
+        ),
+        ("LSR", {"id": "a", "have": "[]"}, f"LSR: field 'have' {OF_NEIGHBOR}: expected a map, got []"),
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": [], "add": []},
@@ -100,29 +122,29 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": "M0a"},
-            "MAU: exist: expected a list of strings, or its JSON, got 'M0a'",
+            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings, or its JSON, got 'M0a'",
         ),
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": "[1]"},
-            "MAU: exist: expected a list of strings, got [1]",
+            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings, got [1]",
         ),
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": "{}"},
-            "MAU: exist: expected a list of strings, got {}",
+            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings, got {{}}",
         ),
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": "[" * 9000},
-            "MAU: exist: expected a list of strings, or its JSON, got '[[[[[[",
+            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings, or its JSON, got '[[[[[[",
         ),
         (
             "MAR",
             {"id": "a", "router": "b", "instance": 1},
-            "MAR: have_seq: expected an integer of at least 0, got None",
+            f"MAR: field 'have_seq' {OF_NEIGHBOR}: expected an integer of at least 0, got None",
         ),
-        ("HELLO", None, "HELLO: expected a map as body, got a NoneType"),
+        ("HELLO", None, f"HELLO: expected a map as body {OF_NEIGHBOR}, got a NoneType"),
     ],
 )
 def test_a_malformed_message_is_refused_with_a_sentence(opcode: str, body: Any, said: str) -> None:
