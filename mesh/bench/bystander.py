@@ -45,7 +45,7 @@ def bystand(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     threading.Thread(target=blow_when_told, args=(whistle,), daemon=True).start()
     run([carrier_of(sending, producer), carrier_of(receiving, consumer)], plan["stall_s"])
     if not producer.sent:
-        raise TimedOut(f"no credit for {address} within {plan['stall_s']:g} s")
+        raise TimedOut(f"the sender got no credit for {address} within {plan['stall_s']:g} s")
     sent_ns, took_ns = consumer.samples
     yield WorkerReport(
         {

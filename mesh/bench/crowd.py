@@ -57,7 +57,7 @@ def swarm(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
     run_crowd([*receiving_carriers, *sending_carriers], receipts, plan["stall_s"], turns=turns)
     used_s = time.process_time() - before_s
     if not any(producer.sent for producer in producers):
-        raise TimedOut(f"no credit for {address} within {plan['stall_s']:g} s")
+        raise TimedOut(f"no producer got credit for {address} within {plan['stall_s']:g} s")
     outcomes: Counter[str] = Counter()
     for producer in producers:
         outcomes.update(producer.outcomes_counted)

@@ -240,7 +240,10 @@ cdef class CrowdPoll:
         return 0
 
     cdef bint wait(self, double delay_s, int control) except -1:
-        """Wait, and serve the connections that are ready; return True if ``control`` is readable."""
+        """Wait ``delay_s`` at most for a connection or ``control`` to be ready, and serve the connections that are.
+
+        Return True if ``control`` is readable.
+        """
         cdef pollfd polled[2]
         cdef timespec delay
         cdef epoll_event events[MAX_EVENTS]

@@ -84,7 +84,10 @@ def measure_ours(order: FootprintBenchRequest, out: Output) -> Iterator[BenchRow
 def measure_theirs(
     target: BenchTarget | None, line: str, pids: Sequence[int], order: FootprintBenchRequest, out: Output
 ) -> Iterator[BenchRow]:
-    """Measure running processes and their children; ``target`` takes the messages of a busy time."""
+    """Measure the memory of running processes and their children: idle, and after a busy time, if there is one.
+
+    The messages of the busy time go to ``target``; without a target there is no busy time.
+    """
     out.say(line)
     runs = [measure_once(target, pids, order) for _ in range(order.repeat)]
     yield from rows_of(line, order, runs)
@@ -106,7 +109,7 @@ def measure_once(target: BenchTarget | None, pids: Sequence[int], order: Footpri
 
 
 def footprint(pids: Sequence[int]) -> Footprint:
-    """Measure the processes and their children. Raise CommandFailed if a process may not be inspected."""
+    """Measure the memory of the processes and their children. Raise CommandFailed if a process may not be inspected."""
     parents = parents_of_all()
     found: Footprint = {}
     for pid in (each for root in pids for each in tree(root, parents)):

@@ -84,7 +84,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
 
     for name, option in OF_LOGS.items():
         if is_typed(name):
-            raise click.UsageError(f"{option} is only for LOGS: the tables of --tables were made without this option")
+            raise click.UsageError(f"{option} is only for LOGS: it cannot change tables that exist already (--tables)")
     with _meant():
         tz = zone_of(options["tz"])
     return run(options["tables"], options["directory"], tz, out, has_nicknames=options["nickname"])

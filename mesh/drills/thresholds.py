@@ -96,7 +96,7 @@ def parse_threshold(text: str) -> Threshold:
     metric = found["metric"].lower()
     metric = SYNONYMS.get(metric, metric)
     if metric not in METRICS:
-        raise ValueError(f"{text!r}: unknown metric {found['metric']!r}  {hint_for(metric, list(METRICS))}")
+        raise ValueError(f"threshold {text!r}: unknown metric {found['metric']!r}  {hint_for(metric, list(METRICS))}")
     return Threshold(text.strip(), metric, found["how"], _bound(text, METRICS[metric], found["value"]))
 
 
@@ -111,7 +111,7 @@ def _bound(text: str, unit: Unit, value: str) -> float:
                 return parse_rate_per_s(value)
     except ValueError:
         pass
-    raise ValueError(f"{text!r}: expected {EXAMPLES[unit]}, got {value!r}")
+    raise ValueError(f"threshold {text!r}: expected {EXAMPLES[unit]}, got {value!r}")
 
 
 def show_ms(value: float) -> str:

@@ -39,7 +39,9 @@ def require_spark() -> None:
 
 def _nowhere() -> str:
     home = os.environ.get("JAVA_HOME")
-    return f"JAVA_HOME is {home}, where there is no bin/java that runs" if home else "there is no java in PATH"
+    if home:
+        return f"JAVA_HOME is {home}, where there is no bin/java that runs"
+    return "there is no java in PATH that runs"
 
 
 def java_path() -> str | None:
@@ -49,7 +51,10 @@ def java_path() -> str | None:
 
 
 def java_version() -> int | None:
-    """Return the major version of Java, such as 8 for a Java that calls itself 1.8; None if no Java runs."""
+    """Return the major version of Java, such as 8 for a Java that calls itself 1.8.
+
+    None if no Java runs, or if it does not tell its version.
+    """
     path = java_path()
     if path is None:
         return None

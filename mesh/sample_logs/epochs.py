@@ -25,10 +25,10 @@ class OutagesInForce:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A span of time without a change of outages.
+    """A span of time in which neither the outages in force change, nor the outages that routers know of.
 
-    ``known``: outages that routers have noticed, so that paths avoid the lost nodes and links. ``broken``: outages in
-    force.
+    ``known``: outages whose start routers have noticed, and whose end they have not, so that paths avoid the lost nodes
+    and links. ``broken``: outages in force.
     """
 
     from_us: int

@@ -1,4 +1,4 @@
-"""Makes a plan of link logs from a topology and a traffic profile; the same seed makes the same plan."""
+"""Plans sample link logs to generate, from a topology and a traffic profile; the same seed makes the same plan."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SETTLED_US = 100_000
 
 
 class Planner:
-    """Makes a plan of link logs in several steps, each of which needs the ones before; `plan` runs all in order."""
+    """Plans the link logs to generate, in steps; `plan` runs the steps in the order in which they need each other."""
 
     def __init__(self, topology: Topology, profile: Profile, times: Times, seed: int) -> None:
         self._topology = topology

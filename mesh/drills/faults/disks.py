@@ -33,7 +33,8 @@ class FullDisk(Injection):
         self._log_bytes = 0
 
     async def apply(self) -> None:
-        # The supervisor gets the limit as well, because a broker that is started again inherits the supervisor's limit.
+        # The supervisor gets the limit on file sizes, too, because a broker that the supervisor starts again inherits
+        # its limit.
         pids = [node_pid(self._stage.workdir, self._broker), supervisor_pid(self._stage.workdir)]
         if None in pids:
             raise CommandFailed(
@@ -54,7 +55,8 @@ class FullDisk(Injection):
             self.bit(f"{self._broker}: {cause}")
         for lease in self._leases:
             self._stage.leases.heal(lease)
-        # The limit is lifted for all processes, because those that were started during the fault have inherited it.
+        # The limit on file sizes is lifted for all processes, because those that were started during the fault have
+        # inherited it.
         for pid in living(self._stage.workdir).values():
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):

@@ -47,7 +47,7 @@ def test_a_threshold_has_a_metric_and_a_bound_in_milliseconds_a_second_or_a_coun
     ],
 )
 def test_a_wrong_one_is_refused_with_what_was_expected(text: str, said: str):
-    with pytest.raises(ValueError, match=r"^'") as caught:
+    with pytest.raises(ValueError, match=r"^(threshold )?'") as caught:
         parse_threshold(text)
     assert said in str(caught.value)
 
