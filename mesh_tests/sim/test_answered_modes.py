@@ -13,6 +13,7 @@ from broker.links.attachments import Attachments
 from broker.links.second_settlement import PATIENCE_S
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
+from wire.address_cache import IDLE_S
 from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.engine import lib
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
@@ -197,7 +198,7 @@ def test_a_producer_that_settles_last_leaves_nothing_behind_when_it_is_lost(
     mesh.send(sender, text())
     mesh.run_until(lambda: bool(sender.outcomes))
     mesh.cut(client.pipe)
-    mesh.run(3 * PATIENCE_S)
+    mesh.run(3 * PATIENCE_S + 2 * IDLE_S)
     assert mesh.brokers["b1"].next_deadline() is None
 
 
