@@ -22,6 +22,10 @@ from wire.transport.protocol import ByteProtocol
 CLOSE_TIMEOUT_S = 5.0
 FAILED_LOGIN_DELAY_S = 0.5
 _MIN_TICK_S = 0.001
+MOST_CHANGES = 16
+"""Most begins, attaches, detaches and ends handled in one go: some milliseconds. The rest of a connection's input waits
+while other connections have their turns.
+"""
 
 
 class AmqpConnectionOwner(Protocol):
@@ -34,6 +38,10 @@ class AmqpConnectionOwner(Protocol):
     def on_ready(self, connection: AmqpConnection, peer: Peer) -> Endpoint | None: ...
 
     def on_input(self, connection: AmqpConnection) -> None: ...
+
+    def on_rest(self, connection: AmqpConnection) -> None:
+        """Call `AmqpConnection.go_on` later, after other connections: the endpoint keeps a rest of the input."""
+        ...
 
     def on_writable(self, connection: AmqpConnection) -> None: ...
 
@@ -129,7 +137,28 @@ class AmqpConnection(ByteProtocol):
         if endpoint is None:
             self._after_login(self._authentication.receive(bytes(data)))
             return
-        endpoint.receive(data)
+        endpoint.receive(data, MOST_CHANGES)
+        if endpoint.has_rest:
+            self.transport.pause_reading()
+            self._owner.on_rest(self)
+        self._pass_on(endpoint)
+
+    def go_on(self) -> None:
+        """Handle more of the input that waits in the endpoint; read on once all of it is handled.
+
+        The socket connection may be lost by now: what the peer sent before that is handled all the same.
+        """
+        endpoint = self.endpoint
+        if endpoint is None:
+            return
+        endpoint.receive_rest(MOST_CHANGES)
+        if endpoint.has_rest:
+            self._owner.on_rest(self)
+        else:
+            self.transport.resume_reading()
+        self._pass_on(endpoint)
+
+    def _pass_on(self, endpoint: Endpoint) -> None:
         if endpoint.has_stopped_reading and endpoint.is_input_undecodable:
             self.transport.reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
             endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
@@ -141,6 +170,10 @@ class AmqpConnection(ByteProtocol):
         endpoint = self.endpoint
         if endpoint is None or endpoint.is_finished:
             return
+        while endpoint.has_rest:
+            # Under TLS, the end may come with the bytes of the last read, and has to be judged behind them.
+            endpoint.receive_rest(MOST_CHANGES)
+            self._pass_on(endpoint)
         if endpoint.owes_close:
             # The peer closed the AMQP connection in order, and its last deliveries are still being passed on, so our
             # close, which ends the connection, comes later.

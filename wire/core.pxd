@@ -46,6 +46,9 @@ cdef class EndpointCore:
     cdef readonly bint is_freed
     cdef public bint is_output_blocked
     cdef readonly bint has_stopped_reading
+    # Bytes of the peer that wait for `receive_rest`, from place ``rest_at`` on; None if none wait.
+    cdef bytes rest
+    cdef Py_ssize_t rest_at
     cdef bint is_dirty
     cdef size_t unsent_bytes
     cdef readonly unsigned long long bytes_in
@@ -70,7 +73,8 @@ cdef class EndpointCore:
     cdef bint has_others_waiting(self, object waiter) except -1
     cdef int _wake(self, queue) except -1
     cdef int _rank(self, object waiter) except -1
-    cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1
+    cdef Py_ssize_t _push(self, const char *bytes_, Py_ssize_t size, unsigned int most_changes) except -1
+    cdef int _push_rest(self, unsigned int most_changes) except -1
     cdef bint _prepare_output(self) except -1
     cdef int _answer_drains(self) except -1
     cdef ssize_t _gather(self) except -1
@@ -101,6 +105,8 @@ cdef class SessionCore:
 
 cdef class LinkCore:
     cdef pn_link_t *raw
+    # The engine's link for Python: its cffi pointer, which must not be used once ``is_gone`` is true.
+    cdef readonly object pointer
     cdef readonly EndpointCore endpoint
     cdef readonly SessionCore session
     cdef readonly str name

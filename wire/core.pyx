@@ -34,6 +34,7 @@ cdef enum:
     MOST_FLOW_BYTES = 128
 
 cdef unsigned int OVERRUN_FRAMES = 0x80000000
+cdef unsigned int UNLIMITED = 0xFFFFFFFF
 
 cdef char gathered[OUTPUT_BOUND_BYTES]
 cdef bint cold_kinds[MAX_KIND]
@@ -132,6 +133,7 @@ cdef class EndpointCore:
         Later calls do nothing, except that `begin` raises ConnectionFault; `ending` must not be read any more.
         """
         self.is_freed = True
+        self.rest = None
         self.reduced.clear()
         self.owing.clear()
         self.waiters.clear()
@@ -160,29 +162,62 @@ cdef class EndpointCore:
         return pn.transport_pending(self.transport) > 0
 
     # Bytes
-    def receive(self, chunk):
+    def receive(self, chunk, unsigned int most_changes=UNLIMITED):
         """Take bytes of the peer, as events for `drain`.
 
-        Malformed bytes lead to a close with an error in the output, and to a Closed event; bytes behind them are not
-        read.
+        Behind ``most_changes`` frames that begin or end a session or link, which cost far more than others, the rest of
+        the bytes is kept for `receive_rest`, and ``has_rest`` is true. Malformed bytes lead to a close with an error in
+        the output, and to a Closed event; bytes behind them are not read.
         """
         cdef Py_buffer view
+        cdef Py_ssize_t taken
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
-            self._push(<const char *>view.buf, view.len)
+            if self.is_freed:
+                return
+            self.bytes_in += view.len
+            if self.rest is not None:
+                # The bytes go behind those that wait, so that the order of the peer's frames stays.
+                self.rest = self.rest[self.rest_at :] + PyBytes_FromStringAndSize(<const char *>view.buf, view.len)
+                self.rest_at = 0
+                self._push_rest(most_changes)
+                return
+            taken = self._push(<const char *>view.buf, view.len, most_changes)
+            if taken < view.len:
+                self.rest = PyBytes_FromStringAndSize(<const char *>view.buf + taken, view.len - taken)
+                self.rest_at = 0
         finally:
             PyBuffer_Release(&view)
 
-    cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1:
-        if self.is_freed:
-            return 0
-        self.bytes_in += size
-        self.gate.feed(<const unsigned char *>bytes_, size)
+    def receive_rest(self, unsigned int most_changes=UNLIMITED):
+        """Take the bytes that `receive` kept, at most as far as `receive` would, as events for `drain`."""
+        if self.rest is not None and not self.is_freed:
+            self._push_rest(most_changes)
+
+    @property
+    def has_rest(self):
+        """Whether bytes of the peer wait for `receive_rest`."""
+        return self.rest is not None
+
+    cdef int _push_rest(self, unsigned int most_changes) except -1:
+        cdef bytes rest = self.rest
+        cdef Py_ssize_t left = len(rest) - self.rest_at
+        cdef Py_ssize_t taken = self._push(PyBytes_AS_STRING(rest) + self.rest_at, left, most_changes)
+        if taken < left:
+            self.rest_at += taken
+        else:
+            self.rest = None
+        return 0
+
+    cdef Py_ssize_t _push(self, const char *bytes_, Py_ssize_t size, unsigned int most_changes) except -1:
+        """Give bytes to the frame gate; return how many it took: all of them, unless it stopped at ``most_changes``."""
+        cdef Py_ssize_t taken = self.gate.feed(<const unsigned char *>bytes_, size, most_changes)
         self.has_stopped_reading = pn.transport_capacity(self.transport) < 0
         if self.gate.fault is not None and not self.has_stopped_reading:
             self.has_stopped_reading = True
             self._fail(self.gate.fault)
-        return self.mark()
+        self.mark()
+        return size if self.has_stopped_reading else taken
 
     def hear(self, double now):
         """Note ``now`` as the time of the peer's last byte, if bytes of the peer came since the last call.
@@ -558,12 +593,13 @@ cdef class LinkCore:
     The engine's link points to this object while ``is_gone`` is false, so that events lead here.
     """
 
-    def __init__(self, SessionCore session, size_t pointer, str name):
+    def __init__(self, SessionCore session, pointer, size_t address, str name):
         self.session = session
         self.endpoint = session.endpoint
         self.name = name
         self.is_incoming = isinstance(self, IncomingCore)
-        self.raw = <pn_link_t *>pointer
+        self.pointer = pointer
+        self.raw = <pn_link_t *>address
         pn.incref(self.raw)
         pn.link_set_context(self.raw, <void *>self)
 

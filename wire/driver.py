@@ -36,6 +36,10 @@ __all__ = ["BindError", "Driver", "DriverSnapshot"]
 _TURNS = 8
 """Turns, of 64 KiB each, in which waiters for room may write after one input; further turns follow in a later loop."""
 _MIN_TIMER_S = 0.001
+_SLICE_S = 0.002
+"""Time in each turn of the event loop for input that waits in endpoints, as in a storm of attaches; one turn of a
+connection is the least.
+"""
 _BUG_PAUSE_S = 1.0
 
 
@@ -70,6 +74,10 @@ class Driver:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._later: dict[Endpoint, None] = {}
+        self._behind: dict[AmqpConnection, None] = {}
+        """Connections whose endpoints keep a rest of their input, in the order of their next turns."""
+        self._parting: dict[AmqpConnection, str] = {}
+        """Connections that have ended, each with the reason, whose endpoints keep a rest of their input."""
         self._is_closing = False
         self._gone = asyncio.Event()
         # One thread for all checks of passwords, so that guesses over many connections take one core at most.
@@ -133,6 +141,8 @@ class Driver:
             connector.stop_dialing()
         await self._close_all([each for each in self._connections if each.origin.is_client], error, grace_s / 2)
         await self._close_all(list(self._connections), error, grace_s / 2)
+        for connection, reason in list(self._parting.items()):
+            self._part(connection, reason)
         if self._timer is not None:
             self._timer.cancel()
         self._passwords.shutdown(wait=False, cancel_futures=True)
@@ -178,6 +188,33 @@ class Driver:
             connection.flush()
         self.wake()
 
+    def on_rest(self, connection: AmqpConnection) -> None:
+        if not self._behind:
+            self._loop.call_soon(self._catch_up)
+        self._behind[connection] = None
+
+    def _catch_up(self) -> None:
+        """Let connections go on with the input that waits in their endpoints, in turn, for `_SLICE_S` or one turn."""
+        behind, self._behind = self._behind, {}
+        until = self.now() + _SLICE_S
+        while behind:
+            connection = next(iter(behind))
+            del behind[connection]
+            endpoint = connection.endpoint
+            if endpoint is not None and endpoint in self._by_endpoint:
+                connection.transport.guard(connection.go_on)
+                if connection in self._parting and not endpoint.has_rest:
+                    self._part(connection, self._parting.pop(connection))
+                    self.wake()
+            if self.now() >= until:
+                break
+        # The others come before those that had a turn.
+        again, self._behind = self._behind, behind
+        for connection in again:
+            self._behind[connection] = None
+        if behind and not again:
+            self._loop.call_soon(self._catch_up)
+
     def on_writable(self, connection: AmqpConnection) -> None:
         if connection.endpoint is not None:
             connection.node.on_writable(connection.endpoint, self.now())
@@ -190,6 +227,10 @@ class Driver:
     def _part(self, connection: AmqpConnection, reason: str) -> None:
         """Tell the node that the endpoint is gone, and free it, at once: the peer may take time to close the socket."""
         endpoint = connection.endpoint
+        if endpoint is not None and endpoint.has_rest and not self._is_closing:
+            # The peer sent this before its end, so the node gets it before it hears of the end.
+            self._parting.setdefault(connection, reason)
+            return
         if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
             endpoint.free()

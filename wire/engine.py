@@ -42,16 +42,20 @@ _set_log_sink = _function(
     "void(*)(void *, void(*)(intptr_t, int, int, const char *), intptr_t)", b"pn_logger_set_log_sink"
 )
 
+_ADDRESS = ffi.typeof("uintptr_t")
 _IS_TRACED = any(name == "PN_LOG" or name.startswith("PN_TRACE_") for name in os.environ)
 
 
+_TYPES = {kind: ffi.typeof(f"{kind} *") for kind in ("pn_delivery_t", "pn_event_t", "pn_link_t", "pn_session_t")}
+
+
 def address_of(pointer: Pointer) -> int:
-    return int(ffi.cast("uintptr_t", pointer))
+    return int(ffi.cast(_ADDRESS, pointer))
 
 
 def pointer_to(kind: str, address: int) -> Pointer:
     """Return a cffi pointer for ``address``, which compiled code gave; ``kind`` is its C type, such as "pn_link_t"."""
-    return ffi.cast(f"{kind} *", address)
+    return ffi.cast(_TYPES[kind], address)
 
 
 def _say_nothing(context: int, subsystem: int, level: int, message: Any) -> None:

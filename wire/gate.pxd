@@ -13,8 +13,10 @@ cdef class FrameGate(Rules):
     cdef unsigned char *held
     cdef size_t held_bytes
     cdef size_t held_room
+    # Number of frames so far that began or ended a session or link, or opened the connection: costly frames.
+    cdef unsigned long long changes
 
-    cdef int feed(self, const unsigned char *at, size_t size) except -1
+    cdef ssize_t feed(self, const unsigned char *at, size_t size, unsigned int most_changes) except -1
     cdef const unsigned char *_feed_header(self, const unsigned char *at, const unsigned char *end) except NULL
     cdef const unsigned char *_feed_held(self, const unsigned char *at, const unsigned char *end) except NULL
     cdef int _hold(self, const unsigned char *at, size_t size) except -1

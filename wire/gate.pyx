@@ -89,24 +89,27 @@ cdef class FrameGate(Rules):
             self._give(<bytes>_MADE_UP_OPEN, len(_MADE_UP_OPEN))
 
     # Bytes
-    cdef int feed(self, const unsigned char *at, size_t size) except -1:
+    cdef ssize_t feed(self, const unsigned char *at, size_t size, unsigned int most_changes) except -1:
         """Check bytes of the peer; give the good frames among them, or their replacements, to the engine.
 
-        The engine gets the frames in as few calls as possible. A frame that is not complete yet is kept. Nothing is
-        read after a fault.
+        The engine gets the frames in as few calls as possible. Stop behind ``most_changes`` frames that begin or end a
+        session or link, and return the number of bytes taken; the caller gives the others again. A frame that is not
+        complete yet is kept. Nothing is read after a fault.
         """
+        cdef const unsigned char *begin = at
         cdef const unsigned char *end = at + size
         cdef const unsigned char *clean
+        cdef unsigned long long last_change = self.changes + most_changes
         cdef size_t frame_bytes
         cdef int verdict
         if self.fault is not None:
-            return 0
+            return size
         if self.header_left:
             at = self._feed_header(at, end)
         if self.held_bytes:
             at = self._feed_held(at, end)
         clean = at
-        while self.fault is None and end - at >= FRAME_HEADER_BYTES:
+        while self.fault is None and end - at >= FRAME_HEADER_BYTES and self.changes < last_change:
             frame_bytes = four_bytes(at)
             if not FRAME_HEADER_BYTES <= frame_bytes <= self.max_frame_bytes:
                 self._blame_size(frame_bytes)
@@ -125,9 +128,13 @@ cdef class FrameGate(Rules):
                 clean = at + frame_bytes
             at += frame_bytes
         self._give(clean, at - clean)
-        if self.fault is None and at < end:
+        if self.fault is not None:
+            return size
+        if self.changes >= last_change:
+            return at - begin
+        if at < end:
             self._hold(at, end - at)
-        return 0
+        return size
 
     cdef const unsigned char *_feed_header(self, const unsigned char *at, const unsigned char *end) except NULL:
         """Give what is missing of the peer's protocol header to the engine, which checks the header. [2.2]
@@ -281,6 +288,7 @@ cdef class FrameGate(Rules):
             return self._on_disposition(&fields)
         if code == FLOW:
             return self._on_flow(channel, &fields, frame, end - frame)
+        self.changes += 1
         if code == ATTACH:
             return self._on_attach(channel, &fields, frame, end - frame)
         if code == DETACH:

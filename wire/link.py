@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from wire import condition, data, frame_size, terminus
 from wire.core import IncomingCore, LinkCore, OutgoingCore, SessionCore
-from wire.engine import NULL, Pointer, address_of, chars, lib, pointer_to, text
+from wire.engine import NULL, Pointer, address_of, chars, lib, text
 from wire.errors import AmqpError, FrameTooSmall
-from wire.terminus import Terminus
+from wire.terminus import Terminus, TerminusHead
 
 if TYPE_CHECKING:
     from wire.endpoint import Endpoint
@@ -25,21 +25,18 @@ RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 class Session(SessionCore):
     """A session of a connection. The incoming window bounds the unread bytes of all links of the session. [2.5.6]"""
 
-    __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count")
+    __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count", "pointer")
 
     endpoint: Endpoint
 
     def __init__(self, endpoint: Endpoint, pointer: Pointer) -> None:
         super().__init__(endpoint, address_of(pointer))
+        self.pointer = pointer
         self.link_count = 0
         self.is_over = False
         self.has_left = False
         """We ended the session, so further input of the peer on the session is ignored. [2.5.5]"""
         self.ends_with_its_links = False
-
-    @property
-    def pointer(self) -> Pointer:
-        return pointer_to("pn_session_t", self.address)
 
     def sender(self, name: str) -> OutgoingLink:
         """Return a new outgoing link in this session; the caller sets the link's source and target, and opens it."""
@@ -97,11 +94,7 @@ class Link(LinkCore):
     session: Session
 
     def __init__(self, session: Session, pointer: Pointer) -> None:
-        super().__init__(session, address_of(pointer), text(lib.pn_link_name(pointer)) or "")
-
-    @property
-    def pointer(self) -> Pointer:
-        return pointer_to("pn_link_t", self.address)
+        super().__init__(session, pointer, address_of(pointer), text(lib.pn_link_name(pointer)) or "")
 
     # Our attach
     @_unless_gone
@@ -159,10 +152,16 @@ class Link(LinkCore):
         return terminus.read(lib.pn_link_remote_target(self.pointer))
 
     @property
+    def wanted(self) -> TerminusHead:
+        """The head of our side's terminus in the peer's attach: target of an incoming, source of an outgoing link."""
+        near = lib.pn_link_remote_target if self.is_incoming else lib.pn_link_remote_source
+        return terminus.read_head(near(self.pointer))
+
+    @property
     def said_address(self) -> str | None:
         """The address that our attach gives the peer's terminus: target of an outgoing, source of an incoming link."""
         far = lib.pn_link_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_source
-        return terminus.read(far(self.pointer)).address
+        return text(lib.pn_terminus_get_address(far(self.pointer)))
 
     def own_property(self, key: str) -> str | None:
         """Return the text under ``key`` in the properties of our attach; None where there is no text."""
@@ -220,14 +219,14 @@ class Link(LinkCore):
         return int(lib.pn_link_remote_max_message_size(self.pointer))
 
     # Life
-    @_unless_gone
     def open(self) -> None:
         """Send our attach, which may answer the peer's attach. If `check_fits` raises an error, nothing is sent."""
+        if self.is_gone:
+            return
         self.check_fits()
         lib.pn_link_open(self.pointer)
         self.endpoint.mark_dirty()
 
-    @_unless_gone
     def check_fits(self) -> None:
         """Raise FrameTooSmall if our attach, as it is now, is larger than the frames that the peer takes.
 
@@ -235,7 +234,7 @@ class Link(LinkCore):
         freed. The maker of a link may call this before any other object uses the link; `open` then measures no second
         time.
         """
-        if self.is_measured:
+        if self.is_gone or self.is_measured:
             return
         excess = frame_size.find_excess(self)
         if excess is None:
@@ -267,10 +266,24 @@ class Link(LinkCore):
     @_unless_gone
     def accept_as_proposed(self) -> None:
         """Accept the link that the peer attached: answer with an attach of the same source, target and settle modes."""
-        self.copy_source(self)
-        self.copy_target(self)
-        self.settle_as_asked()
+        self._copy_all_but_source()
+        lib.pn_terminus_copy(lib.pn_link_source(self.pointer), lib.pn_link_remote_source(self.pointer))
         self.open()
+
+    @_unless_gone
+    def accept_plain_source(self) -> None:
+        """Answer the peer's attach as proposed, but for the source: see `wire.terminus.copy_plain_source`.
+
+        The caller opens the link.
+        """
+        self._copy_all_but_source()
+        terminus.copy_plain_source(lib.pn_link_source(self.pointer), lib.pn_link_remote_source(self.pointer))
+
+    def _copy_all_but_source(self) -> None:
+        pointer = self.pointer
+        lib.pn_terminus_copy(lib.pn_link_target(pointer), lib.pn_link_remote_target(pointer))
+        lib.pn_link_set_snd_settle_mode(pointer, lib.pn_link_remote_snd_settle_mode(pointer))
+        lib.pn_link_set_rcv_settle_mode(pointer, lib.pn_link_remote_rcv_settle_mode(pointer))
 
     @_unless_gone
     def settle_as_asked(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from wire import data
 from wire.engine import Pointer, chars, lib, text
@@ -64,6 +64,22 @@ class Terminus:
 
 
 NULL_TERMINUS = Terminus()
+# A look-up by the engine's number costs a fifth of a call of the enumeration.
+_TYPES = {int(each): each for each in TerminusType}
+_DURABILITIES = {int(each): each for each in Durability}
+_EXPIRIES = {int(each): each for each in Expiry}
+_MODES = {int(each): each for each in DistributionMode}
+
+
+class TerminusHead(NamedTuple):
+    """The fields of a terminus that decide how an attach is answered. ``type`` UNSPECIFIED: the terminus is null."""
+
+    type: TerminusType = TerminusType.UNSPECIFIED
+    address: str | None = None
+    is_dynamic: bool = False
+
+
+NULL_HEAD = TerminusHead()
 
 
 def source(address: str | None, **fields: Any) -> Terminus:
@@ -75,22 +91,30 @@ def target(address: str | None, **fields: Any) -> Terminus:
 
 
 def read(terminus: Pointer) -> Terminus:
-    kind = TerminusType(lib.pn_terminus_get_type(terminus))
+    kind = _TYPES[lib.pn_terminus_get_type(terminus)]
     if kind is TerminusType.UNSPECIFIED:
         return NULL_TERMINUS
     return Terminus(
         address=text(lib.pn_terminus_get_address(terminus)),
         type=kind,
-        durability=Durability(lib.pn_terminus_get_durability(terminus)),
-        expiry=Expiry(lib.pn_terminus_get_expiry_policy(terminus)),
+        durability=_DURABILITIES[lib.pn_terminus_get_durability(terminus)],
+        expiry=_EXPIRIES[lib.pn_terminus_get_expiry_policy(terminus)],
         timeout_s=lib.pn_terminus_get_timeout(terminus),
         is_dynamic=bool(lib.pn_terminus_is_dynamic(terminus)),
-        distribution_mode=DistributionMode(lib.pn_terminus_get_distribution_mode(terminus)),
+        distribution_mode=_MODES[lib.pn_terminus_get_distribution_mode(terminus)],
         capabilities=data.read_symbols(lib.pn_terminus_capabilities(terminus)),
         filter=data.read_map(lib.pn_terminus_filter(terminus)),
         properties=data.read_map(lib.pn_terminus_properties(terminus)),
         outcomes=data.read_symbols(lib.pn_terminus_outcomes(terminus)),
     )
+
+
+def read_head(terminus: Pointer) -> TerminusHead:
+    kind = _TYPES[lib.pn_terminus_get_type(terminus)]
+    if kind is TerminusType.UNSPECIFIED:
+        return NULL_HEAD
+    address = text(lib.pn_terminus_get_address(terminus))
+    return TerminusHead(kind, address, bool(lib.pn_terminus_is_dynamic(terminus)))
 
 
 def outlives_link(terminus: Pointer) -> bool:
@@ -117,3 +141,24 @@ def write(terminus: Pointer, value: Terminus) -> None:
     data.write_map(lib.pn_terminus_filter(terminus), value.filter)
     data.write_map(lib.pn_terminus_properties(terminus), value.properties)
     data.write_symbols(lib.pn_terminus_outcomes(terminus), value.outcomes)
+
+
+def copy_plain_source(terminus: Pointer, other: Pointer) -> None:
+    """Set ``terminus`` to the source `other` as far as every receiver has it: address, capabilities and outcomes.
+
+    Durability, expiry, timeout, distribution mode, filter and properties get their default values.
+    """
+    lib.pn_terminus_copy(terminus, other)
+    lib.pn_terminus_set_durability(terminus, lib.PN_NONDURABLE)
+    lib.pn_terminus_set_expiry_policy(terminus, lib.PN_EXPIRE_WITH_SESSION)
+    lib.pn_terminus_set_timeout(terminus, 0)
+    lib.pn_terminus_set_dynamic(terminus, False)
+    lib.pn_terminus_set_distribution_mode(terminus, lib.PN_DIST_MODE_UNSPECIFIED)
+    lib.pn_data_clear(lib.pn_terminus_filter(terminus))
+    lib.pn_data_clear(lib.pn_terminus_properties(terminus))
+    for field_of in (lib.pn_terminus_capabilities, lib.pn_terminus_outcomes):
+        copied = field_of(terminus)
+        if names := data.read_symbols(copied):
+            data.write_symbols(copied, names)
+        else:
+            lib.pn_data_clear(copied)

@@ -12,6 +12,7 @@ from mesh_tests.egress import BETWEEN
 from mesh_tests.engines import free_engines
 from mesh_tests.rings import Ring
 from router.connections.peers import RouterConnection
+from wire.core import LinkCore
 from wire.engine import Pointer
 from wire.link import Link
 
@@ -37,13 +38,12 @@ def _close_stores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_link_is_read_once_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A router's read of what the engine has freed finds whatever is there now: only a sanitizer would notice."""
-    pointer_of = Link.pointer.fget
-    assert pointer_of is not None
+    stored = vars(LinkCore)["pointer"]
 
     def pointer(link: Link) -> Pointer:
         is_ours = isinstance(link.endpoint.owner, RouterConnection)
         assert not (is_ours and link.is_gone), f"link {link.name!r} is read after its engine part was freed"
-        return pointer_of(link)
+        return stored.__get__(link)
 
     monkeypatch.setattr(Link, "pointer", property(pointer))
 
