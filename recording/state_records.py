@@ -53,8 +53,12 @@ class StateRecorder:
 
         While earlier records are pending, the record is kept behind these. ``columns`` that are None are left out.
         """
-        said = {"kind": kind, "event": event, **columns}
-        row = {name: value for name, value in said.items() if value is not None}
+        row: dict[str, Any] = {"kind": kind}
+        if event is not None:
+            row["event"] = event
+        for name, value in columns.items():
+            if value is not None:
+                row[name] = value
         if self._untold:
             # Pending records still wait for room in the ring, so this later record has to go behind them.
             self._untold.add(row)

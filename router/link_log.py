@@ -22,7 +22,7 @@ from router.routing import actions
 from router.routing.events import NeighborDown, NeighborExpired
 from router.routing.snapshot import RoutingSnapshot
 from wire import end_reasons
-from wire.link import IncomingLink, Link
+from wire.link import Link
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
 _CLIENT, _BROKER = "client", "broker"
@@ -237,8 +237,7 @@ def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> Address | None:
     if found is not None or spec is not None:
         return found
     link = end.link
-    near = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
-    name = near.address or link.said_address
+    name = link.wanted.address or link.said_address
     if not name:
         return None
     connection: RouterConnection = link.endpoint.owner

@@ -96,8 +96,8 @@ class EventLog:
         Otherwise return how many events of the kind were left out since the kind's last line.
         """
         now = self._clock()
-        host = event.peer_host
-        if host is not None and _RANK[event.level] >= _RANK["warning"]:
+        host = event.peer_host if _RANK[event.level] >= _RANK["warning"] else None
+        if host is not None:
             of_host = self._allowance_of(event.event_name, host, now)
             if not of_host.take(now):
                 return None

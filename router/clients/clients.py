@@ -128,13 +128,13 @@ class ClientConnection(RouterConnection):
         self._tell(LinkEnded, link, error)
 
     def _tell(self, kind: type[AttachRefused | LinkEnded], link: Link, error: AmqpError) -> None:
-        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
+        wanted = link.wanted
         self._services.emit(
             kind(
                 client=self.describe(),
                 user=self.endpoint.peer.user,
                 link=link.name,
-                address=None if terminus.address is None else Address(self.space, terminus.address).text,
+                address=None if wanted.address is None else Address(self.space, wanted.address).text,
                 condition=error.condition,
                 description=error.description,
             )
@@ -142,13 +142,13 @@ class ClientConnection(RouterConnection):
 
     # Producers
     def _on_producer(self, link: IncomingLink) -> None:
-        wanted = link.remote_target
+        wanted = link.wanted
         if wanted.type is TerminusType.COORDINATOR:
             raise AmqpError(
                 "amqp:not-implemented", "the target is a transaction coordinator, and the mesh supports no transactions"
             )
         if wanted.is_dynamic:
-            self._on_dynamic_target(link, wanted)
+            self._on_dynamic_target(link, link.remote_target)
             return
         link.set_max_message_bytes(self._max_message_bytes)
         if not wanted.address:
@@ -225,9 +225,9 @@ class ClientConnection(RouterConnection):
 
     # Consumers
     def _on_consumer(self, link: OutgoingLink) -> None:
-        wanted = link.remote_source
+        wanted = link.wanted
         if wanted.is_dynamic:
-            self._on_dynamic(link, wanted)
+            self._on_dynamic(link, link.remote_source)
             return
         if not wanted.address:
             self._on_nameless(link)
@@ -237,13 +237,10 @@ class ClientConnection(RouterConnection):
             self._route(link, policy, wanted.address)
             return
         if policy.is_sharded:
-            _check_shardable(policy, wanted)
-        link.copy_source(link)
+            _check_shardable(policy, link.remote_source)
         # The answer leaves the client's filter out, and so says that the filter is not in force: a router reads no
         # messages. [3.5.3]
-        link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
-        link.copy_target(link)
-        link.settle_as_asked()
+        link.accept_plain_source()
         self._services.addresses.add_consumer(policy, link, self._user)
 
     def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:

@@ -52,6 +52,8 @@ from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
 
+_NOBODY: frozenset[str] = frozenset()
+
 
 class Routing:
     """The routing core of an interior router: takes inputs, returns actions, answers queries about paths and takers.
@@ -407,8 +409,11 @@ class Routing:
 
     def routers_with(self, key: str) -> frozenset[str]:
         """Return the routers in reach, other than this router, that advertise the routing key ``key``."""
+        holders = self._mobile.holders(key)
+        if not holders:
+            return _NOBODY
         reachable = self._link_state.reachable
-        return frozenset(r for r in self._mobile.holders(key) if r in reachable and r != self._router_id)
+        return frozenset(r for r in holders if r in reachable and r != self._router_id)
 
     def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
         """Return the multicast tree from this router to ``targets``: next router -> the branch that begins there.

@@ -25,6 +25,8 @@ from router.routing.messages import Ask, Hello, MauAll, MauChanges, Reach, Reach
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 
+_NOBODY: frozenset[str] = frozenset()
+
 
 @dataclass(slots=True)
 class EdgeRouter:
@@ -200,10 +202,12 @@ class EdgeRouters:
         return known.connection if known is not None else None
 
     def taking(self, key: str) -> frozenset[str]:
-        return frozenset(self._taking.get(key, ()))
+        edges = self._taking.get(key)
+        return frozenset(edges) if edges else _NOBODY
 
     def asking(self, key: str) -> frozenset[str]:
-        return frozenset(self._asking.get(key, ()))
+        edges = self._asking.get(key)
+        return frozenset(edges) if edges else _NOBODY
 
 
 def _leave(edges_by_key: dict[str, set[str]], key: str, edge: str) -> None:

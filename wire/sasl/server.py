@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 
 from wire.errors import LocalStateError
 from wire.sasl import headers, scram
@@ -46,6 +47,13 @@ from wire.transport.first_bytes import name_of
 
 _MAX_ROUNDS = 8
 _OK, _AUTH = 0, 1
+_ACCEPTED = encode_frame(SaslOutcome(_OK))
+
+
+@lru_cache(16)
+def _offer(mechanisms: tuple[str, ...]) -> bytes:
+    """Return the server's first bytes, equal for all clients to whom it offers the same mechanisms."""
+    return headers.SASL + encode_frame(SaslMechanisms(mechanisms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +172,7 @@ class SaslServer:
         header = seen[: headers.HEADER_BYTES]
         if header == headers.SASL and self.mechanisms:
             del self._input[: headers.HEADER_BYTES]
-            self._output += headers.SASL + encode_frame(SaslMechanisms(self.mechanisms))
+            self._output += _offer(self.mechanisms)
             self._state = _State.INIT
         elif header == headers.AMQP and self.can_skip_sasl:
             # AMQP's protocol header stays in the input, since the AMQP layer gets the header as its first bytes.
@@ -229,7 +237,7 @@ class SaslServer:
                 self._output += encode_frame(SaslOutcome(_OK, additional_data))
                 self._end(accepted)
             case SaslAccepted():
-                self._output += encode_frame(SaslOutcome(_OK))
+                self._output += _ACCEPTED
                 self._end(step)
             case SaslRefused():
                 self._fail(step)
