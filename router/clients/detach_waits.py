@@ -20,6 +20,8 @@ from wire.events import Event, LinkDetached
 from wire.link import Link
 
 Progress = tuple[tuple[int, ...], ...]
+# A union in the call would be made anew for each event of a connection.
+_PRODUCERS = (Inlet, AnonymousProducer)
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +103,7 @@ class DetachWaits:
 
 def _has_more(link: Link) -> bool:
     owner = link.owner
-    return isinstance(owner, Inlet | AnonymousProducer) and not link.is_gone and owner.has_more
+    return isinstance(owner, _PRODUCERS) and not link.is_gone and owner.has_more
 
 
 def _progress(links: list[Link]) -> Progress:

@@ -39,31 +39,34 @@ class RouterConnection:
 
     def on_event(self, event: Event) -> None:
         match event:
-            case Opened():
-                self.on_opened()
             # The attach of a link that ended in the same batch of events is ignored: no state of the link is left.
             case LinkAttached(link=link):
                 if not link.is_gone:
                     self.on_attached(link)
             case LinkOverLimit(link=link, error=error):
                 self.on_over_limit(link, error)
+            case LinkDetached(link=link, closed=closed, error=error):
+                self._on_detached(link, closed, error)
+            case Opened():
+                self.on_opened()
             case LinkEstablished(link=link):
                 # The answer to this router's attach is ignored if this router has detached meanwhile: the link at the
                 # other end of the relay is already gone.
                 if link.owner is not None and not link.is_gone and not link.has_left:
                     link.owner.on_established(link)
-            case LinkDetached(link=link, closed=closed, error=error):
-                if link.fault is not None and not link.is_gone and not link.has_left:
-                    self.on_link_faulted(link, link.fault)
-                # The owner of a link that is gone is not told: the link's session ended in the same batch of events.
-                if link.owner is not None and not link.is_gone:
-                    link.owner.on_left(closed, error)
-                # The owner of a link answers the detach. If the link has no owner, or its owner did not answer, the
-                # answer is sent here.
-                if not link.has_left:
-                    link.close() if closed else link.detach()
             case _:
                 pass
+
+    def _on_detached(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        if link.fault is not None and not link.is_gone and not link.has_left:
+            self.on_link_faulted(link, link.fault)
+        # The owner of a link that is gone is not told: the link's session ended in the same batch of events.
+        if link.owner is not None and not link.is_gone:
+            link.owner.on_left(closed, error)
+        # The owner of a link answers the detach. If the link has no owner, or its owner did not answer, the answer is
+        # sent here.
+        if not link.has_left:
+            link.close() if closed else link.detach()
 
     def on_opened(self) -> None:
         """Called when the peer's OPEN arrived: a subclass answers it or, if this router opened first, begins work."""

@@ -135,7 +135,7 @@ class AddressReach:
         """
         policy, phase = entry.policy, entry.group.phase
         owner = router_of(policy.address.name)
-        if owner in self._known_edges:
+        if owner is not None and owner in self._known_edges:
             found = self.routing.routers_with(edge_key(owner))
         elif owner is not None:
             found = frozenset({owner})
@@ -179,10 +179,10 @@ class AddressReach:
         return True
 
     def is_announced(self, entry: AddressEntry) -> bool:
-        takers = self.takers(entry)
-        owner = router_of(entry.policy.address.name)
         if self.behind(entry):
             return True
+        takers = self.takers(entry)
+        owner = router_of(entry.policy.address.name)
         if owner in self._known_edges:
             # The dynamic address names an edge router. An edge router whose uplink is this router would be in `behind`
             # if it had takers, so its address does not count as announced. Any other edge router may be changing its
@@ -194,6 +194,8 @@ class AddressReach:
 
     def cheapest(self, routers: frozenset[str], most: int = MAX_CIRCUITS) -> dict[str, tuple[str, ...]]:
         """Return the paths to those of ``routers`` that are in reach, by router: to the ``most`` cheapest at most."""
+        if not routers:
+            return {}
         reachable = [(cost, router) for router in routers if (cost := self.routing.cost_to(router)) is not None]
         paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:most]}
         return {router: path for router, path in paths.items() if path is not None}
