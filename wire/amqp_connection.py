@@ -235,16 +235,20 @@ class AmqpConnection(ByteProtocol):
             delay_s = FAILED_LOGIN_DELAY_S if authentication.failure.is_credentials else 0.0
             self.transport.fail(authentication.failure.reason, authentication.output(), delay_s)
             return
-        if data := authentication.output():
-            self.transport.write(data)
-        if authentication.password_check is not None:
-            self._check_password(authentication.password_check)
-        elif authentication.accepted is not None:
+        data = authentication.output()
+        if authentication.accepted is not None:
             peer = self.origin.peer(self.transport.identity, authentication.accepted, self.transport.remote_address)
             self.endpoint = self._owner.on_ready(self, peer)
             if self.endpoint is not None:
-                self.transport.accept()
-                self.receive(plain)
+                # AMQP's header goes with the end of the login: a write of its own would cost as much as all of OPEN.
+                data += self.endpoint.output()
+        if data:
+            self.transport.write(data)
+        if self.endpoint is not None:
+            self.transport.accept()
+            self.receive(plain)
+        elif authentication.password_check is not None:
+            self._check_password(authentication.password_check)
 
     def _check_password(self, check: PasswordCheck) -> None:
         # Reading stops during the check of the password, since no one would take the input, which would fill memory

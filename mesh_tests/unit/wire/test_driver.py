@@ -17,7 +17,9 @@ from wire.endpoint import Endpoint, EndpointSettings
 from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectorUp, NodeBug
 from wire.node import Abort, ListenerSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
-from wire.sasl.headers import SASL
+from wire.sasl.frames import SaslOutcome, take_frame
+from wire.sasl.headers import AMQP, SASL
+from wire.transport.connection import SocketConnection
 from wire.transport.log_events import ConnectionBug, ConnectionRefused
 
 pytestmark = pytest.mark.usefixtures("every_loop")
@@ -303,3 +305,22 @@ def test_a_port_in_use_is_named() -> None:
             assert str(raised.value) == expected
 
     run(scenario)
+
+
+def test_the_end_of_a_login_and_the_header_of_amqp_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    write = SocketConnection.write
+
+    def note(connection: SocketConnection, data: bytes) -> None:
+        written.append(data)
+        write(connection, data)
+
+    async def scenario() -> None:
+        async with site("server", sasl=SaslServerSettings(USERS)) as server, site("client") as client:
+            monkeypatch.setattr(SocketConnection, "write", note)
+            client.dial(server.port, sasl=SaslClientSettings("alice", "wonder"))
+            await client.node.wait(lambda: client.node.opened)
+
+    run(scenario)
+    (outcome,) = [data for data in written if AMQP in data and not data.startswith(AMQP)]
+    assert isinstance(take_frame(bytearray(outcome)), SaslOutcome)
