@@ -26,6 +26,8 @@ MOST_CHANGES = 16
 """Most begins, attaches, detaches and ends handled in one go: some milliseconds. The rest of a connection's input waits
 while other connections have their turns.
 """
+FEW_CHANGES = 2
+"""The same for the first input of a connection while other connections wait: enough for a begin and an attach."""
 
 
 class AmqpConnectionOwner(Protocol):
@@ -38,6 +40,10 @@ class AmqpConnectionOwner(Protocol):
     def on_ready(self, connection: AmqpConnection, peer: Peer) -> Endpoint | None: ...
 
     def on_input(self, connection: AmqpConnection) -> None: ...
+
+    def most_changes(self) -> int:
+        """Return how many begins, attaches, detaches and ends of a new input may be handled in one go now."""
+        ...
 
     def on_rest(self, connection: AmqpConnection) -> None:
         """Call `AmqpConnection.go_on` later, after other connections: the endpoint keeps a rest of the input."""
@@ -137,7 +143,7 @@ class AmqpConnection(ByteProtocol):
         if endpoint is None:
             self._after_login(self._authentication.receive(bytes(data)))
             return
-        endpoint.receive(data, MOST_CHANGES)
+        endpoint.receive(data, self._owner.most_changes())
         if endpoint.has_rest:
             self.transport.pause_reading()
             self._owner.on_rest(self)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from wire.amqp_connection import AmqpConnection
+from wire.amqp_connection import FEW_CHANGES, MOST_CHANGES, AmqpConnection
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
 from wire.log import Emit, emit
@@ -187,6 +187,10 @@ class Driver:
         if connection.node is not self._node:
             connection.flush()
         self.wake()
+
+    def most_changes(self) -> int:
+        # Many connections may read in one turn of the event loop, so their first slices have to be small.
+        return FEW_CHANGES if self._behind else MOST_CHANGES
 
     def on_rest(self, connection: AmqpConnection) -> None:
         if not self._behind:

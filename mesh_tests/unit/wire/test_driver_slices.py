@@ -12,7 +12,7 @@ import pytest
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, Site, exchange, plain_client_bytes, reset_on_close, site
 from mesh_tests.unit.wire.test_input_slices import storm
-from wire.amqp_connection import MOST_CHANGES
+from wire.amqp_connection import FEW_CHANGES, MOST_CHANGES
 from wire.codec import table
 from wire.codec.frames import AmqpFrame, CompositeValue, encode_frame
 from wire.endpoint import Endpoint
@@ -191,5 +191,33 @@ def test_a_fault_of_the_node_in_a_slice_does_not_stop_the_rest() -> None:
             assert b"stumbled" in answer
             await server.node.wait(lambda: server.node.disconnected)
             assert names[0] == "link-0"
+
+    run(scenario)
+
+
+def test_many_storms_in_one_turn_of_the_event_loop_begin_with_small_slices() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            turns: list[Endpoint] = []
+
+            def take(link: Any) -> None:
+                turns.append(link.endpoint)
+                link.accept_as_proposed()
+
+            server.node.on_link = take
+            loop = asyncio.get_running_loop()
+            socks = [socket.create_connection((LOOPBACK, server.port)) for _ in range(4)]
+            for sock in socks:
+                sock.setblocking(False)
+                await loop.sock_sendall(sock, storm_to_the_close())
+            await server.node.wait(lambda: len(set(turns)) == len(socks))
+            firsts = [len(list(run)) for _, run in itertools.groupby(turns)]
+            # A begin goes before the attaches: 15 links of the first storm, then one of each other.
+            assert firsts[0] >= MOST_CHANGES - 1
+            assert FEW_CHANGES - 1 in firsts
+            await server.node.wait(lambda: len(turns) == len(socks) * LINKS)
+            for sock in socks:
+                sock.close()
+            await server.node.wait(lambda: len(server.node.disconnected) == len(socks))
 
     run(scenario)
