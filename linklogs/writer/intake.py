@@ -15,6 +15,7 @@ import numpy
 
 from linklogs.writer import spool
 from linklogs.writer.admission import AdmittedRecords, admit, text_record
+from linklogs.writer.encoders import Encoder
 from linklogs.writer.events import RecordsRefused, RingEnded, Tell
 from linklogs.writer.failpoints import Passing, WriterFailpoint
 from linklogs.writer.hourly import hour_ends_us, in_the_hour
@@ -51,6 +52,7 @@ class IntakeTools:
     settings: Settings
     spools: Path
     redactor: Redactor
+    encoder: Encoder
     tell: Tell
     passing: Passing
 
@@ -72,7 +74,7 @@ class Intake:
         self.ring = ring
         self._sealed = SealedSpools(
             spools,
-            lambda path: store(path, means.settings.out, means.redactor, means.passing),
+            lambda path: store(path, means.encoder, means.passing),
             means.tell,
             means.passing,
         )

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 
+from linklogs.writer.encoders import HelperEncoder
 from linklogs.writer.events import SignalIgnored, WriterStarted, WriterStopped, tell
 from linklogs.writer.intake import IntakeTime
 from linklogs.writer.settings import Settings
@@ -18,7 +19,8 @@ def run(settings: Settings, stop: threading.Event, ignored: deque[str]) -> None:
     Raises WriterInUse or OSError at the start. Signal handlers put the names of ignored signals into ``ignored``: each
     is logged with the next look.
     """
-    writer = Writer(settings)
+    encoder = HelperEncoder(settings.out, settings.redact_key, settings.redact_columns)
+    writer = Writer(settings, encoder=encoder)
     tell(WriterStarted(str(settings.rings), str(settings.out)))
     try:
         while not stop.wait(settings.poll_s):

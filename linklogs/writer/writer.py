@@ -13,6 +13,7 @@ from typing import Final
 
 from linklogs.private_files import create, make_directories
 from linklogs.writer import spool
+from linklogs.writer.encoders import Encoder, OwnEncoder
 from linklogs.writer.events import (
     FilesExpired,
     LookingFailed,
@@ -46,8 +47,13 @@ class Writer:
     Always: at most one writer uses a directory of link logs; each ring, and each spool, has one intake.
     """
 
-    def __init__(self, settings: Settings, say: Tell = tell, passing: Passing = pass_by) -> None:
-        """Lock the directory of link logs, and delete drafts of an earlier writer. Raises WriterInUse or OSError."""
+    def __init__(
+        self, settings: Settings, say: Tell = tell, passing: Passing = pass_by, encoder: Encoder | None = None
+    ) -> None:
+        """Lock the directory of link logs, and delete drafts of an earlier writer. Raises WriterInUse or OSError.
+
+        ``encoder`` None: the spools are encoded in this process.
+        """
         self._settings = settings
         self._tell = say
         spools = settings.out / SPOOLS
@@ -56,7 +62,8 @@ class Writer:
         for draft in spools.glob(f"*{spool.DRAFT}"):
             draft.unlink()
         redactor = Redactor(settings.redact_key, settings.redact_columns)
-        self._means = IntakeTools(settings, spools, redactor, say, passing)
+        self._encoder = encoder or OwnEncoder(settings.out, redactor)
+        self._means = IntakeTools(settings, spools, redactor, self._encoder, say, passing)
         self._intakes: dict[str, Intake] = {}
         self._rings: dict[Path, str] = {}
         self._retry_s: dict[str, float] = {}
@@ -80,6 +87,7 @@ class Writer:
         if now.s >= self._expire_s:
             self._expire_s = now.s + EXPIRE_S
             self._look(lambda: self._expire(now))
+        self._encoder.rest(now.s)
 
     def finish(self, now: IntakeTime) -> None:
         """Move all records so far into files. Errors are logged, not raised."""
@@ -93,6 +101,7 @@ class Writer:
         for intake in self._intakes.values():
             intake.close()
         self._intakes.clear()
+        self._encoder.close()
         os.close(self._lock)
 
     def _advance(self, run: str, now: IntakeTime, is_scan: bool) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from addressing.topology.loader import load_topology
+from linklogs.writer.encoders import MODULE as ENCODER_PROGRAM
 from mesh.bench.bystander import MOST_SECONDS, Bystander
 from mesh.bench.dial import BenchServer
 from mesh.bench.loopback_mesh import (
@@ -38,6 +39,7 @@ from mesh.bench.rows import BenchRow
 from mesh.bench.target import BenchTarget
 from mesh.client.errors import TimedOut
 from mesh.deploy.control import ask
+from mesh.deploy.link_log_writer_process import PROGRAM as WRITER_PROGRAM
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus
 from mesh.deploy.node_process import describe_exit, node_environment
 from mesh.deploy.scratch import scratch_folder
@@ -141,8 +143,10 @@ def name_of(pid: int) -> str:
 def name_in(words: Sequence[str]) -> str | None:
     """Return the name of one of our own processes by the words of its command line, such as `node r1`; or None."""
     for first, second in pairwise(words):
-        if (first, second) == ("linklogs", "write"):
+        if (first, second) == ("-m", WRITER_PROGRAM):
             return "link log writer"
+        if (first, second) == ("-m", ENCODER_PROGRAM):
+            return "link log encoder"
         if first == "node":
             return f"node {second}"
         if first == "up":

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import sys
-import threading
-from collections import deque
-from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from addressing.topology.model import Topology
+from mesh.deploy.link_log_writer_process import HELD_BACK, PROGRAM
+from mesh.deploy.node_process import node_environment
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import WRITER, WorkDir
 from mesh.terminal.failure import CommandFailed
 
@@ -20,46 +20,48 @@ if TYPE_CHECKING:
     from linklogs.writer.settings import Settings
 
 
-class _WithoutPandas(MetaPathFinder):
-    """A finder of modules that keeps pyarrow from importing pandas in the writer process.
+def write(topology: Topology) -> NoReturn:
+    """Become the process that writes the link logs of this mesh until SIGTERM or Ctrl-C.
 
-    If pandas is installed, pyarrow imports pandas to recognize values of pandas; the writer has no such values. Without
-    pandas, the writer starts in half the time and takes 50 MB less memory.
-    """
-
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        """Raise ModuleNotFoundError for pandas; return None, for the next finder, for any other module."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is hidden here: the writer of link logs works without it", name=fullname)
-
-
-def write(topology: Topology) -> None:
-    """Write the link logs of this mesh until SIGTERM or Ctrl-C.
-
-    Raises CommandFailed if another process already writes the link logs of this work directory, or if a folder or the
-    redaction key is unusable.
+    The process goes on as another program (exec), which knows the settings only: with the code that reads topologies,
+    the writer would take twice the memory. Raises CommandFailed if another process already writes the link logs of this
+    work directory, or if a folder or the redaction key is unusable.
     """
     workdir = WorkDir(topology.work_dir)
     workdir.make()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    ignored: deque[str] = deque()
-    HarmlessSignals().call(ignored.append, stop.set)
-    with PidFile(workdir.pid_file(WRITER)) as pid_file:
+    # Signals wait until the new program has handlers for them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    pid_file = PidFile(workdir.pid_file(WRITER))
+    try:
         if not pid_file.acquire():
             raise CommandFailed(
                 f"another process already writes the link logs of mesh {topology.mesh} in {workdir.root}"
             )
-        # Imported only after the lock says that this process is the writer: the import takes a quarter of a second.
-        sys.meta_path.insert(0, _WithoutPandas())
-        from linklogs.writer.run import run
-        from linklogs.writer.writer import WriterInUse
+        settings = settings_of(topology, workdir)
+        arguments = [sys.executable, "-P", "-m", PROGRAM, str(told(settings, pid_file))]
+        os.execve(sys.executable, arguments, node_environment())
+    finally:
+        pid_file.release()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
-        try:
-            run(settings_of(topology, workdir), stop, ignored)
-        except (WriterInUse, OSError) as error:
-            raise CommandFailed(f"link logs: {error}") from None
+
+def told(settings: Settings, pid_file: PidFile) -> int:
+    """Return the descriptor of a file in memory that tells the new program its settings: no file or argument may have
+    the redaction key.
+    """
+    wanted = {
+        "pid_file": str(pid_file.path),
+        "descriptors": pid_file.handed_over(),
+        "rings": str(settings.rings),
+        "out": str(settings.out),
+        "redact_key": settings.redact_key.hex() if settings.redact_key is not None else None,
+        "redact_columns": list(settings.redact_columns),
+        "keep_s": settings.keep_s,
+        "keep_bytes": settings.keep_bytes,
+    }
+    descriptor = os.memfd_create("settings", 0)
+    os.pwrite(descriptor, json.dumps(wanted).encode(), 0)
+    return descriptor
 
 
 def settings_of(topology: Topology, workdir: WorkDir) -> Settings:

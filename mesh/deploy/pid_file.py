@@ -49,6 +49,22 @@ class PidFile:
         self._descriptor = descriptor
         return True
 
+    def handed_over(self) -> tuple[int, int | None]:
+        """Keep the locks while this process becomes another program (exec), which calls ``adopt`` with the result."""
+        descriptors = self._descriptor, self._lock.descriptor()
+        for descriptor in descriptors:
+            if descriptor is not None:
+                os.set_inheritable(descriptor, True)
+        return descriptors
+
+    def adopt(self, descriptor: int, lock_descriptor: int | None) -> None:
+        """Hold the pid file that this process acquired before it became another program."""
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        if lock_descriptor is not None:
+            os.set_inheritable(lock_descriptor, False)
+            self._lock.adopt(lock_descriptor)
+
     def release(self) -> None:
         if self._descriptor >= 0:
             os.ftruncate(self._descriptor, 0)

@@ -37,6 +37,14 @@ class SocketLock:
         self._socket = bound
         return True
 
+    def descriptor(self) -> int | None:
+        """Return the descriptor of the lock; None if the lock is not taken, or is none on this system."""
+        return self._socket.fileno() if self._socket is not None else None
+
+    def adopt(self, descriptor: int) -> None:
+        """Hold the lock that this process took before it became another program."""
+        self._socket = socket.socket(fileno=descriptor)
+
     def release(self) -> None:
         if self._socket is not None:
             self._socket.close()

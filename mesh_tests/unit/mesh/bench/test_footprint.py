@@ -21,7 +21,8 @@ ORDER = FootprintBenchRequest(idle_s=0.0, busy_s=60.0, repeat=1, stall_s=1.0)
     ("words", "name"),
     [
         (["python", "-m", "mesh", "node", "r1", "--topology", "f"], "node r1"),
-        (["python", "-m", "mesh", "linklogs", "write", "--topology", "f"], "link log writer"),
+        (["python", "-P", "-m", "mesh.deploy.link_log_writer_process", "5"], "link log writer"),
+        (["python", "-P", "-m", "linklogs.writer.encoding_process"], "link log encoder"),
         (["python", "-m", "mesh.bench.orphan_guard", "7", "up", "-t", "f"], "supervisor"),
         (["beam.smp", "-W", "w"], None),
         ([], None),
