@@ -63,4 +63,15 @@ LIVES = (
     ),
     Life("crash/test_broker_crash.py", "20 times kill -9 of a broker, at random moments and failpoints", 25, BROKER, 4),
     Life("crash/storage/test_power_cuts.py", "the power goes while a store is written", 200, BROKER, 20),
+    Life(
+        "live/test_many_published_addresses.py",
+        "1,000,000 messages to 100,000 addresses of a topic over 100 links without address, to 100 subscribers with "
+        "wildcards; then 100,000 messages twice, while a router and the broker are killed",
+        1,
+        (*PROCESSES, "mesh_tests/live"),
+        batch=1,
+        batch_s=500.0,
+        workers="1",
+        environment=(("PUBLISHED_WHOLE", "1"),),
+    ),
 )
