@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -114,30 +114,38 @@ class LazyGroup(click.Group):
         sys.exit(self._exit_code(arguments, prog_name or "amqpmesh", complete_var, extra))
 
     def _exit_code(self, arguments: list[str], prog_name: str, complete_var: str | None, extra: dict[str, Any]) -> int:
-        try:
-            result = super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
-        except MeshError as error:
-            return report_failure(as_failure(error), as_json="--json" in arguments)
-        except click.exceptions.NoArgsIsHelpError as asked:
-            asked.show()
-            return ExitCode.USAGE
-        except click.ClickException as wrong:
-            return report_usage(wrong, as_json="--json" in arguments)
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("interrupted", err=True)
-            return ExitCode.INTERRUPTED
-        except BrokenPipeError:
-            # The reader of our output, such as `head`, closed the pipe: without /dev/null as stdout, the interpreter
-            # would report the error once more when it flushes stdout at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return ExitCode.FAILED
-        except OSError as error:
-            # An error with a file name is about a file or folder, such as one that this user may not read, and is
-            # reported without a traceback. Any other OSError here is a bug: failures of a mesh raise MeshError.
-            if error.filename is None:
-                raise
-            return report_failure(CommandFailed(describe_file_error(error)), as_json="--json" in arguments)
-        return int(result or 0)
+        return exit_code_of(
+            lambda: super(LazyGroup, self).main(arguments, prog_name, complete_var, standalone_mode=False, **extra),
+            as_json="--json" in arguments,
+        )
+
+
+def exit_code_of(work: Callable[[], Any], *, as_json: bool) -> int:
+    """Do ``work``, report its error, if any, and return the exit code."""
+    try:
+        result = work()
+    except MeshError as error:
+        return report_failure(as_failure(error), as_json=as_json)
+    except click.exceptions.NoArgsIsHelpError as asked:
+        asked.show()
+        return ExitCode.USAGE
+    except click.ClickException as wrong:
+        return report_usage(wrong, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output, such as `head`, closed the pipe: without /dev/null as stdout, the interpreter
+        # would report the error once more when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAILED
+    except OSError as error:
+        # An error with a file name is about a file or folder, such as one that this user may not read, and is
+        # reported without a traceback. Any other OSError here is a bug: failures of a mesh raise MeshError.
+        if error.filename is None:
+            raise
+        return report_failure(CommandFailed(describe_file_error(error)), as_json=as_json)
+    return int(result or 0)
 
 
 def read_environment(command: click.Command, prefix: str) -> None:

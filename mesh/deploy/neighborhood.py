@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from addressing.topology.model import Topology
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 
 def expected_neighbors(topology: Topology) -> dict[str, set[str]]:

@@ -8,13 +8,15 @@ import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from addressing.topology.model import Topology
-from addressing.topology.redaction import redact
 from mesh.deploy.node_kinds import count_ranks
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.socket_lock import held_in
 from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 POLL_S = 0.05
 NODE_GRACE_S = 15.0
@@ -163,6 +165,9 @@ def topology_changes(workdir: WorkDir, topology_file: Path) -> list[str]:
     """
     if not workdir.running_topology.exists():
         return []
+    # Imported here: the supervisor, which shows no changes, does without the code of topologies.
+    from addressing.topology.redaction import redact
+
     running = workdir.running_topology.read_text().splitlines()
     now = topology_file.read_text().splitlines()
     shown_running, shown_now = redact("\n".join(running)).split("\n"), redact("\n".join(now)).split("\n")

@@ -1,35 +1,29 @@
-"""Runs `amqpmesh up`: validates the topology, makes certificates, and runs the supervisor, here or detached."""
+"""Runs `amqpmesh up`: validates the topology, makes certificates, and becomes the supervisor, or starts it
+detached."""
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from addressing.topology.model import Topology
-from mesh.client.errors import MeshError
-from mesh.deploy.control import ControlServer, ask
-from mesh.deploy.detached import StartReport, start_detached
-from mesh.deploy.display import Observer, display
+from mesh.deploy.control import ask
+from mesh.deploy.detached import start_detached
+from mesh.deploy.display import display
 from mesh.deploy.link_log_writer import redaction_key
-from mesh.deploy.mesh_status import MeshPhase, MeshStatus
+from mesh.deploy.mesh_status import MeshStatus
 from mesh.deploy.node_kinds import plan
-from mesh.deploy.pid_file import PidFile
 from mesh.deploy.pki import make_pki
 from mesh.deploy.readiness import MeshReadiness
-from mesh.deploy.running_processes import stop_nodes, supervisor_pid, topology_changes
-from mesh.deploy.signals import HarmlessSignals
-from mesh.deploy.supervisor import Supervisor
-from mesh.deploy.supervisor_log import OrphanStopped
+from mesh.deploy.readiness_helper import fork_helper
+from mesh.deploy.running_processes import supervisor_pid, topology_changes
+from mesh.deploy.supervisor_program import SupervisorOrder, become_supervisor, tell_ready
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.terminal.exit_codes import ExitCode
-from mesh.terminal.failure import CommandFailed, as_failure
+from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 from mesh.terminal.topology_file import load_file, locate
-from wire.log import EventLog
 
 CHANGES_SHOWN = 20
 
@@ -50,7 +44,7 @@ def run(order: UpRequest, out: Output) -> int:
     workdir = WorkDir(topology.work_dir)
     workdir.make()
     if order.report_fd is not None:
-        return run_reporting(order, order.report_fd, file, topology, workdir)
+        return supervise(order, file, topology, workdir, out)
     for warning in loaded.warnings:
         out.say(f"{warning}\n")
     if supervisor_pid(workdir) is not None:
@@ -58,7 +52,7 @@ def run(order: UpRequest, out: Output) -> int:
     make_pki(topology)
     if order.is_detached:
         return run_detached(order, file, workdir, out)
-    return run_here(order, file, topology, workdir, out)
+    return supervise(order, file, topology, workdir, out)
 
 
 def already_runs(workdir: WorkDir, file: Path, out: Output) -> int:
@@ -98,99 +92,22 @@ def run_detached(order: UpRequest, file: Path, workdir: WorkDir, out: Output) ->
     return ExitCode.OK
 
 
-def run_reporting(order: UpRequest, descriptor: int, file: Path, topology: Topology, workdir: WorkDir) -> int:
-    """Run the supervisor in the process that ``run_detached`` started; report the progress of the start over the pipe
-    ``descriptor``, to the command that waits for it.
-    """
-    report = StartReport(descriptor)
-
-    def observe(status: MeshStatus) -> None:
-        report.status(status)
-        is_started = all(node.pid is not None or node.restarts for node in status.nodes)
-        if status.phase is MeshPhase.READY or (order.is_patient and is_started):
-            report.ready()
-
-    try:
-        supervise(order, file, topology, workdir, observe)
-    except MeshError as error:
-        report.failed(as_failure(error))
-        raise
-    return ExitCode.OK
-
-
-def run_here(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, out: Output) -> int:
-    with display(out) as show:
-        is_ready = supervise(order, file, topology, workdir, with_ready_told(show, out))
-    return ExitCode.OK if is_ready else ExitCode.INTERRUPTED
-
-
-def with_ready_told(show: Observer, out: Output) -> Observer:
-    is_told = False
-
-    def observe(status: MeshStatus) -> None:
-        nonlocal is_told
-        show(status)
-        if status.phase is MeshPhase.READY and not is_told:
-            is_told = True
-            tell_ready(status, None, out)
-
-    return observe
-
-
-def tell_ready(status: MeshStatus, pid: int | None, out: Output) -> None:
-    if out.is_json:
-        out.document({**status.to_map(), "supervisor_pid": pid, "already_running": False})
-    else:
-        out.data(f"{status.mesh} is {status.phase}")
-
-
-def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
-    """Stop the nodes that an earlier supervisor left, then run the mesh until a signal stops it. Return True if the
-    mesh had become ready before.
-    """
-    signals = HarmlessSignals()
-    with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
-        if not pid_file.acquire():
-            raise CommandFailed(f"another `up` of {topology.mesh} has just been started, so this one ends")
-        # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
-        redaction_key(topology)
-        shutil.copyfile(file, workdir.running_topology)
-        with workdir.log_file(SUPERVISOR).open("a") as stream:
-            log = EventLog("supervisor", stream=stream)
-            for name in stop_nodes(workdir):
-                log.emit(OrphanStopped(name))
-            readiness = MeshReadiness(topology, workdir)
-            supervisor = Supervisor(
-                topology.mesh, file, workdir, plan(topology), readiness, observe, log, is_recorded=topology.is_recorded
-            )
-            return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))
-
-
-async def run_supervisor(
-    supervisor: Supervisor, order: UpRequest, workdir: WorkDir, signals: HarmlessSignals, log: EventLog
-) -> bool:
-    stop = asyncio.Event()
-    signals.watch(log.emit, catch_signals(stop, supervisor.kill_all))
-    control = ControlServer(workdir.control_socket(SUPERVISOR), {"status": lambda _: supervisor.snapshot().to_map()})
-    await control.start()
-    try:
-        return await supervisor.run(stop, timeout_s=order.timeout_s, is_patient=order.is_patient)
-    finally:
-        await control.stop()
-
-
-def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> Callable[[], None]:
-    """Have the first SIGINT or SIGTERM set ``stop``, which stops the mesh in order, and the next ones call ``kill``.
-
-    Return the handler, for other reasons to stop.
-    """
-
-    def on_signal() -> None:
-        if stop.is_set():
-            kill()
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
-    return on_signal
+def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, out: Output) -> NoReturn:
+    """Become the supervisor of the mesh, in the foreground or as the process that ``run_detached`` started."""
+    # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
+    redaction_key(topology)
+    report_fds = [order.report_fd] if order.report_fd is not None else []
+    become_supervisor(
+        SupervisorOrder(
+            topology.mesh,
+            str(file),
+            str(workdir.root),
+            tuple((node.name, node.kind.name) for node in plan(topology)),
+            topology.is_recorded,
+            order.is_patient,
+            order.timeout_s,
+            order.report_fd,
+            out,
+            fork_helper(MeshReadiness(topology, workdir), report_fds),
+        )
+    )

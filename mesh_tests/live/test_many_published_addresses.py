@@ -43,7 +43,8 @@ IS_WHOLE = "PUBLISHED_WHOLE" in os.environ
 SCALE = Scale(100, 100_000, 10, 100) if IS_WHOLE else Scale(20, 5_000, 2, 20)
 BROKEN = Scale(100, 20_000, 5, 100) if IS_WHOLE else Scale(20, 5_000, 4, 20)
 """For the tests that kill a node."""
-WAIT_S = 900.0 if IS_WHOLE else 120.0
+WAIT_S = 1500.0 if IS_WHOLE else 100.0
+pytestmark = pytest.mark.timeout(WAIT_S + 60.0)
 BYTES_AN_ADDRESS = 2_000
 BYTES_FIXED = 16 << 20
 """Buffers of links and connections, and Python's own."""
