@@ -16,6 +16,7 @@ import click
 from addressing.topology.model import Topology
 from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer, Handler
+from mesh.deploy.memory_return import MemoryReturn
 from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kinds import NODE_KINDS, kind_of, node_names
 from mesh.deploy.pid_file import PidFile
@@ -101,6 +102,7 @@ class NodeRun:
         self._signals = signals
         self._stop = asyncio.Event()
         self._control: ControlServer | None = None
+        self._memory: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -117,6 +119,8 @@ class NodeRun:
             log.emit(NodeFailed(str(error)))
             raise CommandFailed(f"{self._name}: {error}") from None
         finally:
+            if self._memory is not None:
+                self._memory.cancel()
             if self._control is not None:
                 await self._control.stop()
         log.emit(NodeStopped())
@@ -129,7 +133,10 @@ class NodeRun:
 
     async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
         """Open the control socket, then report the start; the node calls this function once its listeners are open."""
+        # What the start has made stays until the end of the node: collections need not look through it.
+        gc.freeze()
         gc.enable()
+        self._memory = asyncio.create_task(MemoryReturn().keep())
         workdir = WorkDir(self._topology.work_dir)
         self._control = ControlServer(workdir.control_socket(self._name), handlers)
         await self._control.start()
