@@ -65,7 +65,9 @@ def test_every_check_runs_though_an_earlier_one_failed(tmp_path: Path) -> None:
     assert done.returncode != 0
     called = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("called ")]
     assert called == ["ruff", "ruff", "cython-lint", "mypy", "python", "python", *["pytest"] * 5]
-    assert "called pytest -n 3 --dist loadgroup --no-loadscope-reorder -m not quiet and not alone --ignore" in done.stdout
+    assert (
+        "called pytest -n 3 --dist loadgroup --no-loadscope-reorder -m not quiet and not alone --ignore" in done.stdout
+    )
     assert done.stdout.count("FAILED (1)") == len(called)
 
 
