@@ -23,7 +23,10 @@ RING: dict[str, Any] = {
 }
 
 
-def mesh_of(folder: Path, routers: dict[str, Any] = RING, **brokers: list[str]) -> SimMesh:
+def mesh_of(
+    folder: Path, routers: dict[str, Any] = RING, jobs: dict[str, Any] | None = None, **brokers: list[str]
+) -> SimMesh:
+    """A mesh with these brokers, each at the named routers; ``jobs`` declares the address `jobs.#`."""
     mesh = SimMesh(
         {
             "mesh": "mesh",
@@ -35,6 +38,7 @@ def mesh_of(folder: Path, routers: dict[str, Any] = RING, **brokers: list[str]) 
                 "sharded": {"type": "queue", "brokers": list(brokers)},
                 "news.#": {"type": "topic", "broker": "b1"},
                 "weather": {"type": "topic", "broker": "b1", "broker_address": "sky"},
+                **({} if jobs is None else {"jobs.#": jobs}),
             },
         },
         folder,

@@ -34,11 +34,15 @@ def test_a_refusal_of_a_routed_link_is_logged_once_where_the_broker_is(tmp_path:
 
 @pytest.mark.parametrize("router", ["r1", "r3"])
 def test_a_refused_producer_is_logged_too(tmp_path: Path, router: str):
-    mesh = mesh_of(tmp_path, b1=["r3"])
-    sender = mesh.client(router, "p").sender("news.*")
-    mesh.run_until(lambda: sender.error is not None)
+    """The mesh makes one queue of the pattern, for the first producer."""
+    mesh = mesh_of(tmp_path, b1=["r3"], jobs={"type": "queue", "broker": "b1", "max_queues": 1})
+    client = mesh.client(router, "p")
+    first = client.sender("jobs.1")
+    mesh.run_until(lambda: first.link.is_open)
+    second = client.sender("jobs.2")
+    mesh.run_until(lambda: second.error is not None)
     [(where, event)] = refusals(mesh)
-    assert (where, event.address, event.condition) == ("r3", "news.*", "amqp:not-allowed")
+    assert (where, event.address, event.condition) == ("r3", "jobs.2", "amqp:resource-limit-exceeded")
 
 
 @pytest.mark.parametrize("router", ["r1", "r3"])
