@@ -233,7 +233,8 @@ cdef class AnycastWithFallback(Anycast):
         return (self.fallback is not None and self.fallback.can_take_now()) or Anycast.has_ready_taker(self)
 
     cdef bint may_pass_on(self) noexcept:
-        return (self.fallback is not None and self.fallback.can_take_now()) or Anycast.may_pass_on(self)
+        # A queue's deliveries and those of its producers depend on each other: each round looks at all of them.
+        return True
 
     cdef int pump(self, Inlet inlet) except -1:
         if inlet.is_circuit:
