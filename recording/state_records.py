@@ -81,7 +81,7 @@ class StateRecorder:
         )
 
     def tell_lost(self, connection: int, links: Iterable[int], reason: str) -> None:
-        """Record that a connection is gone, and that its ``links``, those still attached, are gone, too.
+        """Record the end of a connection, and the end of each of ``links``, the links that were still attached.
 
         Free text of the peer in ``reason`` is left out.
         """

@@ -1,4 +1,4 @@
-"""Reads the head of a message: its header, and those fields of its properties that routing and storing depend on.
+"""Reads the head of a message: the header, and the fields of the properties that routing and storing depend on.
 
 Spec: AMQP 1.0 [3.2.1] header, [3.2.4] properties, [1.6] encodings. Bodies are never read. Times become seconds.
 

@@ -136,7 +136,7 @@ class RouterMode(StrEnum):
 
 
 class Router(TopologyPart):
-    """A router of the mesh: the ports where it listens, and the routers that it connects to."""
+    """A router of the mesh: the ports to listen on, and the names of the routers to connect to."""
 
     mode: RouterMode = RouterMode.INTERIOR
     """'edge' knows no paths: the router uses one of the routers in its 'connect', the cheapest, else the next."""

@@ -126,8 +126,8 @@ cdef class BrokerReceiver(QueueProducer):
         """Put messages of ``link`` into ``queues``; if None, into the queues that ``targets`` returns for an address.
 
         ``targets`` takes the address in bytes, and raises AmqpError if no queue can take the message. ``fail(link,
-        error, now)`` is to close a link whose peer broke a rule. ``resolve`` returns the BrokerAddress of an address, or
-        None.
+        error, now)`` is to close a link whose peer broke a rule. ``resolve`` returns the BrokerAddress of an address,
+        or None.
         """
         self.link, self.address, self.resolve = link, address, resolve
         self.target = None if address is None else address.encode()
@@ -478,7 +478,7 @@ cdef class BrokerReceiver(QueueProducer):
         return self._settle(<pn_delivery_t *>delivery)
 
     cdef int _settle(self, pn_delivery_t *delivery) except -1:
-        """Settle a delivery that has its outcome, so that its credit can be granted again.
+        """Settle a delivery that has an outcome, and count one credit more as free to be granted to the producer.
 
         The broker settles at once or, for a producer that asked to settle first, after the producer.
         """
@@ -495,8 +495,8 @@ cdef class BrokerReceiver(QueueProducer):
 
     cdef int _grant(self) except -1:
         cdef long granted
-        # Credit is granted in steps of half of the link's credit: a flow frame for each delivery would double the frames. The
-        # end of each sync of the disk calls this method again.
+        # Credit is granted in steps of half of the link's credit: a flow frame for each delivery would double the
+        # frames. The end of each sync of the disk calls this method again.
         if self.room * 2 < self.link_credit:
             return 0
         if self.gate.holds_back(self):

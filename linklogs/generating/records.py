@@ -1,4 +1,4 @@
-"""Makes the delivery records of generated link logs: those that a message leaves at each router of its route."""
+"""Makes the delivery records of generated link logs: for each message, one at each router of the message's route."""
 
 from __future__ import annotations
 

@@ -30,6 +30,8 @@ cdef class AddressGroup(Group):
     cdef Copies copies
     cdef object hold_timer
     cdef bint is_dead
+    # True from the loss of a taker until all waiting inlets were looked at: a head may be too large for those left.
+    cdef bint is_thorough
     # Time in s for which deliveries are held while the group has no taker.
     cdef readonly double hold_s
     cdef unsigned long long deliveries_in_before

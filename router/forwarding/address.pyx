@@ -146,6 +146,7 @@ cdef class AddressGroup(Group):
         if not self.takers:
             self._despair_later()
         self.on_changed()
+        self.is_thorough = True
         self.kick()
 
     def leave_taker(self, Taker left):
@@ -299,7 +300,7 @@ cdef class AddressGroup(Group):
                 if self.serve():
                     self.is_kicked = True
         finally:
-            self.is_kicking = False
+            self.is_kicking = self.is_thorough = False
         return self.look_at_drains()
 
     cdef int look_at_drains(self) except -1:
@@ -353,7 +354,7 @@ cdef class AddressGroup(Group):
             # An inlet that could not pass on its head may be able to once another inlet has passed on a delivery.
             is_news = is_news or (has_gone_on and has_failed)
             has_failed = has_failed or not has_gone_on
-            is_over = not has_gone_on and not self.may_pass_on()
+            is_over = not has_gone_on and not self.is_thorough and not self.may_pass_on()
         return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
@@ -428,7 +429,7 @@ cdef class AddressGroup(Group):
         return True
 
     cdef bint is_for_nobody(self, Inlet inlet) noexcept:
-        """True if no taker is to get the inlet's head: its sender aborted it, or was lost, while it waited here."""
+        """True if no taker is to get the inlet's head, since the sender aborted the delivery or was lost."""
         return False
 
     cdef bint drop_head(self, Inlet inlet) except -1:

@@ -352,7 +352,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _abort(self) except -1:
-        """Abort the delivery at its taker, since its sender aborted it.
+        """Abort the delivery at the taker, since the sender aborted the delivery.
 
         Both ends drop the move before the group learns that the ends are free for other deliveries.
         """
@@ -650,7 +650,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """Abort the delivery at its taker if it has not left, since its sender is lost.
+        """Abort the delivery at the taker, since the sender is lost, unless the whole delivery has left this router.
 
         A delivery that is all here, and that the sender does not send again, goes on instead. Routers on the path hear
         at once of a delivery that has left and comes again, so that no consumer gets it twice.

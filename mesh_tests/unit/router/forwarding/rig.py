@@ -194,13 +194,18 @@ class Rig:
         return producer, self._attach(connection, link)
 
     def outgoing(
-        self, connection: Connection | None = None, modes: tuple[int, int] | None = None
+        self,
+        connection: Connection | None = None,
+        modes: tuple[int, int] | None = None,
+        max_message_bytes: int | None = None,
     ) -> tuple[Consumer, Any]:
         connection = connection or self.connect()
         self._names += 1
         link = connection.client.begin().receiver(f"link-{self._names}")
         if modes is not None:
             link.set_settle_modes(*modes)
+        if max_message_bytes is not None:
+            link.set_max_message_bytes(max_message_bytes)
         consumer = link.owner = Consumer(link, connection)
         return consumer, self._attach(connection, link)
 
@@ -232,10 +237,11 @@ class Rig:
         cost: int = 0,
         upstream: Any = None,
         modes: tuple[int, int] | None = None,
+        max_message_bytes: int | None = None,
         **settings: Any,
     ) -> Consumer:
         """``cost``: above 0 it is a circuit. ``settings``: those of the client's endpoint."""
-        consumer, link = self.outgoing(self.connect(**settings), modes)
+        consumer, link = self.outgoing(self.connect(**settings), modes, max_message_bytes)
         consumer.taker = Taker(link, group, cost, upstream=upstream)
         group.add_taker(consumer.taker)
         consumer.link.grant(credit)
