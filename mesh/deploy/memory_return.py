@@ -19,9 +19,12 @@ from typing import Final
 
 LOOK_S: Final = 5.0
 GROWTH_BYTES: Final = 16 << 20
-"""The least growth, since the start or since memory was last given back, for which the work is done."""
+"""The least growth since the start for which memory is given back, and the least success that counts as one."""
 CALM_SHARE: Final = 0.1
 """A process is calm if it used less than this share of a CPU since the last look."""
+LEAST_WORK_S: Final = 0.25
+LEAST_WORK_RATIO: Final = 10
+MOST_WORK_RATIO: Final = 160
 _STATM: Final = Path("/proc/self/statm")
 
 
@@ -38,9 +41,10 @@ def give_back() -> None:
 
 
 class MemoryReturn:
-    """Decides when the memory of this process is given back: once after growth, when the process is calm.
+    """Decides when the memory of this process is given back: when it has grown and is calm, after some work.
 
-    The next time needs another growth by ``GROWTH_BYTES``: memory that is in use is not looked through again and again.
+    Links that go are work, and a search through links that stay takes time, so the next time needs ten times the CPU
+    time that the last one took. Each time in vain doubles this ratio, up to ``MOST_WORK_RATIO``.
     """
 
     def __init__(
@@ -52,19 +56,25 @@ class MemoryReturn:
         self._resident_bytes = resident_bytes
         self._cpu_s = cpu_s
         self._give_back = give_back
-        self._base_bytes = resident_bytes()
-        self._used_s = cpu_s()
+        self._start_bytes = resident_bytes()
+        self._seen_s = cpu_s()
+        self._due_s = 0.0
+        """The CPU time of this process from which memory may be given back."""
+        self._work_ratio = LEAST_WORK_RATIO
 
     def look(self) -> bool:
         """Give memory back if it is time; call this every ``LOOK_S`` seconds. Return whether memory was given back."""
-        used_s, self._used_s = self._cpu_s() - self._used_s, self._cpu_s()
+        now_s = self._cpu_s()
+        used_s, self._seen_s = now_s - self._seen_s, now_s
         size_bytes = self._resident_bytes()
-        # Memory that went by itself may come again before a growth counts.
-        self._base_bytes = min(self._base_bytes, size_bytes)
-        if used_s >= CALM_SHARE * LOOK_S or size_bytes < self._base_bytes + GROWTH_BYTES:
+        is_calm = used_s < CALM_SHARE * LOOK_S
+        if not is_calm or now_s < self._due_s or size_bytes < self._start_bytes + GROWTH_BYTES:
             return False
         self._give_back()
-        self._base_bytes, self._used_s = self._resident_bytes(), self._cpu_s()
+        self._seen_s = self._cpu_s()
+        is_in_vain = size_bytes - self._resident_bytes() < GROWTH_BYTES
+        self._work_ratio = min(2 * self._work_ratio, MOST_WORK_RATIO) if is_in_vain else LEAST_WORK_RATIO
+        self._due_s = self._seen_s + max(LEAST_WORK_S, self._work_ratio * (self._seen_s - now_s))
         return True
 
     async def keep(self) -> None:

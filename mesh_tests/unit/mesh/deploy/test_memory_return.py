@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from mesh.deploy.memory_return import CALM_SHARE, GROWTH_BYTES, LOOK_S, MemoryReturn, give_back, resident_bytes
+from mesh.deploy.memory_return import (
+    CALM_SHARE,
+    GROWTH_BYTES,
+    LEAST_WORK_RATIO,
+    LEAST_WORK_S,
+    LOOK_S,
+    MOST_WORK_RATIO,
+    MemoryReturn,
+    give_back,
+    resident_bytes,
+)
 
 START_BYTES = 50 << 20
+SEARCH_S = 0.1
+"""The CPU time of giving back; ten times that is more than ``LEAST_WORK_S``."""
 
 
 class Process:
-    """A process whose memory and CPU time the test sets; half of its growth is free memory."""
+    """A process whose memory and CPU time the test sets; giving back frees what the test says is free."""
 
     def __init__(self) -> None:
         self.bytes = START_BYTES
+        self.free_bytes = 0
+        self.search_s = SEARCH_S
         self.cpu_s = 1.0
         self.given_back = 0
         self.memory = MemoryReturn(lambda: self.bytes, lambda: self.cpu_s, self.give_back)
 
     def give_back(self) -> None:
         self.given_back += 1
-        self.bytes -= (self.bytes - START_BYTES) // 2
+        self.cpu_s += self.search_s
+        self.bytes -= self.free_bytes
+        self.free_bytes = 0
 
     def look(self, share: float = 0.0) -> bool:
         self.cpu_s += share * LOOK_S
         return self.memory.look()
+
+    def attach(self) -> None:
+        self.bytes += 4 * GROWTH_BYTES
+
+    def detach(self) -> None:
+        """The memory of links that have come is free, but not yet given back."""
+        self.free_bytes = 4 * GROWTH_BYTES
+
+    def work_until_next(self) -> float:
+        """Let the process work little by little; return its CPU time until memory is given back again."""
+        start_s = self.cpu_s
+        while not self.look(CALM_SHARE / 2):
+            assert self.cpu_s < start_s + 1000
+        return self.cpu_s - start_s
 
 
 def test_a_process_that_did_not_grow_does_nothing() -> None:
@@ -33,29 +63,57 @@ def test_a_process_that_did_not_grow_does_nothing() -> None:
 
 def test_a_process_that_grew_waits_until_it_is_calm() -> None:
     process = Process()
-    process.bytes += 4 * GROWTH_BYTES
+    process.attach()
     assert not process.look(CALM_SHARE)
     assert not process.look(1.0)
     assert process.look(CALM_SHARE / 2)
 
 
-def test_memory_in_use_is_looked_through_once() -> None:
+def test_links_that_go_long_after_they_came_give_their_memory_back() -> None:
     process = Process()
-    process.bytes += 8 * GROWTH_BYTES
-    assert [process.look() for _ in range(3)] == [True, False, False]
-    process.bytes += GROWTH_BYTES
+    process.attach()
     assert process.look()
-    assert process.given_back == 2
+    process.detach()
+    assert not process.look(1.0)
+    assert process.look()
+    assert process.bytes == START_BYTES
 
 
-def test_memory_that_went_by_itself_counts_as_growth_when_it_comes_again() -> None:
+def test_a_process_without_work_does_not_search_again() -> None:
     process = Process()
-    process.bytes += GROWTH_BYTES // 2
+    process.attach()
+    assert [process.look() for _ in range(100)] == [True] + 99 * [False]
+
+
+def test_a_search_in_vain_takes_ever_less_of_the_time() -> None:
+    process = Process()
+    process.attach()
     process.look()
-    process.bytes = START_BYTES - GROWTH_BYTES // 2
-    assert not process.look()
-    process.bytes = START_BYTES + GROWTH_BYTES // 2
-    assert process.look()
+    shares = [process.work_until_next() / SEARCH_S for _ in range(8)]
+    assert min(shares) > LEAST_WORK_RATIO
+    assert shares[0] < shares[1] < shares[2]
+    assert MOST_WORK_RATIO < shares[-1] < MOST_WORK_RATIO + 10
+
+
+def test_a_success_makes_the_next_search_soon_again() -> None:
+    process = Process()
+    process.attach()
+    process.look()
+    for _ in range(6):
+        process.work_until_next()
+    process.detach()
+    process.work_until_next()
+    process.attach()
+    process.detach()
+    assert process.work_until_next() / SEARCH_S < 2 * LEAST_WORK_RATIO
+
+
+def test_a_quick_search_needs_some_work_before_the_next() -> None:
+    process = Process()
+    process.search_s = 0.0
+    process.attach()
+    process.look()
+    assert process.work_until_next() >= LEAST_WORK_S
 
 
 class Knot:
