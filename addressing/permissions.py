@@ -26,6 +26,7 @@ class Permissions:
         self._is_open = not topology.users
         self._send = {name: _patterns(name, user.send) for name, user in topology.users.items()}
         self._receive = {name: _patterns(name, user.receive) for name, user in topology.users.items()}
+        self._receivers = {name for name, user in topology.users.items() if user.receive}
         self._most = {name: user.max_connections or 0 for name, user in topology.users.items()}
 
     def may_send(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
@@ -49,10 +50,10 @@ class Permissions:
     def may_receive_any(self, user: str | None, *, is_mesh: bool = False) -> bool:
         """Say whether ``user`` may attach a receiver without an address, as to a subscription known by its name.
 
-        True for each user that the topology declares, whatever addresses the user may receive from; True for everyone
-        in a mesh without users, and with ``is_mesh``, set for nodes and operators.
+        True for each user who may receive from any address at all, for everyone in a mesh without users, and with
+        ``is_mesh``, set for nodes and operators.
         """
-        return is_mesh or self._is_open or bool(self._receive.get(ANONYMOUS if user is None else user))
+        return is_mesh or self._is_open or (ANONYMOUS if user is None else user) in self._receivers
 
     def max_connections(self, user: str | None) -> int:
         """Return how many connections ``user`` may have to one router at a time; 0 for any number."""

@@ -9,24 +9,28 @@ from addressing.topology.model import Topology
 
 SCHEMA_ID = "amqpmesh.schema.json"
 
-# Schemas of the short forms that these mappings may have in a topology file: pydantic's schema has the long forms
-# only. The short forms of `link_logs` and `redact` are not in the schema.
+# Schemas of the short forms that these mappings may have in a topology file: pydantic's schema has the long forms only.
 _SHORTHANDS: dict[str, dict[str, Any]] = {
     "DeclaredAddress": {"$ref": "#/$defs/AddressKind"},
     "Connection": {"type": "string", "description": "Router to connect to, at cost 1."},
     "Listener": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Port on 127.0.0.1."},
+    "LinkLogs": {"$ref": "#/$defs/Level"},
     "ListenerTls": {"type": "boolean", "description": "true: with a certificate of the mesh. false: no TLS."},
+    "Redaction": {"type": "string", "description": "File whose bytes are the key of the hashes."},
 }
 # Classes of the mappings that may be empty, so that `name:` with nothing after it is valid.
 _MAY_BE_EMPTY = ("Router", "User")
-_ONE_FOR_LIST = (("User", "send"), ("User", "receive"), ("Broker", "routers"), ("DeclaredAddress", "brokers"))
+_ONE_FOR_LIST = (
+    ("User", "send"),
+    ("User", "receive"),
+    ("Broker", "routers"),
+    ("DeclaredAddress", "brokers"),
+    ("Redaction", "columns"),
+)
 
 
 def topology_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the topology file.
-
-    The schema has the short forms of all mappings but `link_logs` and `redact`.
-    """
+    """Return the JSON Schema (2020-12) of the topology file, with the short forms of its mappings."""
     schema = Topology.model_json_schema()
     parts = schema["$defs"]
     for name, part in {**parts, "Topology": schema}.items():

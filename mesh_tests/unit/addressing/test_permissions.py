@@ -15,6 +15,7 @@ CLOSED = Permissions(
 users:
   alice: {send: [orders, "news.#"], receive: ["${user}.#"]}
   bob: {send: "#", receive: "#"}
+  dora: {send: "#", receive: []}
   anonymous: {receive: "public.*"}
 """
     )
@@ -65,3 +66,10 @@ def test_internal_addresses_are_for_nodes_and_operators_only(permissions: Permis
 
 def test_operators_may_do_everything() -> None:
     assert CLOSED.may_send("unheard-of", "orders", is_mesh=True)
+
+
+@pytest.mark.parametrize(("user", "may"), [("alice", True), ("dora", False), (None, True), ("nobody", False)])
+def test_who_may_receive_from_nothing_attaches_to_no_subscription_either(user: str | None, may: bool) -> None:
+    assert CLOSED.may_receive_any(user) is may
+    assert CLOSED.may_receive_any(user, is_mesh=True)
+    assert OPEN.may_receive_any(user)
