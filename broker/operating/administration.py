@@ -160,8 +160,10 @@ class Administration:
         if goal is held:
             raise AdministrationError(f"{address!r} is both source and target: expected another queue as target")
         goals = MoveTargets(lambda entry: goal or self._origin_queue(entry, held))
+        moved = 0
         for part in self._move(held, count, goal, goals, is_back=True):
-            if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:
+            moved += part.fields["messages"]
+            if not part.has_more and moved == 0 and "without_queue" in part.fields:
                 raise AdministrationError(
                     f"no message left in {address!r} can go back to a queue of origin on this broker: "
                     "name the queue that they go to"

@@ -253,6 +253,17 @@ def test_dead_letters_go_back_to_where_they_come_from(rig: Rig, monkeypatch: pyt
     assert left(rig, THERE) == [1, 2]
 
 
+@pytest.mark.usefixtures("small_steps")
+def test_what_stays_after_a_first_step_is_no_error(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(administration, "origin_of", lambda entry: "orders" if entry.message_id <= 2 else None)
+    fill(rig, 4, THERE)
+    assert Operator(rig).do("redrive", address=THERE) == [
+        {"messages": 2, "not_moved": 0},
+        {"messages": 0, "not_moved": 2, "without_queue": 2},
+    ]
+    assert left(rig, THERE) == [2, 3]
+
+
 DEAD = {"orders": {"type": "queue", "dead_letter": "dead"}, "dead": {"type": "queue"}, "parked": {"type": "queue"}}
 
 
