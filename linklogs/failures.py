@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -33,6 +35,20 @@ def is_gone(spark: SparkSession) -> bool:
         return not spark.version
     except FAILURES:
         return True
+
+
+@contextmanager
+def whole_answers(spark: SparkSession) -> Iterator[None]:
+    """Raise ConnectionError in place of errors of CUT_SHORT within the context, if Spark's Java process is gone.
+
+    Spark raises such an error if an answer of its Java process is cut short.
+    """
+    try:
+        yield
+    except CUT_SHORT as error:
+        if is_gone(spark):
+            raise ConnectionError(str(error)) from None
+        raise
 
 
 def sentence(error: Exception) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from linklogs.cluster_settings import is_cluster, settings, submitted_session
-from linklogs.failures import FAILURES, sentence
+from linklogs.failures import FAILURES, sentence, whole_answers
 from linklogs.file_holds import held, is_local, local_path
 from linklogs.input_logs import look
 from linklogs.log_search import NoLogs
@@ -54,11 +54,16 @@ def _write(asked: argparse.Namespace) -> None:
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
     spark = _session(asked.master)
+    with whole_answers(spark):
+        _write_tables(spark, Params(logs, asked.window_us, asked.address), asked)
+    sys.stdout.write(f"the tables are in {asked.out}\n")
+
+
+def _write_tables(spark: SparkSession, params: Params, asked: argparse.Namespace) -> None:
     # By default Spark writes a time as INT96, an old type of Parquet without a time zone.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     # Keep others from reading tables on HDFS, since tables name users and addresses, as the logs do.
     spark.conf.set("fs.permissions.umask-mode", f"{OTHERS:03o}")
-    params = Params(logs, asked.window_us, asked.address)
     tables = run(spark, params)
     for notice in tables.read.notices:
         sys.stderr.write(f"left out: {notice}\n")
@@ -69,7 +74,6 @@ def _write(asked: argparse.Namespace) -> None:
     tables.release()
     for name in (*tables.by_name, NAME):
         _make_private(asked.out, name)
-    sys.stdout.write(f"the tables are in {asked.out}\n")
 
 
 def _session(master: str | None) -> SparkSession:

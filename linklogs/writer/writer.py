@@ -74,8 +74,7 @@ class Writer:
     def step(self, now: IntakeTime) -> None:
         """Do the work that is due: look for rings, take records, write files, delete old files.
 
-        An OSError is logged, not raised, and the failed work is done again later. A damaged ring is logged and renamed;
-        only an OSError of this renaming may be raised.
+        An OSError is logged, not raised, and the failed work is done again later. A damaged ring is logged and renamed.
         """
         is_scan = now.s >= self._scan_s
         if is_scan:
@@ -166,9 +165,14 @@ class Writer:
         self._tell(RingFound(owner.node, owner.run))
 
     def _put_aside(self, path: Path, error: RingDamaged) -> None:
-        self._tell(RingPutAside(str(error)))
         self._rings.pop(path, None)
-        put_aside(path)
+        try:
+            put_aside(path)
+        except OSError as failure:
+            # The next scan finds the ring again.
+            self._say_once(failure)
+        else:
+            self._tell(RingPutAside(str(error)))
 
     def _expire(self, now: IntakeTime) -> None:
         keep = self._settings

@@ -66,7 +66,7 @@ def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
     with warnings.catch_warnings():
         # Warnings of pyspark about the version of pandas are hidden: tests of this project check that the two fit.
         warnings.simplefilter("ignore", FutureWarning)
-        from linklogs.failures import FAILURES, sentence
+        from linklogs.failures import FAILURES, sentence, whole_answers
         from linklogs.input_logs import look
 
         step(f"look at {order.logs}")
@@ -75,26 +75,10 @@ def _report(order: ReportRequest, step: Step, out: Output) -> Summary:
         prepare(order.out)
         step("start Spark")
         try:
-            with _session(order) as spark, _whole_answers(spark):
+            with _session(order) as spark, whole_answers(spark):
                 return _with_spark(spark, order, logs, step, out)
         except FAILURES as error:
             raise CommandFailed(sentence(error), fix=f"{order.out / LOG} has the log of Spark") from None
-
-
-@contextmanager
-def _whole_answers(spark: SparkSession) -> Iterator[None]:
-    """Raise ConnectionError in place of errors of CUT_SHORT within the context, if Spark's Java process is gone.
-
-    Spark raises such an error if an answer of its Java process is cut short.
-    """
-    from linklogs.failures import CUT_SHORT, is_gone
-
-    try:
-        yield
-    except CUT_SHORT as error:
-        if is_gone(spark):
-            raise ConnectionError(str(error)) from None
-        raise
 
 
 def _tell_left_out(notices: Sequence[str], out: Output) -> None:

@@ -108,6 +108,30 @@ def test_a_second_ring_of_a_run_is_put_aside(host: Host) -> None:
     assert node.path.exists()
 
 
+def test_a_damaged_ring_that_cannot_be_renamed_stops_nothing_and_is_renamed_later(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = host.node()
+    node.delivery(1)
+    node.put(ring.CAPACITY_AT, 0)
+    other = host.node("other")
+    other.delivery(77)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuse_to_rename)
+        host.step()
+        host.step(after_s=2)
+    assert host.events(RingPutAside) == []
+    host.step(after_s=2)
+    assert len(host.events(RingPutAside)) == 1
+    assert not node.path.exists()
+    host.finish()
+    assert 77 in host.numbers()
+
+
+def refuse_to_rename(path: Path, _target: Path) -> Path:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
 def test_a_ring_that_a_node_makes_now_is_waited_for(host: Host) -> None:
     path = host.rings / "r9.ring"
     with path.open("wb") as file:
