@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from mesh.certs.errors import CertsError
-from mesh.certs.stored import Certificate, load
+from mesh.certs.stored import Certificate, load, load_certificate
 
 
 def export_pem(certificate: Certificate) -> bytes:
@@ -25,13 +24,15 @@ def export_pkcs12(certificate: Certificate, password: str) -> bytes:
     """Return certificate, private key and CA certificate as a PKCS #12 key store, for Java and Windows.
 
     The key store is encrypted with ``password``. Raises CertsError if the password is empty, or the certificate or its
-    key is missing or damaged; OSError or ValueError if the CA certificate is.
+    key, or the CA certificate, is missing or damaged.
     """
     pair = load(certificate.path)
     if pair is None:
         raise CertsError(f"cannot export {certificate.path}: this file, or the key that belongs to it, is missing")
     if not password:
         raise CertsError("a PKCS #12 key store needs a password, and the password given is empty")
-    ca = x509.load_pem_x509_certificate(certificate.ca_path.read_bytes())
+    ca = load_certificate(certificate.ca_path)
+    if ca is None:
+        raise CertsError(f"cannot export {certificate.path}: the CA certificate {certificate.ca_path} is missing")
     encryption = BestAvailableEncryption(password.encode())
     return serialize_key_and_certificates(certificate.name.encode(), pair.key, pair.certificate, [ca], encryption)

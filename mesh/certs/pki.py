@@ -87,10 +87,10 @@ def ensure_pki(
 ) -> list[Certificate]:
     """Make the nodes' missing certificates in ``folder``, and the CA if there is none.
 
-    A node's certificate is made anew if it ends within 30 days, lacks one of the node's hosts, or was issued by another
-    CA; the CA gets a new certificate for its key if it ends within 400 days and its key is here. Returns the
-    certificates in the order of ``nodes``. Raises CertsError if the folder has another mesh's CA, a certificate has to
-    be made and the CA's key is not here, or a file cannot be read or written.
+    A node's certificate is made anew if it ends within 30 days (without the CA's key here: if it has ended), lacks one
+    of the node's hosts, or was issued by another CA; the CA gets a new certificate for its key if it ends within 400
+    days and its key is here. Returns the certificates in the order of ``nodes``. Raises CertsError if the folder has
+    another mesh's CA, a certificate has to be made and the CA's key is not here, or a file cannot be read or written.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -101,8 +101,9 @@ def ensure_pki(
 def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime | None = None) -> Certificate:
     """Return operator ``name``'s certificate, with which commands log in to nodes.
 
-    The certificate is made if it is missing, ends within 30 days, or was issued by another CA. Raises CertsError if
-    there is no CA, or the certificate has to be made and the CA's key is not here.
+    The certificate is made if it is missing, ends within 30 days (without the CA's key here: if it has ended), or was
+    issued by another CA. Raises CertsError if there is no CA, or the certificate has to be made and the CA's key is not
+    here.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -225,7 +226,9 @@ def _ensure(
 
 
 def _is_good(pair: KeyPair, authority: _Authority, hosts: Sequence[str], now: datetime) -> bool:
-    if pair.certificate.not_valid_after_utc - now <= RENEW_BEFORE:
+    # A machine without the CA's key cannot renew a certificate, and uses it to the end.
+    renew_before = RENEW_BEFORE if authority.key is not None else timedelta(0)
+    if pair.certificate.not_valid_after_utc - now <= renew_before:
         return False
     try:
         pair.certificate.verify_directly_issued_by(authority.certificate)

@@ -24,9 +24,11 @@ def _with_unit(parse: Callable[[str], float], example: str) -> BeforeValidator:
     """
 
     def read(value: Any) -> float:
-        if isinstance(value, int | float) and value != 0:
-            raise ValueError(f"expected a number with a unit, such as {example}")
-        return parse(str(value)) if isinstance(value, str) else 0.0
+        if isinstance(value, str):
+            return parse(value)
+        if isinstance(value, int | float) and value == 0 and not isinstance(value, bool):
+            return 0.0
+        raise ValueError(f"expected a number with a unit, such as {example}")
 
     return BeforeValidator(read)
 

@@ -54,8 +54,8 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
     for name in (router, neighbor):
         if topology.routers[name].is_edge:
             raise click.UsageError(
-                f"{name} is an edge router: its uplinks have no cost, as an edge router uses its uplinks in the order "
-                "that the topology gives"
+                f"{name} is an edge router: the costs of its uplinks are those of the topology file, and do not "
+                "change while the mesh runs"
             )
     for edge in topology.edges():
         if {edge.dialer, edge.to} == {router, neighbor}:

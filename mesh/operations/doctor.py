@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 OLDEST_PYTHON = (3, 11)
 WANTED_DESCRIPTORS = 4096
 WANTED_DISK_BYTES = 1 << 30
+DAMAGED_FIX = "replace the file; of a node of the mesh, remove the file and its key, and amqpmesh makes new ones."
 EARLIEST_CLOCK = 1735689600  # 2025-01-01: an earlier clock is wrong, and certificates made by it would end too early
 EXPIRY_WARNING_S = 30 * 86400
 
@@ -165,9 +166,7 @@ def tls_files(topology: Topology) -> Iterator[DoctorFinding]:
         for listener in router.listeners
         if listener.tls is not None and listener.tls.cert is not None
     ]
-    issued = sorted(WorkDir(topology.work_dir).pki.rglob("*.crt")) + sorted(
-        WorkDir(topology.work_dir).pki.rglob("*.pem")
-    )
+    issued = sorted(WorkDir(topology.work_dir).pki.rglob("*.pem"))
     for path in (*named, *issued):
         finding = certificate_finding(path)
         if finding is not None:
@@ -187,7 +186,11 @@ def certificate_finding(path: Path) -> DoctorFinding | None:
         return DoctorFinding(check, "failed", f"{path}: {error.strerror}", "correct the path in the topology.")
     if b"BEGIN CERTIFICATE" not in text:
         return None
-    left_s = x509.load_pem_x509_certificate(text).not_valid_after_utc.timestamp() - time.time()
+    try:
+        certificate = x509.load_pem_x509_certificate(text)
+    except ValueError:
+        return DoctorFinding(check, "failed", f"{path} is damaged: expected a certificate in PEM", DAMAGED_FIX)
+    left_s = certificate.not_valid_after_utc.timestamp() - time.time()
     if left_s <= 0:
         return DoctorFinding(check, "failed", f"{path} expired {-left_s / 86400:.0f} days ago", "amqpmesh certs renew")
     if left_s < EXPIRY_WARNING_S:

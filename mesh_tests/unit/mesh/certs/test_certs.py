@@ -149,6 +149,14 @@ def test_a_machine_without_the_key_of_the_authority_goes_on_with_what_it_has(tmp
         ensure_pki(tmp_path, "m", [R1, B1], now=NOW)
 
 
+def test_without_the_key_of_the_authority_a_certificate_is_used_to_its_end(tmp_path: Path) -> None:
+    (made,) = ensure_pki(tmp_path, "m", [R1], now=NOW)
+    (tmp_path / "ca-key.pem").unlink()
+    assert ensure_pki(tmp_path, "m", [R1], now=made.not_after - timedelta(seconds=1)) == [made]
+    with pytest.raises(CertsError, match=r"certificate of 'r1' cannot be made here.*ca-key\.pem"):
+        ensure_pki(tmp_path, "m", [R1], now=made.not_after)
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     ensure_pki(tmp_path, "m", [R1], now=NOW)
     (tmp_path / "ca.pem").write_text("what?")
@@ -228,3 +236,14 @@ def test_exports_hold_certificate_key_and_ca(tmp_path: Path) -> None:
     assert len(others) == 1
     with pytest.raises(CertsError, match="password"):
         export_pkcs12(alice, "")
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "is missing"), (b"what?", "is damaged")])
+def test_an_export_without_a_sound_ca_names_the_file(tmp_path: Path, content: bytes | None, said: str) -> None:
+    ensure_pki(tmp_path, "m", [], now=NOW)
+    alice = issue_client(tmp_path, "alice", now=NOW)
+    alice.ca_path.unlink()
+    if content is not None:
+        alice.ca_path.write_bytes(content)
+    with pytest.raises(CertsError, match=rf"ca\.pem.* {said}"):
+        export_pkcs12(alice, "changeit")

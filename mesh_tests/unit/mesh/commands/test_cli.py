@@ -18,6 +18,7 @@ from mesh.commands.reference import reference
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.operations import report_requirements as lacking
+from mesh.operations.doctor import certificate_finding
 from mesh.operations.status import ADDRESSES, CONNECTIONS, NODE_COLUMNS, QUEUES
 from mesh.terminal.exit_codes import MEANINGS, ExitCode
 from mesh_tests.ports import free_port
@@ -287,6 +288,14 @@ def test_doctor_examines_the_machine_though_the_topology_nearby_is_wrong(
     findings = {found["check"]: found for found in json.loads(run("doctor", "--json").stdout)["findings"]}
     assert findings["python"]["state"] == "ok"
     assert (findings["topology"]["state"], findings["topology"]["detail"]) == ("failed", "the topology has 1 error")
+
+
+def test_doctor_names_a_damaged_certificate(tmp_path: Path) -> None:
+    damaged = tmp_path / "r1.pem"
+    damaged.write_text("-----BEGIN CERTIFICATE-----\nwhat?\n-----END CERTIFICATE-----\n")
+    finding = certificate_finding(damaged)
+    assert finding is not None
+    assert (finding.state, finding.detail) == ("failed", f"{damaged} is damaged: expected a certificate in PEM")
 
 
 def test_doctor_says_what_reports_of_link_logs_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
