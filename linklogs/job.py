@@ -69,7 +69,8 @@ def _write_tables(spark: SparkSession, params: Params, asked: argparse.Namespace
         sys.stderr.write(f"left out: {notice}\n")
     for name, table in tables.by_name.items():
         _write_table(table, asked.out, name)
-    # The table that describes the others is written last: it exists only if the others are complete.
+    # The table that describes the others is written last: in a new directory it exists only if the others are complete.
+    # In a directory with earlier tables, their description stays until then.
     _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
     for name in (*tables.by_name, NAME):

@@ -314,8 +314,8 @@ cdef class EndpointCore:
             credit, count = max(0, pn.link_remote_credit(link.raw)), peer.delivery_count
         else:
             credit = pn.link_credit(link.raw) + pn.link_queued(link.raw)
-            # If the peer asked for a drain, and credit remains, no flow is due here: the engine writes a flow when the
-            # link's owner gives the credit back.
+            # If the peer asked for a drain but for no echo, no flow is due here while credit remains: the engine writes a
+            # flow when the link's owner gives the credit back.
             if not is_asked and not (is_drained and credit <= 0 and not (<OutgoingCore>link).owes_credit):
                 return None
             count = (peer.credit_end - <unsigned int>credit) & 0xFFFFFFFF

@@ -571,7 +571,8 @@ cdef class BrokerReceiver(QueueProducer):
         return "memory" if self.gate.is_short_of_memory_now() else "disk"
 
     def rest(self):
-        """Note that the link log has recorded the link, so that its next change is to be recorded, too."""
+        """Report the link's next change of credit to the recorder again; called when the link log has noted the last.
+        """
         self.has_moved = False
 
     @property

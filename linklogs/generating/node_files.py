@@ -1,4 +1,6 @@
-"""Writes the Parquet files of one run of a node; each file begins with a snapshot, as from the writer of link logs."""
+"""Writes the generated Parquet files of one run of a node; each begins with a snapshot, as files of the writer of link
+logs do.
+"""
 
 from __future__ import annotations
 

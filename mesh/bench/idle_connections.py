@@ -250,7 +250,9 @@ class LinkHolder:
         try:
             data = self._connection.recv(READ_BYTES)
         except TimeoutError:
-            raise TimedOut(f"the server answered no attach or detach for {self._stall_s:g} s") from None
+            raise TimedOut(
+                f"the server sent nothing for {self._stall_s:g} s while it owed answers to attaches or detaches"
+            ) from None
         except OSError as error:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
         if not data:

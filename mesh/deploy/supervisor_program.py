@@ -134,7 +134,9 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
     workdir, file = WorkDir(Path(order.work_dir)), Path(order.file)
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
-            raise CommandFailed(f"another `up` of {order.mesh} has just been started, so this one ends")
+            raise CommandFailed(
+                f"another `up` of {order.mesh} was a moment earlier and starts the mesh, so this one ends"
+            )
         shutil.copyfile(file, workdir.running_topology)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
             log = EventLog("supervisor", stream=stream)

@@ -49,7 +49,7 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise unexpected(key, value, f"{expected}, or its JSON") from None
+        raise unexpected(key, value, f"{expected} as an AMQP value, or its JSON in a string") from None
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:

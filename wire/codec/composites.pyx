@@ -274,7 +274,8 @@ cdef const unsigned char *_scan_list(
 ) noexcept:
     """Return the end of the list at ``at``, as its size says, or NULL with a finding.
 
-    ``first`` gets the place of the list's first value, ``count`` the number of its values, ``size`` its size.
+    ``first`` gets the place of the list's first value, ``count`` the number of its values, ``size`` its size. For list0,
+    the empty list, only ``first`` is set.
     """
     cdef size_t width, there
     if at >= scan.end:

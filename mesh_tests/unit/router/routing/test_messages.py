@@ -18,6 +18,7 @@ from router.routing.messages import (
     parse,
 )
 
+OR_JSON = " as an AMQP value, or its JSON in a string"
 OF_NEIGHBOR = "of a neighbor router's control message"
 
 EXAMPLES: list[Message] = [
@@ -78,7 +79,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "HELLO",
             {"id": "a", "instance": 1, "seen": "ab"},
-            f"HELLO: field 'seen' {OF_NEIGHBOR}: expected a list of strings, or its JSON, got 'ab'",
+            f"HELLO: field 'seen' {OF_NEIGHBOR}: expected a list of strings{OR_JSON}, got 'ab'",
         ),
         (
             "HELLO",
@@ -106,7 +107,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "LSU",
             {"id": "a", "several": "["},
-            f"LSU: field 'several' {OF_NEIGHBOR}: expected a list of maps, or its JSON, got '['",
+            f"LSU: field 'several' {OF_NEIGHBOR}: expected a list of maps{OR_JSON}, got '['",
         ),
         (
             "LSU",
@@ -122,7 +123,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": "M0a"},
-            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings, or its JSON, got 'M0a'",
+            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings{OR_JSON}, got 'M0a'",
         ),
         (
             "MAU",
@@ -137,7 +138,7 @@ def test_a_request_without_have_asks_for_everything() -> None:
         (
             "MAU",
             {"id": "a", "instance": 1, "mobile_seq": 1, "exist": "[" * 9000},
-            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings, or its JSON, got '[[[[[[",
+            f"MAU: field 'exist' {OF_NEIGHBOR}: expected a list of strings{OR_JSON}, got '[[[[[[",
         ),
         (
             "MAR",
