@@ -49,7 +49,7 @@ class BetterPaths:
         The cost noted at ``circuit`` is brought up to date.
         """
         assert circuit.path is not None
-        circuit.cost = self._routing.cost_along(circuit.path) or circuit.cost
+        circuit.set_cost(self._routing.cost_along(circuit.path) or circuit.cost)
         better = entry.ends.better.get(egress)
         if circuit.path == path or not self._is_cheaper(path, circuit):
             self._forget(entry, egress)

@@ -1,6 +1,7 @@
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Move
+from router.forwarding.ranking cimport Ranking
 from router.forwarding.recall cimport Recalls
 from router.forwarding.too_large cimport TooLarge
 from wire.proton cimport pn_delivery_t
@@ -18,8 +19,10 @@ cdef class Anycast(AddressGroup):
     cdef int offerable
     cdef unsigned int offerable_version
     cdef unsigned long long turn
-    # The takers in the order in which they are tried; None after a change.
+    # The takers in the order in which they are tried; None after a change. A group that has had many takers at a time
+    # ranks them in place of this.
     cdef list takers_listed
+    cdef Ranking ranking
     cdef Recalls recalls
     # Handles messages that are too large for the consumers here; None until a queue has sent one.
     cdef TooLarge too_large
@@ -45,6 +48,10 @@ cdef class Anycast(AddressGroup):
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size)
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size)
+    cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost)
+    cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost)
+    cdef bint _may_have(self, Taker taker, Inlet inlet, list tried, size_t size, int cost) except -1
+    cdef int _rank_all(self) except -1
     cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size)
     cdef bint may_offer_again(self, Inlet inlet) except -1

@@ -14,6 +14,7 @@ from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, In
 from router.forwarding.head cimport WHOLE_BYTES, is_let_down
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way
+from router.forwarding.ranking cimport Ranking
 from router.forwarding.recall cimport Recalls, ask_back
 from router.forwarding.too_large cimport TooLarge
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
@@ -25,6 +26,8 @@ from recording.records cimport ABORTED, Recorder
 cdef double SHARE_OF_EGRESS = 0.25
 
 cdef enum:
+    # A group with so many takers ranks them: among fewer, a look at each is cheaper.
+    MANY_TAKERS = 16
     # The largest number of producers behind a circuit that the tag of a delivery can tell: the number has one byte.
     MOST_WEIGHT = 255
 
@@ -96,6 +99,8 @@ cdef class Anycast(AddressGroup):
                 continue
             if tried is None or taker not in tried:
                 found = taker.cost
+            if found == 0:
+                break
         return found
 
     cdef int nearest_credit(self, Inlet inlet) except? -2147483648:
@@ -133,6 +138,11 @@ cdef class Anycast(AddressGroup):
                 self.at_edges = {}
             self.at_edges[taker.edge] = taker
         self.takers_listed = None
+        if self.ranking is None and len(self.takers) >= MANY_TAKERS:
+            self._rank_all()
+        if self.ranking is not None:
+            taker.is_ranked = True
+            self.ranking.update(taker)
         super().add_taker(taker)
         if self.unwanted:
             unwanted, self.unwanted = self.unwanted, None
@@ -146,6 +156,9 @@ cdef class Anycast(AddressGroup):
 
     cdef bint _forget_taker(self, Taker taker) except -1:
         self.takers_listed = None
+        if taker.is_ranked:
+            taker.is_ranked = False
+            self.ranking.leave_out(taker)
         return AddressGroup._forget_taker(self, taker)
 
     def on_taker_left(self, Taker taker, closed, error):
@@ -278,6 +291,8 @@ cdef class Anycast(AddressGroup):
     # Movement
     cdef bint has_ready_taker(self) noexcept:
         cdef Taker taker
+        if self.ranking is not None:
+            return len(self.ranking.heap) > 0
         for taker in self.takers:
             if taker.can_take_now():
                 return True
@@ -285,7 +300,7 @@ cdef class Anycast(AddressGroup):
 
     cdef bint may_pass_on(self) noexcept:
         cdef Taker taker
-        for taker in self.takers:
+        for taker in self.takers if self.ranking is None else self.ranking.heap:
             if taker.can_take_now() and taker.link.is_writable_now():
                 return True
         return False
@@ -472,15 +487,32 @@ cdef class Anycast(AddressGroup):
         A delivery begun on a full connection would block the inlet, while another taker may have room first.
         """
         cdef Taker taker
-        for taker in self.takers:
+        for taker in self.takers if self.ranking is None else self.ranking.heap:
             if taker.can_take_now() and inlet.may_feed(taker):
                 taker.link.endpoint.wait(inlet)
         return 0
 
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size):
+        """Return the best taker with credit for a message of the inlet, of ``size`` bytes; None if there is none.
+
+        None of ``tried`` is chosen. Without ``tried``, only a taker is chosen whose connection has room.
+        """
+        cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else 0
+        cdef Taker best
+        if self.ranking is None:
+            best = self._best_listed(inlet, tried, size, cost)
+        else:
+            best = self._best_ranked(inlet, tried, size, cost)
+        if best is not None:
+            self.turn += 1
+            best.last_turn = self.turn
+            if best.is_ranked:
+                self.ranking.update(best)
+        return best
+
+    cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost):
         cdef Taker taker, best = None
         cdef int value, best_value = 0
-        cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else 0
         if self.takers_listed is None:
             self.takers_listed = list(self.takers)
         for taker in self.takers_listed:
@@ -490,18 +522,42 @@ cdef class Anycast(AddressGroup):
             value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
             if best is not None and (value > best_value or (value == best_value and taker.last_turn >= best.last_turn)):
                 continue
-            # Only a taker that would be the best is looked at closer: with a thousand takers few are.
-            if not inlet.may_feed(taker) or (self.is_strict and taker.cost != cost):
-                continue
-            if tried is None and not taker.link.is_writable_now():
-                continue
-            if (taker.max_message_bytes and size > taker.max_message_bytes) or (tried is not None and taker in tried):
-                continue
-            best, best_value = taker, value
-        if best is not None:
-            self.turn += 1
-            best.last_turn = self.turn
+            if self._may_have(taker, inlet, tried, size, cost):
+                best, best_value = taker, value
         return best
+
+    cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost):
+        cdef Taker taker, best = None
+        cdef list left_out = []
+        while self.ranking.heap:
+            taker = self.ranking.heap[0]
+            if self._may_have(taker, inlet, tried, size, cost):
+                best = taker
+                break
+            self.ranking.leave_out(taker)
+            left_out.append(taker)
+        for taker in left_out:
+            self.ranking.update(taker)
+        return best
+
+    cdef bint _may_have(self, Taker taker, Inlet inlet, list tried, size_t size, int cost) except -1:
+        """True if ``taker``, which has credit, may have the inlet's message. ``cost``: that of the closest taker."""
+        if not inlet.may_feed(taker) or (self.is_strict and taker.cost != cost):
+            return False
+        if tried is None and not taker.link.is_writable_now():
+            return False
+        return not (taker.max_message_bytes and size > taker.max_message_bytes) and (tried is None or taker not in tried)
+
+    cdef int _rank_all(self) except -1:
+        cdef Taker taker
+        self.ranking = Ranking(self.is_closest)
+        for taker in self.takers:
+            taker.is_ranked = True
+            self.ranking.update(taker)
+        return 0
+
+    cdef int on_ranked(self, Taker taker) except -1:
+        return self.ranking.update(taker)
 
     # Retries
     cdef bint may_offer_again(self, Inlet inlet) except -1:

@@ -50,6 +50,7 @@ cdef class Group:
     cdef int on_given_back(self, Taker taker) except -1
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1
     cdef int on_undeliverable(self, Inlet inlet) except -1
+    cdef int on_ranked(self, Taker taker) except -1
 
 
 cdef class Carrier(Waiter):
@@ -172,7 +173,7 @@ cdef class Taker(DeliveryOwner):
     cdef readonly OutgoingCore link
     cdef readonly Group group
     # The cost of a circuit, or 0 for a local taker; a circuit's cost may change, but not to 0.
-    cdef public int cost
+    cdef readonly int cost
     # Number of the connection to the edge router to which the taker leads; 0 for no edge router.
     cdef public int edge
     cdef int credit_count
@@ -227,6 +228,11 @@ cdef class Taker(DeliveryOwner):
     # Number of producers behind the deliveries that this router sends to the taker.
     cdef int weight
     cdef unsigned long long last_turn
+    # For an anycast group with many takers (`ranking`): whether the group ranks this taker, its value when it was
+    # ranked last, and its place in the ranking, -1 for none.
+    cdef bint is_ranked
+    cdef int value
+    cdef Py_ssize_t place
 
     cdef int hold(self, Carrier carrier) except -1
     cdef int drop(self, Carrier carrier) except -1
@@ -236,6 +242,7 @@ cdef class Taker(DeliveryOwner):
     cdef int miss(self) except -1
     cdef int note_move(self) except -1
     cdef int note_drain(self, bint has_more) except -1
+    cdef int end_move(self) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL

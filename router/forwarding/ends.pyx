@@ -195,6 +195,10 @@ cdef class Group:
         """
         return 0
 
+    cdef int on_ranked(self, Taker taker) except -1:
+        """Called when a taker with ``is_ranked`` may have become better or worse than others, or can take or not."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
@@ -719,6 +723,7 @@ cdef class Taker(DeliveryOwner):
         self.on_sending = on_sending
         self.number = group.recorder.next_number()
         self.weight = 1
+        self.place = -1
         self.credit_count = link.credit_now()
         self.had_credit = self.credit_count > 0
         asked = link.remote_settle_modes[0] if cost == 0 and not is_broker else SEND_MIXED
@@ -838,8 +843,15 @@ cdef class Taker(DeliveryOwner):
         self.unsettled_count -= 1
         if self.moving is carrier:
             self.moving = None
+        if self.is_ranked:
+            self.group.on_ranked(self)
         self.note_move()
         return _end(carrier)
+
+    cdef int end_move(self) except -1:
+        """Let the taker's link have its next delivery, since the last one was handed to the link to the end."""
+        self.moving = None
+        return self.group.on_ranked(self) if self.is_ranked else 0
 
     def abandon(self):
         """Take all deliveries away from this taker, whose link has ended.
@@ -940,7 +952,7 @@ cdef class Taker(DeliveryOwner):
             else:
                 self.group.credit_of_locals += credit - self.credit_count
         self.credit_count = credit
-        return 0
+        return self.group.on_ranked(self) if self.is_ranked else 0
 
     cdef int sync(self) except -1:
         """Set the taker's credit to the engine's credit, less a delivery under way, which the engine still counts.
@@ -1007,8 +1019,16 @@ cdef class Taker(DeliveryOwner):
         cdef bint is_needed_again = self.is_closing_now and not value
         self.is_closing_now = value
         self.group.version += 1
+        if self.is_ranked:
+            self.group.on_ranked(self)
         if is_needed_again:
             self.sync()
+
+    def set_cost(self, int cost):
+        """Set the cost of a circuit's path, which has changed, but not to 0."""
+        self.cost = cost
+        if self.is_ranked:
+            self.group.on_ranked(self)
 
     @property
     def is_left(self):

@@ -70,7 +70,7 @@ cdef class FanCopy(Carrier):
         cdef Taker taker = self.taker
         taker.link.finish_now()
         taker.deliveries_out += 1
-        taker.moving = None
+        taker.end_move()
         self.has_left = True
         if is_settled and taker.wants_outcomes:
             # The producer settled and wants no outcome, but the copy stays unsettled until the consumer gives one: the

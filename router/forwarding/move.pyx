@@ -297,7 +297,7 @@ cdef class Move(Carrier):
             taker.on_sending()
         taker.link.finish_now()
         self.has_left = True
-        taker.moving = None
+        taker.end_move()
         taker.deliveries_out += 1
         if inlet is not None and not self.is_read:
             inlet.pop()

@@ -186,7 +186,7 @@ cdef Barrier _ask(Inlet inlet, Taker taker, dict unheard):
     barrier.outgoing = _start_empty(taker)
     taker.hold(barrier)
     taker.link.finish_now()
-    taker.moving = None
+    taker.end_move()
     return barrier
 
 
