@@ -9,6 +9,7 @@ from mesh.deploy.memory_return import (
     LEAST_WORK_S,
     LOOK_S,
     MOST_WORK_RATIO,
+    PRESSING_BYTES,
     MemoryReturn,
     give_back,
     resident_bytes,
@@ -67,6 +68,21 @@ def test_a_process_that_grew_waits_until_it_is_calm() -> None:
     assert not process.look(CALM_SHARE)
     assert not process.look(1.0)
     assert process.look(CALM_SHARE / 2)
+
+
+def test_a_process_that_is_never_calm_gives_memory_back_when_it_has_grown_by_much() -> None:
+    process = Process()
+    process.bytes += PRESSING_BYTES - 1
+    assert not process.look(1.0)
+    process.bytes += 1
+    process.free_bytes = PRESSING_BYTES
+    assert process.look(1.0)
+    process.bytes = 10 * PRESSING_BYTES
+    assert process.look(1.0)
+    process.bytes += 4 * PRESSING_BYTES
+    assert not process.look(1.0)
+    process.bytes += PRESSING_BYTES
+    assert process.look(1.0)
 
 
 def test_links_that_go_long_after_they_came_give_their_memory_back() -> None:
