@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Any, Protocol, cast
 
 from wire.transport.io_context import IoContext
@@ -38,6 +39,7 @@ class ConnectionPhase(Enum):
 
 
 _HANDSHAKE = (ConnectionPhase.TLS, ConnectionPhase.LOGIN)
+_BEFORE_ACTIVE = (ConnectionPhase.NEW, *_HANDSHAKE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,9 @@ class SocketConnection(asyncio.BufferedProtocol):
     """
 
     __slots__ = (
-        "_deadline", "_has_ended", "_has_peer_ended", "_io", "_loop", "_maker", "_phase", "_socket", "_terms", "_timer",
-        "_tls", "_tls_fault", "_transport", "identity", "is_accepted", "is_active", "is_established",
-        "is_output_paused", "protocol", "reason", "remote_address",
+        "_deadline", "_does_input_wait", "_has_ended", "_has_peer_ended", "_io", "_loop", "_maker", "_phase", "_socket",
+        "_terms", "_timer", "_tls", "_tls_fault", "_transport", "identity", "is_accepted", "is_active",
+        "is_established", "is_output_paused", "protocol", "reason", "remote_address",
     )  # fmt: skip
 
     def __init__(self, io: IoContext, maker: ConnectionMaker, terms: ConnectionTerms, protocol: ByteProtocol) -> None:
@@ -92,6 +94,7 @@ class SocketConnection(asyncio.BufferedProtocol):
         self._tls_fault: str | None = None
         self._has_peer_ended = False
         self._has_ended = False
+        self._does_input_wait = False
         self._deadline: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         protocol.transport = self
@@ -101,14 +104,11 @@ class SocketConnection(asyncio.BufferedProtocol):
         # The type is not checked at run time, since uvloop's transports are not instances of asyncio's classes.
         self._transport = cast(asyncio.Transport, transport)
         self.remote_address = _remote_address(self._transport)
-        self._socket = tune(self._transport)
         self.guard(self.protocol.on_made)
-        if self._phase is not ConnectionPhase.NEW:
-            self._transport.abort()
-            return
-        self._enter(ConnectionPhase.TLS)
-        self.set_deadline(self._terms.handshake_timeout_s, self._on_handshake_timeout)
-        self.guard(self._begin)
+        if self._terms.is_dialed:
+            self.guard(self._start)
+        else:
+            self._io.handshakes.run(partial(self.guard, self._start))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._io.input_buffer
@@ -120,8 +120,13 @@ class SocketConnection(asyncio.BufferedProtocol):
                 self.protocol.receive(data)
             except Exception as fault:  # noqa: BLE001 (as in guard, which would cost a call for each read)
                 self.on_fault(fault)
-        elif self.is_active or self._phase in _HANDSHAKE:
+        elif self.is_active:
             self.guard(self._on_data, bytes(data))
+        elif self._phase in _BEFORE_ACTIVE and not self._io.handshakes.run(
+            partial(self._on_handshake_input, bytes(data))
+        ):
+            self._does_input_wait = True
+            self._transport.pause_reading()
 
     def eof_received(self) -> bool:
         self.guard(self._on_eof)
@@ -275,10 +280,10 @@ class SocketConnection(asyncio.BufferedProtocol):
         if self._phase is ConnectionPhase.GONE:
             return
         self.reason = self.reason or reason
-        # If asyncio has not given the connection a socket yet, `connection_made` aborts as soon as there is one.
-        is_made = self._phase is not ConnectionPhase.NEW
+        # A connection that has not started may have no socket yet: `_start` closes the socket.
+        has_started = self._phase is not ConnectionPhase.NEW
         self._enter(ConnectionPhase.LINGER)
-        if is_made:
+        if has_started:
             self._transport.abort()
 
     def reset(self, reason: str) -> None:
@@ -299,6 +304,18 @@ class SocketConnection(asyncio.BufferedProtocol):
         self._phase = phase
         self.is_active = phase is ConnectionPhase.ACTIVE
 
+    def _start(self) -> None:
+        """Begin the handshake; if the connection was aborted before, close its socket."""
+        if self._transport.is_closing():
+            return
+        if self._phase is ConnectionPhase.NEW:
+            self._enter(ConnectionPhase.TLS)
+            self._socket = tune(self._transport)
+            self.set_deadline(self._terms.handshake_timeout_s, self._on_handshake_timeout)
+            self._begin()
+        else:
+            self._transport.abort()
+
     def _begin(self) -> None:
         if self._terms.make_tls is None:
             self._log_in()
@@ -309,6 +326,15 @@ class SocketConnection(asyncio.BufferedProtocol):
     def _log_in(self) -> None:
         self._enter(ConnectionPhase.LOGIN)
         self.protocol.begin()
+
+    def _on_handshake_input(self, data: bytes) -> None:
+        """Handle input of the handshake, in the turn that `HandshakeSlices` gave; read on if the input had to wait."""
+        if self._does_input_wait:
+            self._does_input_wait = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        if self.is_active or self._phase in _HANDSHAKE:
+            self.guard(self._on_data, data)
 
     def _on_data(self, data: bytes) -> None:
         tls = self._tls
