@@ -28,14 +28,19 @@ def tune(transport: asyncio.Transport) -> int:
     asyncio's buffer gets the limit 0, so that asyncio pauses our output as soon as a byte waits there.
     """
     transport.set_write_buffer_limits(high=0)
-    sock = transport.get_extra_info("socket")
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
-    if _is_near(sock):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-    return int(sock.fileno())
+    view = transport.get_extra_info("socket")
+    # uvloop's view of a socket makes a socket object anew for each call, so one object serves all calls here.
+    sock = socket.socket(view.family, view.type, view.proto, view.fileno())
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        if _is_near(sock):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    finally:
+        number = sock.detach()
+    return number
 
 
 def forget_unsent(transport: asyncio.Transport) -> None:
