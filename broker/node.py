@@ -36,7 +36,7 @@ from broker.store.batch import Inventory, UnreadableBody, WriteBatch
 from broker.store.space import Space, Watermark
 from recording.records import Recorder
 from wire.core import DirtyEndpoints
-from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.endpoint import MAX_SESSIONS_BETWEEN_NODES, Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
 from wire.errors import LocalStateError
 from wire.events import Closed, LinkAttached, LinkDetached, Opened
@@ -85,6 +85,7 @@ class BrokerNode:
         self._endpoint_settings = EndpointSettings(
             name,
             max_frame_bytes=32768,
+            max_sessions=MAX_SESSIONS_BETWEEN_NODES,
             max_links=MAX_LINKS_PER_CONNECTION,
             properties={"product": PRODUCT},
             offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS"),

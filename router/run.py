@@ -27,7 +27,7 @@ from router.snapshot import RouterNodeSnapshot
 from wire import log
 from wire.data import as_uint
 from wire.driver import Driver, DriverSnapshot
-from wire.endpoint import EndpointSettings
+from wire.endpoint import MAX_SESSIONS, MAX_SESSIONS_BETWEEN_NODES, EndpointSettings
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
 from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
@@ -262,6 +262,7 @@ class _Parts:
                 # router.
                 container_id=self._topology.mesh,
                 hostname=broker.hostname or (location.host if location else name),
+                max_sessions=MAX_SESSIONS_BETWEEN_NODES if broker.is_embedded else MAX_SESSIONS,
                 properties={"product": "amqpmesh", "version": self._version, "amqpmesh.router": self._name},
             ),
             connector=lambda connector: (

@@ -11,9 +11,8 @@ from router.connections.brokers import BrokerSettings
 from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
 from router.forwarding.settings import ForwardingSettings
 from router.routing.settings import RoutingSettings
-from wire.endpoint import EndpointSettings
+from wire.endpoint import MAX_SESSIONS_BETWEEN_NODES, EndpointSettings
 
-_MAX_SESSIONS_BETWEEN_NODES = 32_768
 _MAX_LINKS_BETWEEN_NODES = 1_000_000
 
 
@@ -62,7 +61,7 @@ def node_endpoint_settings(router_id: str, instance: int, version: str, *, is_ed
     role = EDGE_ROLE if is_edge else ROUTER_ROLE
     return EndpointSettings(
         container_id=router_id,
-        max_sessions=_MAX_SESSIONS_BETWEEN_NODES,
+        max_sessions=MAX_SESSIONS_BETWEEN_NODES,
         max_links=_MAX_LINKS_BETWEEN_NODES,
         properties={"product": "amqpmesh", "version": version, ROLE: role, INSTANCE: instance},
         offered_capabilities=("ANONYMOUS-RELAY",),

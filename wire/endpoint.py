@@ -43,6 +43,10 @@ from wire.link import IncomingLink, Link, OutgoingLink, Session
 from wire.transport.tls import Role
 
 AnyLink = TypeVar("AnyLink", bound=Link)
+MAX_SESSIONS = 256
+"""Most sessions on a connection to a client or an existing broker."""
+MAX_SESSIONS_BETWEEN_NODES = 32_768
+"""Most sessions on a connection between two nodes of a mesh: half of the channels that AMQP has. [2.4.1]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class EndpointSettings:
     max_frame_bytes: int = 16384
     idle_timeout_s: float = 16.0
     """The endpoint closes after this time without input, and advertises half of this time in OPEN. 0: never closes."""
-    max_sessions: int = 256
+    max_sessions: int = MAX_SESSIONS
     max_links: int = 10_000
     window_frames: int = 256
     """Incoming window of each session, in frames: times max_frame_bytes, the most unread bytes of a session."""

@@ -25,7 +25,7 @@ RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 class Session(SessionCore):
     """A session of a connection. The incoming window bounds the unread bytes of all links of the session. [2.5.6]"""
 
-    __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count", "pointer")
+    __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count", "onward", "pointer")
 
     endpoint: Endpoint
 
@@ -33,6 +33,9 @@ class Session(SessionCore):
         super().__init__(endpoint, address_of(pointer))
         self.pointer = pointer
         self.link_count = 0
+        self.onward: dict[tuple[Any, int], list[Session]] | None = None
+        """The sessions of other connections in which a router carries on links of this session, by keys of the router.
+        """
         self.is_over = False
         self.has_left = False
         """We ended the session, so further input of the peer on the session is ignored. [2.5.5]"""
@@ -204,6 +207,11 @@ class Link(LinkCore):
         if any(map(terminus.outlives_link, ends)):
             return True
         return bool(lib.pn_terminus_get_type(ends[not lib.pn_link_is_sender(self.pointer)]) == lib.PN_UNSPECIFIED)
+
+    @property
+    def is_browser(self) -> bool:
+        """Whether the peer asks for copies of messages that stay in their queue (distribution mode copy). [3.5.3]"""
+        return terminus.is_browsed(lib.pn_link_remote_source(self.pointer))
 
     @property
     def remote_settle_modes(self) -> tuple[int, int]:

@@ -127,6 +127,11 @@ def outlives_link(terminus: Pointer) -> bool:
     )
 
 
+def is_browsed(terminus: Pointer) -> bool:
+    """Return whether the engine's ``terminus``, a source, has the distribution mode copy."""
+    return bool(lib.pn_terminus_get_distribution_mode(terminus) == lib.PN_DIST_MODE_COPY)
+
+
 def write(terminus: Pointer, value: Terminus) -> None:
     # The type of the terminus is set even when only capabilities are given: without a type proton drops all other
     # fields.

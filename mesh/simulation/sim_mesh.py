@@ -22,7 +22,7 @@ from recording.records import Recorder
 from router.connections.brokers import BrokerSettings
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
-from wire.endpoint import EndpointSettings, Peer
+from wire.endpoint import MAX_SESSIONS_BETWEEN_NODES, EndpointSettings, Peer
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 
 DIAL_S = 0.002
@@ -277,5 +277,5 @@ def edges_by_router(topology: Topology) -> dict[str, list[Edge]]:
 
 
 def _broker_settings(name: str) -> BrokerSettings:
-    endpoint = EndpointSettings("mesh")
+    endpoint = EndpointSettings("mesh", max_sessions=MAX_SESSIONS_BETWEEN_NODES)
     return BrokerSettings(name, endpoint, lambda connector: ConnectorSpec(connector, "sim", 1))

@@ -1,15 +1,22 @@
-"""More links to queues and topics than the broker connection of a client has sessions for."""
+"""How many links to queues and topics may a client have: many to an embedded broker, fewer to an existing one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mesh.simulation import sim_mesh
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.leftovers import QUIET_S, leftovers
+from wire.endpoint import EndpointSettings
 
 MOST = 256
+MANY = 1000
+LINKS_PER_SESSION = 64
+AT = pytest.mark.parametrize("broker_at", ["r1", "r2"])
 
 
 def _mesh(folder: Path, broker_at: str) -> SimMesh:
@@ -29,8 +36,19 @@ def _mesh(folder: Path, broker_at: str) -> SimMesh:
     return mesh
 
 
-@pytest.mark.parametrize("broker_at", ["r1", "r2"])
-def test_a_link_beyond_the_sessions_of_its_broker_connection_is_refused_at_once_with_the_true_reason(
+@pytest.fixture
+def existing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The routers take the broker for an existing one."""
+    settings_of = sim_mesh._broker_settings
+    endpoint = EndpointSettings("mesh")
+    monkeypatch.setattr(
+        sim_mesh, "_broker_settings", lambda name: replace(settings_of(name), needs_kind=True, endpoint=endpoint)
+    )
+
+
+@AT
+@pytest.mark.usefixtures("existing")
+def test_a_link_beyond_the_sessions_of_an_existing_broker_is_refused_at_once_with_the_true_reason(
     tmp_path: Path, broker_at: str
 ):
     mesh = _mesh(tmp_path, broker_at)
@@ -50,7 +68,8 @@ def test_a_link_beyond_the_sessions_of_its_broker_connection_is_refused_at_once_
     mesh.run_until(lambda: other.link.is_open, 1)
 
 
-@pytest.mark.parametrize("broker_at", ["r1", "r2"])
+@AT
+@pytest.mark.usefixtures("existing")
 def test_a_link_takes_the_place_of_one_that_has_just_left(tmp_path: Path, broker_at: str):
     mesh = _mesh(tmp_path, broker_at)
     client = mesh.client("r1")
@@ -61,6 +80,49 @@ def test_a_link_takes_the_place_of_one_that_has_just_left(tmp_path: Path, broker
     following = client.receiver("q.following")
     mesh.run_until(lambda: following.link.is_open, 1)
     assert following.error is None
+
+
+@AT
+def test_many_links_to_an_embedded_broker_share_sessions_which_end_with_them(tmp_path: Path, broker_at: str):
+    mesh = _mesh(tmp_path, broker_at)
+    before = _sessions_at_broker(mesh)
+    client = mesh.client("r1")
+    ends: list[Any] = [
+        client.receiver(f"q.{index}") if index % 2 else client.sender(f"q.{index}") for index in range(MANY)
+    ]
+    mesh.run_until(lambda: all(end.link.is_open for end in ends), 30)
+    assert all(end.error is None for end in ends)
+    assert _sessions_at_broker(mesh) - before <= MANY // LINKS_PER_SESSION + 1
+    # Links that end make room for others in the same sessions.
+    for end in ends[::3]:
+        end.link.close()
+    mesh.run(0.5)
+    more = [client.receiver(f"q.more.{index}") for index in range(len(ends[::3]))]
+    mesh.run_until(lambda: all(end.link.is_open for end in more), 30)
+    assert _sessions_at_broker(mesh) - before <= MANY // LINKS_PER_SESSION + 1
+    client.endpoint.close()
+    mesh.run(QUIET_S)
+    assert leftovers(mesh) == []
+
+
+@AT
+def test_a_connection_without_a_session_to_spare_has_more_links_in_each(tmp_path: Path, broker_at: str):
+    mesh = _mesh(tmp_path, broker_at)
+    client = mesh.client("r1")
+    client.receiver("q.first")
+    mesh.run(0.5)
+    for router in mesh.routers.values():
+        for connection in router._connections.values():
+            endpoint = connection.endpoint
+            if connection.kind != "client":
+                endpoint.settings = replace(endpoint.settings, max_sessions=endpoint.session_count)
+    receivers = [client.receiver(f"q.{index}") for index in range(3 * LINKS_PER_SESSION)]
+    mesh.run_until(lambda: all(receiver.link.is_open for receiver in receivers), 30)
+    assert all(receiver.error is None for receiver in receivers)
+
+
+def _sessions_at_broker(mesh: SimMesh) -> int:
+    return sum(endpoint.session_count for endpoint in mesh.brokers["b1"]._endpoints)
 
 
 def _told(error: Any) -> tuple[str, str]:

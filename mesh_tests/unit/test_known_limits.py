@@ -71,6 +71,10 @@ CHECKED_BY = {
     "subscriptions that are not durable": (
         "../sim/test_route_rows.py::test_a_passing_subscription_does_not_outlive_a_subscriber_that"
     ),
+    "links to existing brokers": (
+        "../sim/test_route_limits.py::"
+        "test_a_link_beyond_the_sessions_of_an_existing_broker_is_refused_at_once_with_the_true_reason"
+    ),
     "durable subscriptions at Artemis": (
         "../interop/test_link_ends_at_existing_broker.py::test_only_a_close_of_the_link_deletes_a_subscription_at_artemis"
     ),
@@ -78,6 +82,7 @@ CHECKED_BY = {
 UNCHECKED = {
     "pre-settled messages of a fallback": "a race",
     "ends without a detach": "a race",
+    "consumers that keep deliveries": "a stall by a client that has 65 links in a session, and takes credit back",
     "order on several brokers": "a race",
     "large messages to edge routers": "a race",
     "small session windows": "of the engine",

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from recording.records import Recorder
 from router.circuits.neighbor import NeighborConnection
 from router.circuits.spec import BY_CONTROL, CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from router.connections.peers import SessionPool
+from router.connections.route_sessions import session_of_route
 from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
 from router.timers import RetryDelay
 from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
-from wire.terminus import DistributionMode, source, target
+from wire.terminus import source, target
 
 _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 
@@ -95,7 +97,10 @@ class Circuits:
 
         The terms are those that the peer of ``near`` asked for: source, target, settle modes and largest message.
         """
-        session = self._session(spec, hop)
+        if spec.kind is CircuitKind.ROUTE:
+            session = session_of_route(self._sessions(hop), near, spec.priority)
+        else:
+            session = self._session(spec, hop)
         name = self._name(spec)
         link: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
         link.copy_source(near)
@@ -124,11 +129,14 @@ class Circuits:
         self.transit_count += change
 
     def _session(self, spec: CircuitSpec, hop: str) -> Session:
+        sessions = self._sessions(hop)
+        return sessions.shared(spec.priority) if spec.kind in _SHARED else sessions.own()
+
+    def _sessions(self, hop: str) -> SessionPool:
         connection = self._neighbor(hop)
         if connection is None or not connection.endpoint.is_open:
             raise path_lost(f"router {self._router_id} has no open connection to the next router {hop}")
-        sessions = connection.sessions
-        return sessions.shared(spec.priority) if spec.kind in _SHARED else sessions.own()
+        return connection.sessions
 
     def _name(self, spec: CircuitSpec) -> str:
         return f"{spec.kind.value}/{self._router_id}/{self._instance}/{next(self._counter)}"
@@ -199,7 +207,7 @@ def route_patience(near: Link, patience: RetryDelay) -> RetryDelay | None:
     producer, whose deliveries can go to the broker only, and for a browser, which gets each delivery only once.
     """
     is_consumer = isinstance(near, OutgoingLink)
-    return patience if is_consumer and near.remote_source.distribution_mode is not DistributionMode.COPY else None
+    return patience if is_consumer and not near.is_browser else None
 
 
 def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:

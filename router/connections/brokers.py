@@ -123,7 +123,7 @@ class Brokers:
         """
         return kind.capabilities if self._sites[broker].settings.needs_kind else ()
 
-    def keeps_owners(self, broker: str) -> bool:
+    def is_embedded(self, broker: str) -> bool:
         """True if ``broker`` is an embedded one, which knows the owners of queues: links there say the user's name."""
         return not self._sites[broker].settings.needs_kind
 
@@ -155,7 +155,7 @@ class Brokers:
         return link
 
     def _say_user(self, link: IncomingLink | OutgoingLink, broker: str, user: str | None) -> None:
-        if user is not None and self.keeps_owners(broker):
+        if user is not None and self.is_embedded(broker):
             link.set_property(USER, user)
 
     def receiver(

@@ -100,7 +100,7 @@ class SessionPool:
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._shared: dict[int, list[Session]] = {}
 
     def shared(self, priority: int = DEFAULT_PRIORITY) -> Session:
@@ -113,7 +113,7 @@ class SessionPool:
         for session in sessions:
             if session.link_count < LINKS_PER_SESSION:
                 return session
-        sessions.append(self._endpoint.begin())
+        sessions.append(self.endpoint.begin())
         return sessions[-1]
 
     def own(self) -> Session:
@@ -121,7 +121,7 @@ class SessionPool:
 
         Raises ConnectionFault if the peer accepts no more sessions.
         """
-        session = self._endpoint.begin()
+        session = self.endpoint.begin()
         session.ends_with_its_links = True
         return session
 

@@ -20,6 +20,7 @@ cdef class Relay(Group):
     cdef object _on_established
 
     cdef bint _is_for_nobody(self, pn_delivery_t *delivery) noexcept
+    cdef int _give_back_soon(self) except -1
     cdef int _release(self) except -1
     cdef Carrier _begin(self, pn_delivery_t *delivery)
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL

@@ -116,7 +116,7 @@ cdef class Relay(Group):
                 # A delivery is not begun without credit: the engine would keep the delivery, and nobody could give it
                 # back.
                 if onward.credit_now() <= 0:
-                    self._give_back_later()
+                    self._give_back_soon()
                     break
                 if inlet.backlog is not None and not onward.is_writable_now():
                     # A message that was read ahead goes in one piece, once the taker's link has room.
@@ -148,6 +148,18 @@ cdef class Relay(Group):
             inlet.moving = None
         inlet.deliveries_in += 1
         return move
+
+    cdef int _give_back_soon(self) except -1:
+        """Give back what waits for credit here: later, or at once if it is a link route's and crowds a session.
+
+        Unread deliveries take the window of the session, which other links of the consumer's client may share.
+        """
+        cdef Inlet inlet = self.inlet
+        if self._patience is not None and self._copies is None and inlet.link.session.is_crowded_now():
+            self._release()
+        if inlet.has_queued():
+            self._give_back_later()
+        return 0
 
     def _give_back_later(self):
         if self._patience is not None and self._timer is None:
@@ -222,7 +234,7 @@ cdef class Relay(Group):
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
         inlet.deliveries_in -= 1
-        self._give_back_later()
+        self._give_back_soon()
         return 0
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:

@@ -17,12 +17,13 @@ from router.circuits.spec import PATH_LOST, CircuitSpec, path_lost
 from router.connections.broker_connection import BrokerConnection
 from router.connections.brokers import Brokers
 from router.connections.route_connections import RouteClaim
+from router.connections.route_sessions import session_of_route
 from router.connections.unstitched import UnstitchedOwner
 from router.events import BrokerLinkRefused
 from router.forwarding.relay import Relay
 from router.timers import RetryDelay
 from wire.errors import AmqpError, ConnectionFault, FrameTooSmall, LinkError
-from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
+from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink, Session
 from wire.log import Emit
 from wire.routed_name import USER
 
@@ -77,22 +78,27 @@ class BrokerSide:
         name: str,
         user: str,
         terminus: BrokerTerminus | None,
+        priority: int,
         ready: OnLink,
     ) -> None:
         """Call ``ready`` with a new link at the broker with the terms of ``near``, the link towards the client.
 
         The link is not opened yet. Without a link, ``ready`` gets None and the error for the client, or None twice if a
         retry may help. ``ready`` is not called once ``claim`` is released. ``user`` is the client's user, "" for an
-        operator.
+        operator; ``priority`` is that of the address.
         """
-        said_user = user if self._brokers.keeps_owners(broker) else ""
+        is_embedded = self._brokers.is_embedded(broker)
+        said_user = user if is_embedded else ""
 
         def on_connection(connection: BrokerConnection | None) -> None:
             if connection is None:
                 ready(None, None)
                 return
+            sessions = connection.sessions
             try:
-                far = self._link(connection, near, name, said_user, terminus)
+                # An existing broker may end a whole session because of one link, so it gets a session for each link.
+                session = session_of_route(sessions, near, priority) if is_embedded else sessions.own()
+                far = self._link(session, near, name, said_user, terminus)
             except ConnectionFault:
                 # The broker accepts no more sessions: the route may try again if a session is about to end, else the
                 # client's link is refused.
@@ -115,8 +121,7 @@ class BrokerSide:
         return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
 
     @staticmethod
-    def _link(connection: BrokerConnection, near: Link, name: str, user: str, terminus: BrokerTerminus | None) -> Link:
-        session = connection.sessions.own()
+    def _link(session: Session, near: Link, name: str, user: str, terminus: BrokerTerminus | None) -> Link:
         far: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
         far.copy_source(near)
         far.copy_target(near)
@@ -159,7 +164,17 @@ class EgressRoute(UnstitchedOwner):
         near, spec, side = self._near, self._spec, self._side
         near.owner = self
         terminus = None if policy is None else side.terminus(policy, spec.broker, self._client_address)
-        side.attach(self._claim, near, spec.broker, spec.client, spec.link_name, spec.user, terminus, self._on_ready)
+        side.attach(
+            self._claim,
+            near,
+            spec.broker,
+            spec.client,
+            spec.link_name,
+            spec.user,
+            terminus,
+            spec.priority,
+            self._on_ready,
+        )
 
     def _on_ready(self, far: Link | None, error: AmqpError | None) -> None:
         if far is None:

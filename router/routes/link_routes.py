@@ -307,6 +307,7 @@ class RoutePaths:
                 request.link_name,
                 request.user,
                 self.side.terminus(request.policy, request.broker, request.address),
+                request.policy.priority,
                 lambda far, error: ready(far, path, error),
             )
             return
