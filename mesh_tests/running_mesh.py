@@ -74,6 +74,10 @@ class RunningMesh:
         except OSError:
             return None
 
+    def control_socket(self, name: str) -> Path:
+        """Of a node or of the supervisor."""
+        return self._work_dir.control_socket(name)
+
     @property
     def pki(self) -> Path:
         return self._work_dir.pki

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
-import resource
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
+
+from mesh.deploy.process_memory import resident_bytes
 
 LOOK_S: Final = 5.0
 GROWTH_BYTES: Final = 16 << 20
@@ -27,11 +27,6 @@ PRESSING_BYTES: Final = 128 << 20
 LEAST_WORK_S: Final = 0.25
 LEAST_WORK_RATIO: Final = 10
 MOST_WORK_RATIO: Final = 160
-_STATM: Final = Path("/proc/self/statm")
-
-
-def resident_bytes() -> int:
-    return int(_STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 def give_back() -> None:

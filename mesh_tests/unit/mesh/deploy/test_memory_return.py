@@ -12,8 +12,8 @@ from mesh.deploy.memory_return import (
     PRESSING_BYTES,
     MemoryReturn,
     give_back,
-    resident_bytes,
 )
+from mesh.deploy.process_memory import resident_bytes
 
 START_BYTES = 50 << 20
 SEARCH_S = 0.1
