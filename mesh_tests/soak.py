@@ -1,5 +1,7 @@
 """Random lives of a mesh, by the ten thousand, and crashes of a broker. `make soak` goes on for nine minutes.
 
+Two lives of half an hour over sockets run beside the batches, in the background: `mesh_tests/background.py` has them.
+
 Each soak has seeds that nobody has tried: they follow from the day, the revision and the test. A soak that is not over
 goes on with its own seeds as long as the code of its lives stays as it is; `.soak/` knows how far it came.
 docs/proof/soak.md has a row for each soak, and rows are only added. `mesh_tests/lives.py` lists the lives.
@@ -24,8 +26,10 @@ from typing import Any
 
 import click
 
-from mesh_tests.faults import background
-from mesh_tests.lives import LIVES, PROCESSES, Life
+from mesh_tests.background import CHURN, LONG_LIVES, LongLife
+from mesh_tests.churn.page import CHART, chart, page
+from mesh_tests.churn.samples import from_maps
+from mesh_tests.lives import LIVES, Life
 
 ROOT = Path(__file__).parents[1]
 STATE, REPORT = ROOT / ".soak" / "state.json", ROOT / ".soak" / "junit.xml"
@@ -147,29 +151,41 @@ def with_row(proof: str, life: Life, tally: Tally) -> str:
     return "\n".join([*lines, row_of(life, tally), ""])
 
 
-LONG_LIFE = Life("faults", "processes are killed, stopped and frozen for half an hour, clients vanish", 1, PROCESSES)
-
-
-def go_on_over_sockets() -> str:
-    """Start the long life of this revision in the background, or add a row for it once it is over; a sentence."""
+def go_on_over_sockets(long_life: LongLife) -> str:
+    """Start a long life of this revision in the background, or add a row for it once it is over; a sentence."""
     revision, date = git("rev-parse", "--short", "HEAD"), f"{datetime.now(UTC):%F}"
-    background.start(STATE.parent, revision, first_seed(LONG_LIFE, revision, date))
-    found = background.found(STATE.parent, revision)
+    life = long_life.life
+    long_life.start(STATE.parent, revision, first_seed(life, revision, date))
+    found = long_life.found(STATE.parent, revision)
     if found["state"] == "running":
+        at_s = found["samples"][-1]["at_s"] if found.get("samples") else 0
+        so_far = f" ({at_s:,.0f} of {found['seconds']:,.0f} s)" if at_s else ""
         return (
-            f"a life over sockets runs in the background, of seed {found['seed']}: run this again for what came of it"
+            f"{long_life.name}: a life over sockets runs in the background, of seed {found['seed']}{so_far}: run this "
+            "again for what came of it"
         )
     failed = [f"seed {found['seed']}"] if found["state"] == "failed" else []
-    counts = {name: found[name] for name in ("steps", "sent", "accepted") if name in found}
-    tally = Tally("", revision, date, found["seed"], 1, 1, failed, counts)
-    PROOF.write_text(with_row(PROOF.read_text(), LONG_LIFE, tally))
-    return f"the life over sockets of seed {found['seed']} {found['state']}{': ' + found['why'] if failed else ''}"
+    PROOF.write_text(with_row(PROOF.read_text(), life, tally_of_long(found, revision, date, failed)))
+    if long_life is CHURN and found.get("samples"):
+        (PROOF.parent / CHART).write_text(chart(from_maps(found["samples"])))
+        (PROOF.parent / "churn.md").write_text(page(found, revision, date))
+    why = f": {found['why']}" if failed else ""
+    return f"{long_life.name}: the life over sockets of seed {found['seed']} {found['state']}{why}"
+
+
+def tally_of_long(found: dict[str, Any], revision: str, date: str, failed: list[str]) -> Tally:
+    counted = {**found, **found.get("counts", {})}
+    names = ("steps", "connections", "links", "names", "sent", "accepted", "arrived")
+    counts = {name: counted[name] for name in names if name in counted}
+    return Tally("", revision, date, found["seed"], 1, 1, failed, counts)
 
 
 @click.command()
 @click.option("--seconds", default=540.0, show_default=True, help="Begin no batch that might end later.")
 @click.option(
-    "--only", default="", help="Lead only lives of tests with this in their names, `faults` for the one over sockets."
+    "--only",
+    default="",
+    help="Lead only lives of tests with this in their names, `faults` or `churn` for those over sockets.",
 )
 def main(seconds: float, only: str) -> None:
     """Go on with the random lives of this code. Exit code 1 if one of them failed."""
@@ -177,8 +193,9 @@ def main(seconds: float, only: str) -> None:
     soak.lives = [life for life in LIVES if only in life.test]
     STATE.parent.mkdir(exist_ok=True)
     PROOF.parent.mkdir(exist_ok=True)
-    if only in LONG_LIFE.test:
-        click.echo(go_on_over_sockets())
+    for long_life in LONG_LIVES:
+        if only in long_life.life.test:
+            click.echo(go_on_over_sockets(long_life))
     while (life := soak.next_life(ends_at - time.monotonic())) is not None:
         tally = soak.tallies[life.test]
         run(life, tally)
