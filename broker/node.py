@@ -19,9 +19,10 @@ from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnrea
 from broker.links.attachments import Attachments
 from broker.links.incoming import ProducerGate
 from broker.links.link_log import BrokerLinkLog
+from broker.links.request_link import RequestLink
 from broker.links.second_settlement import SecondSettlements
 from broker.operating.administration import Administration
-from broker.operating.control import Control, ControlLink
+from broker.operating.control import Control
 from broker.queueing.body_cache import BodyCache, Fetch
 from broker.queueing.client_queues import ClientQueues
 from broker.queueing.commit import Commits
@@ -260,11 +261,11 @@ class BrokerNode:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    # Methods of wire.events.Sink, for events of operators' links to the control address, and of links without an owner,
-    # such as a link that has ended.
+    # Methods of wire.events.Sink, for events of links with requests to the broker itself, and of links without an
+    # owner, such as a link that has ended.
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
-        if isinstance(link.owner, ControlLink):
+        if isinstance(link.owner, RequestLink):
             link.owner.on_delivery()
 
     def on_disposition(self, link: Link, delivery: Pointer) -> None:

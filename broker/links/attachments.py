@@ -16,9 +16,11 @@ from math import inf
 
 from broker.addresses import BrokerAddress, BrokerAddresses, BrokerAddressKind
 from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
+from broker.links.filter_control import request_link, wanted_filter_set
 from broker.links.incoming import BrokerReceiver, ProducerGate
 from broker.links.link_log import BrokerLinkLog
 from broker.links.outgoing import BrokerSender
+from broker.links.request_link import RequestLink
 from broker.links.second_settlement import SecondSettlements
 from broker.queueing.body_cache import BodyCache
 from broker.queueing.client_queues import ClientQueues
@@ -30,6 +32,7 @@ from broker.queueing.subscription_owners import OwnershipClaim, claim_of
 from broker.queueing.subscriptions import TopicSubscriptions, timeout_s
 from wire import terminus
 from wire.errors import AmqpError, LinkError
+from wire.filter_set import CONTROL, filter_set_of
 from wire.link import RECEIVE_SECOND, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 from wire.terminus import DistributionMode, Durability, Expiry, Terminus, TerminusType
@@ -43,8 +46,9 @@ LinkName = tuple[str, str, bool]
 class Attachment:
     """A link that is attached at the broker, its queue or subscription, and the worker that moves its messages.
 
-    ``worker`` is None for a link with a null source, which only looks a subscription up, usually to end it. ``held``,
-    the queue or subscription, is None for a producer whose link names a topic, or no address.
+    ``worker`` is None for a link with a null source, which only looks a subscription up, usually to end it, and for a
+    control link of a filter set. ``held``, the queue or subscription, is None for a control link, and for a producer
+    whose link names a topic, or no address.
     """
 
     link: Link
@@ -145,6 +149,9 @@ class Attachments:
         self._end_link(link, now, error)
         link.close(error)
 
+    def _fail_now(self, link: Link, error: AmqpError) -> None:
+        self.fail(link, error, self._message_store.now)
+
     def _on_too_large(self, link: OutgoingLink, size: int, now: float) -> None:
         """End a consumer's link with an error, since all waiting messages exceed its max-message-size. [2.7.3]
 
@@ -216,6 +223,9 @@ class Attachments:
             raise LinkError(
                 "amqp:not-implemented", "no link to a coordinator: this broker does not support transactions"
             )
+        if CONTROL in wanted.capabilities:
+            self._attach_filter_control(link, wanted, claim, now)
+            return
         held: HeldQueue | None = None
         if wanted.is_dynamic:
             place = self._make_place(wanted)
@@ -257,6 +267,24 @@ class Attachments:
         attachment.owns_queue = wanted.is_dynamic and held is not None
         self._open(attachment, now)
 
+    def _attach_filter_control(self, link: IncomingLink, wanted: Terminus, claim: OwnershipClaim, now: float) -> None:
+        """Attach a link over which a client changes the filter set of the subscription of the same link name."""
+        subscription = self._by_name.get((_container_id(link), link.name, False))
+        held = None if subscription is None else subscription.held
+        place = self._place(wanted.address or "")
+        if held is None or held.filter_set is None or held.address != place.address.text:
+            raise LinkError(
+                "amqp:not-found",
+                f"no receiver of {wanted.address!r} with a filter set has the name of this link, {link.name!r}",
+            )
+        requests = request_link(link, held, self._message_store, self._fail_now)
+        requests.prepare()
+        link.set_target(wanted)
+        link.check_fits()
+        self._steal(link, now)
+        self._record(link, None, None, claim).is_opened = True
+        requests.open()
+
     def _attach_consumer(self, link: OutgoingLink, claim: OwnershipClaim, now: float) -> None:
         wanted = link.remote_source
         _refuse_unsupported(wanted)
@@ -271,7 +299,7 @@ class Attachments:
             place = self._place(wanted.address)
         address = place.address.text if wanted.is_dynamic else wanted.address
         # The source in the broker's answer to the attach names only the filters that the broker applies. [3.5.3]
-        filter_ = no_local_of(wanted) if place.holding is BrokerAddressKind.TOPIC else {}
+        filter_ = {**no_local_of(wanted), **filter_set_of(wanted)} if place.holding is BrokerAddressKind.TOPIC else {}
         answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
         link.set_source(answered if place.holding is BrokerAddressKind.TOPIC else _with_its_link(answered))
         link.check_fits()
@@ -300,9 +328,10 @@ class Attachments:
         self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
     ) -> None:
         container_id = _container_id(link)
+        filter_set = wanted_filter_set(wanted, has_wildcards=place.has_wildcards)
         self._subscriptions.judge(container_id, link.name, wanted, claim.user)
         self._steal(link, now)
-        held = self._subscriptions.take(container_id, link.name, place.address, wanted, claim)
+        held = self._subscriptions.take(container_id, link.name, place.address, wanted, claim, filter_set)
         attachment = self._record(link, held, self._sending(link, held), claim)
         attachment.timeout_s = timeout_s(wanted)
         if no_local_of(wanted):
@@ -440,6 +469,8 @@ class Attachments:
         worker, held = attachment.worker, attachment.held
         if held is not None:
             self._no_local.end(held, attachment.link)
+            if held.filter_set is not None:
+                self._end_filter_control(attachment.name, now)
         if isinstance(worker, BrokerReceiver):
             worker.end()
         elif isinstance(worker, BrokerSender) and attachment.is_opened:
@@ -460,6 +491,14 @@ class Attachments:
         elif is_subscriber and worker is not None:
             self._subscriptions.leave(held, attachment.timeout_s, now)
         return is_unsubscribed
+
+    def _end_filter_control(self, name: LinkName, now: float) -> None:
+        """Close the control link, if any, of the subscription with a filter set whose link had this name."""
+        control = self._by_name.get((*name[:2], True))
+        if control is not None and isinstance(control.link.owner, RequestLink):
+            self.fail(
+                control.link, LinkError("amqp:resource-deleted", "the receiver with the filter set has ended"), now
+            )
 
     def _answer_detach(self, attachment: Attachment, closed: bool, now: float) -> None:
         if attachment.link.is_gone:

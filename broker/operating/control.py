@@ -20,14 +20,14 @@ from typing import Any
 
 from addressing.address import CONTROL_ADDRESS, Address, normalize
 from broker.events import LinkRefused
+from broker.links.request_link import RequestLink
 from broker.operating.administration import Administration, AdministrationError, AnswerPart, Parts
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
-from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Outcome, rejected
 from wire.errors import AmqpError, LinkError
-from wire.link import RECEIVE_FIRST, IncomingLink
+from wire.link import IncomingLink
 from wire.log import Emit
 from wire.message import MalformedMessage, Message, decode, encode
 from wire.transport.tls import Role
@@ -89,8 +89,11 @@ class Control:
     def attach(self, link: IncomingLink) -> None:
         peer = link.endpoint.peer
         if peer.is_mesh and peer.mesh_role in (None, Role.OPERATOR):
+            requests = RequestLink(link, self.on_request, REQUEST_BYTES, CREDIT, IncomingLink.close)
+            requests.prepare()
+            link.copy_target(link)
             try:
-                ControlLink(link, self).open()
+                requests.open()
             except AmqpError as excess:
                 link.refuse(excess)
             return
@@ -159,47 +162,6 @@ class Control:
             text = json.dumps(answer, ensure_ascii=False)
             message = Message(text, correlation_id=job.request_id, content_type="application/json")
             self._message_store.put(job.reply_to, encode(message), ANSWER_TTL_S)
-
-
-class ControlLink:
-    """An operator's link to the control address: reads requests, has each started, and settles it with the outcome."""
-
-    def __init__(self, link: IncomingLink, control: Control) -> None:
-        self._link = link
-        self._control = control
-        self._request = b""
-
-    def open(self) -> None:
-        self._link.owner = self
-        self._link.copy_source(self._link)
-        self._link.copy_target(self._link)
-        self._link.set_settle_modes(self._link.remote_settle_modes[0], RECEIVE_FIRST)
-        self._link.set_max_message_bytes(REQUEST_BYTES)
-        self._link.open()
-        self._link.grant(CREDIT)
-
-    def on_delivery(self) -> None:
-        while not self._link.is_gone and (delivery := self._link.current) is not None:
-            while piece := self._link.recv(max(deliveries.pending(delivery), 1)):
-                self._request += piece
-            if len(self._request) > REQUEST_BYTES:
-                self._link.close(
-                    AmqpError(
-                        "amqp:link:message-size-exceeded",
-                        f"the request is too large: expected at most {REQUEST_BYTES} bytes",
-                    )
-                )
-                return
-            if deliveries.is_partial(delivery):
-                return
-            request, self._request = self._request, b""
-            self._link.advance()
-            if not deliveries.is_aborted(delivery):
-                outcome = self._control.on_request(request)
-                if not deliveries.is_settled(delivery):
-                    deliveries.set_outcome(delivery, outcome)
-            deliveries.settle(delivery)
-            self._link.set_credit(CREDIT)
 
 
 def parse(body: Any) -> tuple[str, dict[str, Any]]:

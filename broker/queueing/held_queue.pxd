@@ -35,6 +35,7 @@ cdef class HeldQueue:
     cdef public object owner
     cdef readonly object key
     cdef readonly bint is_subscription
+    cdef readonly object filter_set
     # Whether this is a subscription with wildcards, so that its consumers have to be told the address of each message.
     cdef readonly bint has_wildcards
     cdef readonly bint is_probe

@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 
 from addressing.queue_policy import QueuePolicy
+from broker.queueing.filter_set import FilterSet
 from broker.queueing.queue import Queue, QueueSnapshot
 from broker.queueing.subscribers import SubscriptionKey
 from broker.store.batch import QueueRow
@@ -44,7 +45,10 @@ class HeldQueue:
         is_probe: bool = False,
         policy: QueuePolicy = ...,
         owner: str | None = None,
+        filter_set: FilterSet | None = None,
     ) -> None: ...
+    @property
+    def filter_set(self) -> FilterSet | None: ...
     @property
     def free_count(self) -> int: ...
     @property

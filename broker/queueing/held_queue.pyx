@@ -53,6 +53,7 @@ cdef class HeldQueue:
     so that the next start forgets the messages.
     ``owner`` is the user who made the queue; None if unknown, or if a node or an operator made the queue.
     ``key`` is set for a subscription that can be found again, or shared; a subscription's ``address`` is its filter.
+    ``filter_set`` narrows the subscription further; None for a subscription without a filter set, and for a queue.
     ``taker_count``: number of links that take from the queue, or will once the queue is on disk. `Attachments` counts.
 
     Always: ``moved`` has the ids of the messages moved to this queue from another whose cause (reason and origin of the
@@ -61,7 +62,7 @@ cdef class HeldQueue:
     """
 
     def __init__(self, address, queue, Recorder recorder not None, row=None, key=None, is_subscription=False,
-                 is_probe=False, policy=NO_POLICY, owner=None):
+                 is_probe=False, policy=NO_POLICY, owner=None, filter_set=None):
         self.policy, self.moved, self.held_back = policy, set(), {}
         self.is_limited, self.max_messages, self.max_bytes = policy.is_limited, policy.max_messages, policy.max_bytes
         self.address, self.queue = address, queue
@@ -69,6 +70,7 @@ cdef class HeldQueue:
         self.owner = owner if row is None else row.owner
         self.queue_id = None if row is None else row.queue_id
         self.is_subscription, self.is_probe = is_subscription, is_probe
+        self.filter_set = filter_set
         self.has_wildcards = is_subscription and is_pattern(address)
         self.consumers = {}
         self.due_s = INFINITY

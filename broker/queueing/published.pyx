@@ -1,7 +1,7 @@
 """The topics to which messages were published lately, each with the subscriptions that match the topic.
 
-Matching a topic against all filters is Python, once for each topic, not for each message. A subscription that is made
-or deleted changes the answers, so all are forgotten then.
+Topics are matched against all filters once for each topic, not for each message. A subscription that is made or deleted,
+and a change of a filter set, changes the answers, so all are forgotten then.
 """
 
 from libc.math cimport INFINITY

@@ -60,15 +60,32 @@ cdef class BrokerQueues:
     def existing_queue(self, address):
         return self.queues.get(address)
 
-    def subscribe(self, filter_, key=None, owner=None):
-        """Make a non-durable subscription, which ends with its link or, given a key, with the last link of the key."""
-        held = self._add(self._held(filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner))
+    def subscribe(self, filter_, key=None, owner=None, filter_set=None):
+        """Make a non-durable subscription, which ends with its link or, given a key, with the last link of the key.
+
+        With a ``filter_set`` it gets only messages that a filter of the set matches, too.
+        """
+        held = self._held(
+            filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner, filter_set=filter_set
+        )
+        self._add(held)
         self.passing[held] = None
         if key is not None:
             self.subscribers[key] = held
-        self.subscriptions.add(filter_, held)
+        self.subscriptions.add(filter_, held, filter_set)
         self.published.forget_all()
         return held
+
+    def change_filters(self, HeldQueue held not None, change):
+        """Make ``change`` (a `FilterChange`) in the filter set of ``held``: it is in effect for the next message."""
+        added, removed = held.filter_set.difference(change)
+        if added or removed:
+            address = Address.parse(held.address)
+            self.subscriptions.change(address, held, held.filter_set.kind, added, removed)
+            held.filter_set.filters |= added
+            held.filter_set.filters -= removed
+            self.published.forget_all()
+        held.filter_set.serial = change.serial
 
     def subscribe_durably(self, filter_, key, owner=None):
         """Return the durable subscription of this key with this filter, made if there is none.
@@ -140,7 +157,7 @@ cdef class BrokerQueues:
             self.watcher.on_gone(held)
         self.passing.pop(held, None)
         if held.is_subscription:
-            self.subscriptions.remove(Address.parse(held.address), held)
+            self.subscriptions.remove(Address.parse(held.address), held, held.filter_set)
             self.published.forget_all()
         else:
             del self.queues[Address.parse(held.address)]

@@ -6,6 +6,7 @@ from math import inf
 
 from addressing.address import Address
 from broker.queueing.expired_subscriptions import ExpiredSubscriptions
+from broker.queueing.filter_set import FilterSet
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
 from broker.queueing.subscribers import Subscribers, SubscriptionKey
@@ -49,17 +50,24 @@ class TopicSubscriptions:
             self._owners.judge(held, user)
 
     def take(
-        self, container_id: str, link_name: str, filter_: Address, wanted: Terminus, claim: OwnershipClaim
+        self,
+        container_id: str,
+        link_name: str,
+        filter_: Address,
+        wanted: Terminus,
+        claim: OwnershipClaim,
+        filter_set: FilterSet | None = None,
     ) -> HeldQueue:
         """Return the subscription for the source ``wanted`` with this filter, made if missing; call `judge` before.
 
-        Raises LinkError if the name is used by a subscription of the other kind, shared or not, or if active consumers
-        share the subscription with another filter.
+        Only a source that is neither durable nor shared may have a ``filter_set``. Raises LinkError if the name is used
+        by a subscription of the other kind, shared or not, or if active consumers share the subscription with another
+        filter.
         """
         is_durable = wanted.outlives_link
         key = self._key(container_id, link_name, wanted)
         if key is None:
-            return self._message_store.subscribe(filter_, owner=claim.user)
+            return self._message_store.subscribe(filter_, owner=claim.user, filter_set=filter_set)
         if "shared" in wanted.capabilities:
             return self._share(key, filter_, claim, is_durable=is_durable)
         self._refuse_name_of(self._subscribers.shared_alike(container_id, link_name))

@@ -1,10 +1,17 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from addressing.address import Address
+from addressing.filter_kinds import FilterKind
 from addressing.pattern import PatternSet
-from broker.queueing.topic import SubscriptionTree, SubscriptionTrees
+from broker.queueing.filter_set import FilterSet
+from broker.queueing.topic import FilterTree, MqttTree, SubscriptionTree, SubscriptionTrees
 
 
 def _tree(*filters: str) -> SubscriptionTree[str]:
@@ -83,3 +90,154 @@ def test_a_filter_matches_addresses_of_its_space_only() -> None:
     assert trees.matching(Address("acme", "x")) == []
     assert trees.matching(Address("", "x")) == ["all of "]
     assert trees.matching(Address("other", "a.b")) == []
+
+
+@pytest.mark.parametrize(
+    ("filter_", "address", "is_wanted"),
+    [
+        ("sport/tennis/#", "sport/tennis", True),
+        ("sport/tennis/#", "sport/tennis/a/b", True),
+        ("sport/tennis/#", "sport", False),
+        ("sport/+", "sport/tennis", True),
+        ("sport/+", "sport", False),
+        ("sport/+", "sport/", True),
+        ("sport/+", "sport/a/b", False),
+        ("+/+", "/finance", True),
+        ("/+", "/finance", True),
+        ("+", "/finance", False),
+        ("+", "a.b", True),
+        ("a/+", "a.b", False),
+        ("a/+/#", "a", False),
+        ("a/+/#", "a/b", True),
+        ("#", "a/b", True),
+        ("#", "$SYS", False),
+        ("#", "$SYS/a", False),
+        ("+/a", "$SYS/a", False),
+        ("$SYS/#", "$SYS/a", True),
+        ("$SYS/#", "$SYS", True),
+        ("$SYS/+", "$SYS/a", True),
+        ("a/#", "a/$b", True),
+        ("a/+", "a/$b", True),
+        ("*", "a", False),
+        ("+", "+", True),
+        ("a", "a", True),
+    ],
+)
+def test_an_mqtt_filter_takes_what_its_wildcards_stand_for(filter_: str, address: str, is_wanted: bool) -> None:
+    tree: MqttTree[str] = MqttTree()
+    tree.add(filter_, filter_)
+    assert (tree.matching(address) == [filter_]) is is_wanted
+
+
+def naive_amqp(filter_: str, address: str) -> bool:
+    return address in PatternSet([filter_])
+
+
+def naive_mqtt(filter_: str, address: str) -> bool:
+    """The rules of MQTT as one regular expression for the filter."""
+    if address.startswith("$") and filter_[0] in "+#":
+        return False
+    if filter_ == "#":
+        return True
+    head, is_open = (filter_[:-2], True) if filter_.endswith("/#") else (filter_, False)
+    levels = "/".join("[^/]*" if level == "+" else re.escape(level) for level in head.split("/"))
+    return re.fullmatch(levels + ("(/.*)?" if is_open else ""), address) is not None
+
+
+def _mqtt(levels: list[str]) -> str:
+    """A filter that ends at its first `#`."""
+    return "/".join(levels[: levels.index("#") + 1] if "#" in levels else levels)
+
+
+NAIVE: dict[FilterKind, Callable[[str, str], bool]] = {FilterKind.AMQP: naive_amqp, FilterKind.MQTT: naive_mqtt}
+_MQTT_FILTERS = st.lists(st.sampled_from(["a", "b", "", "a.b", "$x", "+", "#"]), min_size=1, max_size=5).map(_mqtt)
+_MQTT_ADDRESSES = st.lists(st.sampled_from(["a", "b", "", "a.b", "$x"]), min_size=1, max_size=5).map("/".join)
+_ANY: dict[FilterKind, tuple[st.SearchStrategy[str], st.SearchStrategy[str]]] = {
+    FilterKind.AMQP: (_FILTERS, _ADDRESSES),
+    FilterKind.MQTT: (_MQTT_FILTERS.filter(bool), _MQTT_ADDRESSES.filter(bool)),
+}
+
+
+@given(filters=st.lists(_ANY[FilterKind.MQTT][0], unique=True, max_size=8), address=_ANY[FilterKind.MQTT][1])
+def test_an_mqtt_filter_means_here_what_the_standard_says(filters: list[str], address: str) -> None:
+    tree: MqttTree[str] = MqttTree()
+    for filter_ in filters:
+        tree.add(filter_, FilterKind.MQTT.check(filter_))
+    assert set(tree.matching(address)) == {filter_ for filter_ in filters if naive_mqtt(filter_, address)}
+
+
+@pytest.mark.parametrize("tree_type", [SubscriptionTree, MqttTree])
+@given(data=st.data())
+def test_a_tree_matches_what_was_added_and_not_removed(tree_type: type[FilterTree[str]], data: st.DataObject) -> None:
+    kind = FilterKind.MQTT if tree_type is MqttTree else FilterKind.AMQP
+    filters, addresses = _ANY[kind]
+    tree, there = tree_type(), set()
+    for filter_ in data.draw(st.lists(filters, max_size=20)):
+        if filter_ in there:
+            there.discard(filter_)
+            tree.remove(filter_, filter_)
+        else:
+            there.add(filter_)
+            tree.add(filter_, filter_)
+    for address in data.draw(st.lists(addresses, max_size=5)):
+        assert set(tree.matching(address)) == {each for each in there if NAIVE[kind](each, address)}
+    for filter_ in there:
+        tree.remove(filter_, filter_)
+    assert not tree
+
+
+Sets = dict[str, tuple[str, FilterSet | None]]
+
+
+@given(data=st.data())
+def test_a_set_narrows_the_address_of_its_source_whatever_changes(data: st.DataObject) -> None:
+    trees: SubscriptionTrees[str] = SubscriptionTrees()
+    kinds: Sets = {}
+    for number in range(data.draw(st.integers(0, 5))):
+        kind = data.draw(st.sampled_from([None, *FilterKind]))
+        filters = data.draw(st.lists(_ANY[kind][0], max_size=6)) if kind else ()
+        filter_set = FilterSet(kind, filters) if kind else None
+        kinds[f"s{number}"] = data.draw(_FILTERS), filter_set
+        trees.add(Address("", kinds[f"s{number}"][0]), f"s{number}", filter_set)
+    for _ in range(data.draw(st.integers(0, 6))):
+        _check(trees, kinds, data.draw(_ADDRESSES | _MQTT_ADDRESSES.filter(bool)))
+        _change(trees, kinds, data)
+    for key, (source, filter_set) in kinds.items():
+        trees.remove(Address("", source), key, filter_set)
+    assert trees.matching(Address("", "a")) == []
+
+
+def _check(trees: SubscriptionTrees[str], kinds: Sets, address: str) -> None:
+    def is_wanted(source: str, filter_set: FilterSet | None) -> bool:
+        if not naive_amqp(source, address):
+            return False
+        return filter_set is None or any(NAIVE[filter_set.kind](each, address) for each in filter_set.filters)
+
+    found = trees.matching(Address("", address))
+    assert sorted(found) == sorted(key for key, kept in kinds.items() if is_wanted(*kept))
+    assert trees.matching(Address("acme", address)) == []
+
+
+def _change(trees: SubscriptionTrees[str], kinds: Sets, data: st.DataObject) -> None:
+    narrowed = {key: kept for key, kept in kinds.items() if kept[1] is not None}
+    if not narrowed:
+        return
+    key = data.draw(st.sampled_from(sorted(narrowed)))
+    source, filter_set = narrowed[key]
+    assert filter_set is not None
+    drawn: Iterable[str] = data.draw(st.lists(_ANY[filter_set.kind][0], max_size=4, unique=True))
+    added, removed = set(drawn) - filter_set.filters, set(drawn) & filter_set.filters
+    trees.change(Address("", source), key, filter_set.kind, added, removed)
+    filter_set.filters ^= set(drawn)
+
+
+def test_two_subscriptions_with_one_source_keep_it_until_both_are_gone() -> None:
+    trees: SubscriptionTrees[str] = SubscriptionTrees()
+    place, filter_set = Address("", "a.#"), FilterSet(FilterKind.AMQP, ["a.b"])
+    trees.add(place, "first", filter_set)
+    trees.add(place, "second", filter_set)
+    trees.remove(place, "first", filter_set)
+    assert trees.matching(Address("", "a.b")) == ["second"]
+    trees.remove(place, "second", filter_set)
+    with pytest.raises(KeyError):
+        trees.remove(place, "second", filter_set)
