@@ -23,6 +23,7 @@ from router.connections.unstitched import UnstitchedOwner
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
+from router.routes.attach_turns import AttachTurns
 from router.routes.egress_route import BrokerSide, answer_as, settle_fault
 from router.routing.plane import Plane
 from router.routing.spf import Path
@@ -112,7 +113,6 @@ class IngressRoute(UnstitchedOwner):
         """
         if self.is_ended or self._far is not None:
             return
-        self._retry = None
         self._release()
         self._ways.attach(self, self._claim, self._outlives, self._on_ready)
 
@@ -152,8 +152,12 @@ class IngressRoute(UnstitchedOwner):
 
     def _try_later(self) -> None:
         if self._retry is None and not self.is_ended:
-            self._retry = self._timers.after(self._retry_s, self.attach)
+            self._retry = self._timers.after(self._retry_s, self._attach_in_turn)
             self._retry_s = min(2 * self._retry_s, _MOST_RETRY_S)
+
+    def _attach_in_turn(self) -> None:
+        self._retry = None
+        self._ways.turns.take(self)
 
     def _on_too_late(self) -> None:
         self._give_up = None
@@ -252,7 +256,7 @@ class IngressRoute(UnstitchedOwner):
         if was_refused and self._ways.path_to(self.request.broker) == self.path:
             self._try_later()
         else:
-            self.attach()
+            self._attach_in_turn()
 
     def _end_near(self, closed: bool, error: AmqpError | None) -> None:
         self._end()
@@ -273,6 +277,7 @@ class IngressRoute(UnstitchedOwner):
             return
         self.is_ended = True
         self._release()
+        self._ways.turns.leave(self)
         for timer in (self._give_up, self._retry):
             if timer is not None:
                 timer.cancel()
@@ -290,6 +295,7 @@ class RoutePaths:
         self._emit = emit
         self.patience = circuits.patience
         self.recorder = circuits.recorder
+        self.turns = AttachTurns(circuits.patience.timers)
         self.side = BrokerSide(brokers, circuits.patience, emit, circuits.recorder)
 
     def attach(self, route: IngressRoute, claim: RouteClaim, outlives: bool, ready: OnWay) -> None:
