@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from addressing.book import SpaceBooks
-from addressing.topology.model import DeclaredAddress, Topology
 from broker.addresses import BrokerAddresses
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.links.attachments import Attachments
@@ -44,6 +44,9 @@ from wire.events import Closed, LinkAttached, LinkDetached, Opened
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
 from wire.node import Command
+
+if TYPE_CHECKING:
+    from addressing.topology.model import DeclaredAddress, Topology
 
 MAX_LINKS_PER_CONNECTION = 100_000
 PRODUCT = "amqpmesh broker"

@@ -7,8 +7,8 @@ import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
-from addressing.topology.model import Topology
 from broker.disk import Disk
 from broker.events import ClockWasSet, StoreDamaged, StoreOpened
 from broker.node import BrokerNode
@@ -23,6 +23,9 @@ from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
 from wire.transport.tls import mesh_listener_context
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
 

@@ -13,14 +13,16 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from addressing.topology.model import Topology
 from recording.columns import FAILED, STOPPED, RecordEvent, RecordKind
 from recording.records import Recorder
 from recording.ring_file import RingFile
 from wire.driver import Driver
 from wire.log import Emit, Level, LogEvent
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 _PERIOD_S = 1.0
 

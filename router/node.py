@@ -13,7 +13,7 @@ from typing import Any
 from addressing.book import SpaceBooks
 from addressing.permissions import Permissions
 from addressing.routing_keys import broker_key, edge_key
-from addressing.topology.model import MAX_COST
+from addressing.topology.queries import MAX_COST
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.circuit_placement import CircuitPlacement

@@ -9,13 +9,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from addressing.book import SpaceBooks
 from addressing.permissions import Permissions
-from addressing.topology.broker_settings import Broker
 from addressing.topology.credentials import parse_secret
-from addressing.topology.model import Authentication, Edge, Listener, Topology
+from addressing.topology.queries import Authentication, Edge
 from recording.recorder import recording, seconds
 from recording.records import Recorder
 from router.clients.sole_connections import CAPABILITY as SOLE_CONNECTION
@@ -33,6 +32,10 @@ from wire.node_files import NodeFiles
 from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
 from wire.transport import tls
 from wire.transport.tls import MeshIdentity, Role
+
+if TYPE_CHECKING:
+    from addressing.topology.broker_settings import Broker
+    from addressing.topology.model import Listener, Topology
 
 _NODES = "nodes"
 _SESSION_WINDOW_BYTES = 4 << 20

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from addressing.address import DEFAULT_SPACE
-from addressing.topology.model import Topology
 from router.connections.brokers import BrokerSettings
 from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
 from router.forwarding.settings import ForwardingSettings
 from router.routing.settings import RoutingSettings
 from wire.endpoint import MAX_SESSIONS_BETWEEN_NODES, EndpointSettings
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 _MAX_LINKS_BETWEEN_NODES = 1_000_000
 

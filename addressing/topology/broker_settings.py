@@ -5,25 +5,18 @@ Units: ``_bytes`` octets.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from addressing.topology.broker_url import BrokerUrl, parse_broker_url
+from addressing.topology.broker_url import parse_broker_url
 from addressing.topology.part import Host, NodeNames, Port, TopologyPart, checked
+from addressing.topology.queries import BrokerQueries, Subscriptions
 
 # Default port of an embedded broker that is the first broker of the file; each later position has a port one higher.
 # The reasons for the number stand at FIRST_ROUTER_PORT in addressing.topology.model.
 FIRST_BROKER_PORT = 27671
-
-
-class Subscriptions(StrEnum):
-    """Whether names of links and durable subscriptions at an existing broker contain the user (by_user) or not."""
-
-    BY_NAME = "by_name"
-    BY_USER = "by_user"
 
 
 class BrokerTls(TopologyPart):
@@ -39,7 +32,7 @@ class BrokerTls(TopologyPart):
     """false accepts a certificate that was issued for another host."""
 
 
-class Broker(TopologyPart):
+class Broker(TopologyPart, BrokerQueries):
     """A broker that keeps queues and topics: embedded in the mesh (`data`) or existing (`url`)."""
 
     data: Path | None = None
@@ -62,17 +55,3 @@ class Broker(TopologyPart):
     """Existing broker: 'by_user' keeps subscriptions of users apart; subscriptions by name are no longer found."""
     tls: BrokerTls = BrokerTls()
     """Existing broker: how to check an amqps:// broker."""
-
-    @property
-    def is_embedded(self) -> bool:
-        return self.data is not None
-
-    @property
-    def names_users(self) -> bool:
-        """Say whether the names that routers give links at the broker contain the client's user."""
-        return self.subscriptions is Subscriptions.BY_USER
-
-    @property
-    def location(self) -> BrokerUrl | None:
-        """The parsed URL of an existing broker; None for an embedded broker, which has no URL."""
-        return parse_broker_url(self.url) if self.url is not None else None

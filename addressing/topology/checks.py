@@ -13,8 +13,9 @@ from addressing.names import ANONYMOUS
 from addressing.topology.address_checks import check_addresses
 from addressing.topology.broker_settings import Broker
 from addressing.topology.declared_names import DeclaredNames, unknown
-from addressing.topology.model import Authentication, Listener, Router, Topology
+from addressing.topology.model import Listener, Router, Topology
 from addressing.topology.problem import Path, Problem
+from addressing.topology.queries import Authentication
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")

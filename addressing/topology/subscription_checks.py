@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from addressing.topology.broker_settings import Subscriptions
 from addressing.topology.model import Topology
 from addressing.topology.problem import Problem
+from addressing.topology.queries import Subscriptions
 
 
 def check_subscriptions(topology: Topology) -> Iterator[Problem]:

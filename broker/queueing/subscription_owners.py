@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
-from addressing.topology.model import Topology
 from broker.events import SubscriptionEnded, SubscriptionOwned
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
@@ -21,6 +21,9 @@ from wire.errors import LinkError
 from wire.link import Link
 from wire.log import Emit
 from wire.routed_name import USER
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True)

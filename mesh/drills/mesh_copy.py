@@ -17,7 +17,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from addressing.topology.loader import load_topology
-from addressing.topology.model import Edge, Topology
+from addressing.topology.model import Topology
+from addressing.topology.queries import Edge
 from mesh.client.server import Server
 from mesh.deploy.detached import start_detached
 from mesh.deploy.display import display

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from addressing.topology.model import Edge, Topology
+from addressing.topology.model import Topology
+from addressing.topology.queries import Edge
 from mesh.client.errors import Unreachable
 from mesh.deploy.control import RequestRefused, ask
 from mesh.deploy.workdir import WorkDir

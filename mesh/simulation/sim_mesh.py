@@ -14,7 +14,8 @@ from typing import Any
 from addressing.address import DEFAULT_SPACE
 from addressing.book import SpaceBooks
 from addressing.permissions import Permissions
-from addressing.topology.model import DeclaredAddress, Edge, Listener, Topology
+from addressing.topology.model import DeclaredAddress, Listener, Topology
+from addressing.topology.queries import Edge
 from mesh.simulation.clients import SimClient, SimSender
 from mesh.simulation.sim_broker import WALL_OFFSET_S, SimBroker
 from mesh.simulation.world import Pipe, World

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from addressing.kinds import AddressKind
 from addressing.topology.broker_url import parse_broker_url
 from addressing.topology.loader import load_topology, parse_topology
-from addressing.topology.model import Authentication, Edge
+from addressing.topology.queries import Authentication, Edge
 
 HEAD = "mesh: m\nrouters: {r1: }\n"
 
