@@ -187,7 +187,7 @@ class LoopbackMesh:
         return BenchServer(HOST, others[0].port, is_tls=True) if others else None
 
     def _start(self, node: NodePlan) -> subprocess.Popen[bytes]:
-        arguments = [str(os.getpid()), *node.kind.command(node.name), "--topology", str(self._file)]
+        arguments = [str(os.getpid()), "node", node.name, "--topology", str(self._file)]
         with self._workdir.log_file(node.name).open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", "-X", "faulthandler", "-m", "mesh.bench.orphan_guard", *arguments],

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from addressing.topology.model import Topology
+from typing import TYPE_CHECKING
+
 from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.pki import node_certificate
 from mesh.deploy.workdir import WorkDir
 from wire.node_files import NodeFiles
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 
 def node_files(topology: Topology, name: str) -> NodeFiles:

@@ -71,10 +71,6 @@ class NodeKind(ABC):
         """Return the folder for the node's own data that the topology names, or None if the topology names none."""
         return None
 
-    def command(self, name: str) -> tuple[str, ...]:
-        """Return the arguments of `amqpmesh` that run node ``name`` in a process; the caller adds `--topology`."""
-        return ("node", name)
-
     @abstractmethod
     async def run(
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted

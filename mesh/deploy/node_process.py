@@ -10,10 +10,16 @@ import sysconfig
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import mesh
 from mesh.deploy import log_tail
+from mesh.deploy.sd_notify import SOCKET
 
+NODE_PROGRAM: Final = "mesh.commands.run_node"
+"""The module that runs the program of a node; it belongs to the commands, whose errors and exit codes it has."""
+TOPOLOGY_FD: Final = "--topology-fd"
+"""The option of that program for the descriptor of the file with the topology (`mesh.deploy.node_program`)."""
 STOP_GRACE_S = 15.0
 # At the start of a node, a log above this size becomes `<name>.jsonl.1` and replaces the last such file. A smaller log
 # goes on: a log emptied at every start would hide why the node died.
@@ -23,13 +29,15 @@ LOG_BYTES = 32 * 1024 * 1024
 class NodeProcess:
     """A process of this machine that runs one node: start, wait, stop, and the cause of its death.
 
-    ``arguments`` are the arguments of `amqpmesh` that run the node; ``log`` takes the output of the process.
+    ``command`` is the command line that runs the node, as from ``command_line``; ``log`` takes the output of the
+    process, which has the descriptors ``descriptors`` of this one.
     """
 
-    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], log: Path, descriptors: Sequence[int] = ()) -> None:
         self.name = name
-        self._arguments = arguments
+        self._command = command
         self._log = log
+        self._descriptors = descriptors
         self._process: asyncio.subprocess.Process | None = None
         self._log_start_bytes = 0
         self._started_at = 0.0
@@ -50,11 +58,12 @@ class NodeProcess:
             # With a process group of its own, the node gets no SIGINT from Ctrl-C in the terminal: only the supervisor
             # does, and stops the nodes in order.
             self._process = await asyncio.create_subprocess_exec(
-                *command_line(*self._arguments),
+                *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 process_group=0,
+                pass_fds=self._descriptors,
                 env=node_environment(),
             )
 
@@ -100,21 +109,21 @@ def rotate(log: Path) -> None:
         log.replace(log.with_suffix(log.suffix + ".1"))
 
 
-def command_line(*arguments: str) -> list[str]:
-    """Return the command line that runs this installation of amqpmesh with ``arguments``.
+def command_line(*arguments: str, program: str = "mesh") -> list[str]:
+    """Return the command line that runs this installation of amqpmesh, or another program of it, with ``arguments``.
 
     `-P` keeps Python from importing modules from the current folder, such as a user's folder named `router`.
     """
-    return [sys.executable, "-P", "-m", "mesh", *arguments]
+    return [sys.executable, "-P", "-m", program, *arguments]
 
 
 def node_environment() -> dict[str, str]:
-    """Return the environment for a node's process: this process's own, without NOTIFY_SOCKET of systemd.
+    """Return the environment for a node's process: this process's own, without the socket of systemd.
 
     If this code runs from a checkout and is not installed, the checkout is added to PYTHONPATH.
     """
     home = Path(mesh.__file__).resolve().parent.parent
-    environment = {key: value for key, value in os.environ.items() if key != "NOTIFY_SOCKET"}
+    environment = {key: value for key, value in os.environ.items() if key != SOCKET}
     if home != Path(sysconfig.get_path("purelib")).resolve():
         known = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = f"{home}{os.pathsep}{known}" if known else str(home)

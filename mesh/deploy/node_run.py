@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import gc
 import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import click
-
-from addressing.topology.model import Topology
 from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer, Handler
 from mesh.deploy.memory_return import MemoryReturn
 from mesh.deploy.node_files import node_files
-from mesh.deploy.node_kinds import NODE_KINDS, kind_of, node_names
+from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.process_memory import process_memory
 from mesh.deploy.running_processes import node_pid
@@ -31,6 +27,9 @@ from wire import log
 from wire.driver import BindError
 from wire.log import Level, LogEvent
 from wire.transport.tls import TlsSetupError
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,6 @@ class NodeStopped(LogEvent):
 
 
 def run(topology: Topology, name: str, out: Output) -> None:
-    check_name(topology, name)
     log.configure(name)
     workdir = WorkDir(topology.work_dir)
     workdir.make()
@@ -77,21 +75,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
-
-
-def check_name(topology: Topology, name: str) -> None:
-    known = node_names(topology)
-    if name in known:
-        return
-    for kind in NODE_KINDS.values():
-        if name in kind.declared(topology):
-            raise click.UsageError(
-                f"{kind.name} '{name}' is an existing {kind.name}, expected a node that amqpmesh runs: "
-                f"{', '.join(known)}"
-            )
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
-    raise click.UsageError(f"unknown node '{name}' in mesh {topology.mesh}: {hint}expected one of {', '.join(known)}")
 
 
 class NodeRun:

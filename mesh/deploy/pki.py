@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from addressing.topology.model import Topology
 from mesh.deploy.node_kinds import all_nodes, kind_of
 from mesh.deploy.running_processes import option_for
 from mesh.deploy.workdir import WorkDir
@@ -14,6 +13,8 @@ from wire.transport.certificate_files import NodeCertificate, key_path_of
 from wire.transport.tls import Role
 
 if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+
     # At run time, only functions that make certificates import mesh.certs: a slow import, which a node rarely needs.
     from mesh.certs import Certificate, NodeRequest
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import socket
+from typing import Final
+
+SOCKET: Final = "NOTIFY_SOCKET"
 
 
 def notify(*states: str) -> bool:
     """Send systemd states such as `READY=1`, `STOPPING=1`, `STATUS=...` in one datagram; return False if NOTIFY_SOCKET
     is not set, or the datagram could not be sent.
     """
-    address = os.environ.get("NOTIFY_SOCKET", "")
+    address = os.environ.get(SOCKET, "")
     if not address.startswith(("/", "@")):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as datagram:

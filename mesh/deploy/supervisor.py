@@ -23,7 +23,7 @@ from mesh.deploy.backoff import Backoff, Death
 from mesh.deploy.control import ask_async
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
 from mesh.deploy.node_kind import NodePlan
-from mesh.deploy.node_process import NodeProcess
+from mesh.deploy.node_process import NODE_PROGRAM, TOPOLOGY_FD, NodeProcess, command_line
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.polling import wait_until
 from mesh.deploy.supervisor_log import NodeDied, NodeStarted, NodeStopped, PhaseEntered, StartFailed
@@ -61,10 +61,12 @@ class Supervisor:
         observe: Callable[[MeshStatus], None],
         log: EventLog,
         *,
+        topology_fd: int,
         is_recorded: bool = False,
     ) -> None:
-        """Make the supervisor; ``run`` starts the nodes. ``is_recorded``: the nodes record link logs, so the supervisor
-        runs the writer of link logs as well.
+        """Make the supervisor; ``run`` starts the nodes, which have the topology from the file in memory
+        ``topology_fd``. ``is_recorded``: the nodes record link logs, so the supervisor runs the writer of link logs as
+        well.
         """
         self._mesh = mesh
         self._topology_file = topology_file
@@ -76,15 +78,18 @@ class Supervisor:
         self._phase = MeshPhase.STARTING
         self._detail = ""
         self._nodes = {node.name: NodeStatus(node.name, node.kind.name, NodeState.STARTING) for node in plan}
-        self._processes = {node.name: self._process(*node.kind.command(node.name), name=node.name) for node in plan}
-        self._writer = self._process("linklogs", "write", name=WRITER) if is_recorded else None
+        self._processes = {node.name: self._node_process(node.name, topology_fd) for node in plan}
+        self._writer = self._writer_process() if is_recorded else None
 
-    def _process(self, *arguments: str, name: str) -> NodeProcess:
-        """Make the process, not started yet, of a node or of the writer of link logs. At every start, the process reads
-        the topology as it was when the mesh started, from the copy of `up`.
-        """
+    # All processes have the topology as it was when the mesh started, also when they are started again.
+    def _node_process(self, name: str, topology_fd: int) -> NodeProcess:
+        arguments = ("node", name, "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
+        command = command_line(*arguments, program=NODE_PROGRAM)
+        return NodeProcess(name, command, self._workdir.log_file(name), [topology_fd])
+
+    def _writer_process(self) -> NodeProcess:
         topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
-        return NodeProcess(name, (*arguments, *topology), self._workdir.log_file(name))
+        return NodeProcess(WRITER, command_line("linklogs", "write", *topology), self._workdir.log_file(WRITER))
 
     def snapshot(self) -> MeshStatus:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)

@@ -46,14 +46,15 @@ PROGRAM: Final = "mesh.commands.supervise"
 class SupervisorOrder:
     """All that a supervisor needs to know of a topology, and how `up` was called.
 
-    ``nodes``: the name and the kind of each node, in the order of their start. ``report_fd``: the pipe to
-    `up --detach`, or None for a supervisor in the foreground.
+    ``nodes``: the name and the kind of each node, in the order of their start. ``topology_fd``: the file in memory with
+    the topology for the nodes. ``report_fd``: the pipe to `up --detach`, or None for a supervisor in the foreground.
     """
 
     mesh: str
     file: str
     work_dir: str
     nodes: tuple[tuple[str, str], ...]
+    topology_fd: int
     is_recorded: bool
     is_patient: bool
     timeout_s: float
@@ -146,7 +147,15 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
             plan = [NodePlan(name, NODE_KINDS[kind]) for name, kind in order.nodes]
             readiness = HelperReadiness(order.helper)
             supervisor = Supervisor(
-                order.mesh, file, workdir, plan, readiness, observe, log, is_recorded=order.is_recorded
+                order.mesh,
+                file,
+                workdir,
+                plan,
+                readiness,
+                observe,
+                log,
+                topology_fd=order.topology_fd,
+                is_recorded=order.is_recorded,
             )
             return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))
 

@@ -14,6 +14,7 @@ from mesh.deploy.display import display
 from mesh.deploy.link_log_writer import redaction_key
 from mesh.deploy.mesh_status import MeshStatus
 from mesh.deploy.node_kinds import plan
+from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pki import make_pki
 from mesh.deploy.readiness import MeshReadiness
 from mesh.deploy.readiness_helper import fork_helper
@@ -97,17 +98,19 @@ def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir
     # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
     redaction_key(topology)
     report_fds = [order.report_fd] if order.report_fd is not None else []
+    topology_fd = topology_descriptor(topology)
     become_supervisor(
         SupervisorOrder(
             topology.mesh,
             str(file),
             str(workdir.root),
             tuple((node.name, node.kind.name) for node in plan(topology)),
+            topology_fd,
             topology.is_recorded,
             order.is_patient,
             order.timeout_s,
             order.report_fd,
             out,
-            fork_helper(MeshReadiness(topology, workdir), report_fds),
+            fork_helper(MeshReadiness(topology, workdir), [topology_fd, *report_fds]),
         )
     )

@@ -179,7 +179,14 @@ class Router:
         self.port = topology["routers"]["r1"]["listeners"][0]["port"]
         self._folder = folder
         self._dumps = 0
-        callgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder}/out"]
+        callgrind = [
+            "valgrind",
+            "-q",
+            "--tool=callgrind",
+            "--trace-children=yes",
+            "--instr-atstart=no",
+            f"--callgrind-out-file={folder}/out",
+        ]
         node = [
             sys.executable,
             "-P",

@@ -17,7 +17,7 @@ from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import BROKER, NODE_KINDS, ROUTER, all_nodes, kind_of, node_names, plan
 from mesh.deploy.node_process import NodeProcess
-from mesh.deploy.node_run import check_name
+from mesh.deploy.node_program import check_name
 from mesh.deploy.operator import node_server
 from mesh.deploy.pki import make_pki, node_certificate
 from mesh.deploy.probe import probes_of
@@ -190,7 +190,7 @@ def test_nodes_of_a_higher_rank_stop_first(topology: Topology, monkeypatch: pyte
 
         workdir = WorkDir(topology.work_dir)
         log = EventLog("supervisor", stream=io.StringIO())
-        supervisor = Supervisor("m", Path("m.yml"), workdir, plan(topology), Ready(), observe, log)
+        supervisor = Supervisor("m", Path("m.yml"), workdir, plan(topology), Ready(), observe, log, topology_fd=0)
         assert await supervisor.run(stop, timeout_s=10)
         assert [(node.name, node.kind) for node in seen[-1].nodes][-1] == ("g2", "greeter")
 

@@ -9,15 +9,19 @@ import pytest
 
 import mesh
 from addressing.topology.loader import load_topology
+from mesh.deploy.node_process import TOPOLOGY_FD
+from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pki import make_pki
 from mesh_tests.ports import free_port
 
 HEAVY = (
-    *("cryptography", "pycparser", "cffi", "jinja2", "rich", "numpy", "pyarrow", "pyspark"),
+    *("pydantic", "pydantic_core", "ruamel", "ruamel.yaml", "addressing.topology.model", "addressing.topology.loader"),
+    *("cryptography", "pycparser", "cffi", "jinja2", "rich", "numpy", "networkx", "pyarrow", "pyspark"),
     *("linklogs", "mesh.certs", "mesh.client.client", "mesh.deploy.supervisor", "mesh.deploy.probe", "mesh.simulation"),
 )
 SCRIPT = f"""
 import gc, sys
+from mesh.commands.run_node import main
 from mesh.deploy import node_run
 
 started = node_run.NodeRun._on_started
@@ -29,7 +33,6 @@ async def stop_at_once(run, handlers):
     run._stop.set()
 
 node_run.NodeRun._on_started = stop_at_once
-from mesh.commands.cli import main
 main()
 """
 
@@ -41,9 +44,12 @@ def test_a_node_starts_without_heavy_modules_and_collects_garbage_only_once_it_h
     (tmp_path / "amqpmesh.yml").write_text(
         f"mesh: m\nrouters: {{r1: {{port: {free_port()}}}}}\nbrokers: {{b1: {{port: {free_port()}, data: ./data}}}}\n"
     )
-    make_pki(load_topology(tmp_path / "amqpmesh.yml"))
+    topology = load_topology(tmp_path / "amqpmesh.yml")
+    make_pki(topology)
+    descriptor = topology_descriptor(topology)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", SCRIPT, "node", node],
+        [sys.executable, "-P", "-c", SCRIPT, "node", node, TOPOLOGY_FD, str(descriptor)],
+        pass_fds=[descriptor],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(mesh.__file__).parents[1])},
         capture_output=True,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mesh.deploy import log_tail, node_process
+from mesh.deploy import log_tail
 from mesh.deploy.control import ControlServer, RequestRefused, ask, ask_async
 from mesh.deploy.node_process import NodeProcess, describe_exit
 from mesh.deploy.pid_file import Holder, PidFile
@@ -90,13 +90,12 @@ def test_a_bug_that_a_node_survived_is_not_why_it_died(tmp_path: Path) -> None:
     ],
 )
 def test_the_reason_of_a_death_is_that_deaths_and_not_a_traceback_from_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
+    tmp_path: Path, script: str, sentence: str
 ) -> None:
     life = f"import sys; sys.stderr.write({BUG!r}); sys.stderr.flush(); {script}"
-    monkeypatch.setattr(node_process, "command_line", lambda *arguments: [sys.executable, "-c", *arguments])
 
     async def live_and_die() -> str:
-        process = NodeProcess("r1", (life,), tmp_path / "r1.jsonl")
+        process = NodeProcess("r1", [sys.executable, "-c", life], tmp_path / "r1.jsonl")
         await process.start()
         return process.death_sentence(await process.wait())
 

@@ -20,6 +20,7 @@ from wire.log import EventLog
 
 PLAN = (NodePlan("b1", BROKER), NodePlan("r1", ROUTER), NodePlan("r2", ROUTER))
 DEATH = 9
+TOPOLOGY = 77
 
 
 class FakeNode:
@@ -29,8 +30,9 @@ class FakeNode:
     all: dict[str, "FakeNode"]
     stopped: list[str]
 
-    def __init__(self, name: str, arguments: Sequence[str], _log: Path) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], _log: Path, descriptors: Sequence[int] = ()) -> None:
         self.arguments = arguments
+        self.descriptors = descriptors
         self.name = name
         self.pid: int | None = None
         self.starts = 0
@@ -82,7 +84,9 @@ class Scene:
         self.readiness = FakeReadiness()
         log = EventLog("supervisor", stream=io.StringIO())
         told = self.readiness, self.observe, log
-        self.supervisor = Supervisor("m", folder / "m.yml", WorkDir(folder), PLAN, *told, is_recorded=is_recorded)
+        self.supervisor = Supervisor(
+            "m", folder / "m.yml", WorkDir(folder), PLAN, *told, topology_fd=TOPOLOGY, is_recorded=is_recorded
+        )
 
     def observe(self, status: MeshStatus) -> None:
         self.seen.append(status)
@@ -218,7 +222,7 @@ def test_the_writer_of_link_logs_runs_beside_the_nodes_and_stops_last(tmp_path: 
         scene = Scene(tmp_path, is_recorded=True)
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
         await scene.reach(is_ready)
-        assert FakeNode.all[WRITER].arguments[:2] == ("linklogs", "write")
+        assert "linklogs write --topology" in " ".join(FakeNode.all[WRITER].arguments)
         assert WRITER not in {node.name for node in scene.seen[-1].nodes}
         scene.stop.set()
         assert await running
@@ -255,3 +259,13 @@ def test_a_mesh_that_records_nothing_has_no_writer(tmp_path: Path) -> None:
         assert await running
 
     play(story)
+
+
+def test_each_node_has_the_topology_of_the_start_and_the_writer_has_it_not(tmp_path: Path) -> None:
+    Scene(tmp_path, is_recorded=True)
+    writer = FakeNode.all.pop(WRITER)
+    assert not writer.descriptors
+    for name, node in FakeNode.all.items():
+        words = " ".join(node.arguments)
+        assert f"node {name} --topology {tmp_path}/m.yml --topology-fd {TOPOLOGY}" in words
+        assert node.descriptors == [TOPOLOGY]
