@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import Final
+
+from mesh.commands.cli import exit_code_of
+
+JSON: Final = "--json"
 
 
 def main() -> None:
@@ -14,15 +19,17 @@ def main() -> None:
     # find nothing, because imported modules and settings stay until the node ends. `node_run` enables the collector
     # once the node has started.
     gc.disable()
-    from mesh.commands.cli import exit_code_of
+    sys.exit(exit_code_of(run, as_json=JSON in sys.argv))
+
+
+def run() -> None:
     from mesh.deploy import node_run
     from mesh.deploy.node_process import TOPOLOGY_FD
     from mesh.deploy.node_program import read_topology
     from mesh.terminal.output import Output
 
-    name, is_json = sys.argv[2], "--json" in sys.argv
     topology = read_topology(int(sys.argv[sys.argv.index(TOPOLOGY_FD) + 1]))
-    sys.exit(exit_code_of(lambda: node_run.run(topology, name, Output("node", is_json=is_json)), as_json=is_json))
+    node_run.run(topology, sys.argv[2], Output("node", is_json=JSON in sys.argv))
 
 
 if __name__ == "__main__":
