@@ -292,6 +292,12 @@ class AddressBook:
         """Say whether routers put the client's user into the names of links and subscriptions at ``broker``."""
         return self._topology.brokers[broker].names_users
 
+    def has_filter_sets(self, policy: AddressPolicy) -> bool:
+        """Say whether subscriptions of the address may have filter sets: those of a topic on an embedded broker."""
+        return policy.kind.has_subscriptions and all(
+            self._topology.brokers[name].is_embedded for name in policy.brokers
+        )
+
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
         """Return the policies of this space's addresses that have a fallback queue; no such address is a pattern."""
         found = (self.resolve(address) for address, entry in self._addresses.items() if entry.fallback)

@@ -161,6 +161,12 @@ class Link(LinkCore):
         return terminus.read_head(near(self.pointer))
 
     @property
+    def wanted_capabilities(self) -> tuple[str, ...]:
+        """The capabilities of our side's terminus in the peer's attach, as `wanted` has the terminus's head."""
+        near = lib.pn_link_remote_target if self.is_incoming else lib.pn_link_remote_source
+        return data.read_symbols(lib.pn_terminus_capabilities(near(self.pointer)))
+
+    @property
     def said_address(self) -> str | None:
         """The address that our attach gives the peer's terminus: target of an outgoing, source of an incoming link."""
         far = lib.pn_link_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_source

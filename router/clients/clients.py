@@ -19,6 +19,7 @@ from addressing.wildcards import why_refused
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
+from router.clients.filter_sets import check_control, has_set, is_control
 from router.clients.pattern_addresses import PatternAddresses, SenderIdentity
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
 from router.connections.peers import RouterConnection
@@ -151,6 +152,11 @@ class ClientConnection(RouterConnection):
             self._on_dynamic_target(link, link.remote_target)
             return
         link.set_max_message_bytes(self._max_message_bytes)
+        if is_control(link):
+            policy = self._resolve(wanted.address or "", sends=False)
+            check_control(self._book, policy)
+            self._route(link, policy, wanted.address, ends_with_path=True)
+            return
         if not wanted.address:
             link.accept_as_proposed()
             credit = min(self._link_capacity, ANONYMOUS_CREDIT)
@@ -234,7 +240,8 @@ class ClientConnection(RouterConnection):
             return
         policy = self._resolve(wanted.address, sends=False)
         if policy.is_link_routed:
-            self._route(link, policy, wanted.address)
+            ends_with_path = has_set(self._book, policy, link)
+            self._route(link, policy, wanted.address, ends_with_path=ends_with_path)
             return
         if policy.is_sharded:
             _check_shardable(policy, link.remote_source)
@@ -290,7 +297,14 @@ class ClientConnection(RouterConnection):
             raise AmqpError("amqp:not-allowed", sentence)
         return policy
 
-    def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:
+    def _route(
+        self,
+        link: IncomingLink | OutgoingLink,
+        policy: AddressPolicy,
+        address: str | None,
+        *,
+        ends_with_path: bool = False,
+    ) -> None:
         request = RouteRequest(
             policy=policy,
             broker=policy.brokers[0],
@@ -302,6 +316,7 @@ class ClientConnection(RouterConnection):
             why_not=partial(self._why_not_found, link),
             max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
             guard=self._guard(link) if isinstance(link, IncomingLink) else None,
+            ends_with_path=ends_with_path,
         )
         route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
         self._routes.add(route)

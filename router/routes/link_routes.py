@@ -4,7 +4,7 @@
 
 When the path is lost, the ingress keeps the client's link and attaches again at the broker, over another path or once
 the broker came back. If that fails for ``REATTACH_S``, the client's link is detached. ``REATTACH_S`` limits the first
-attach, too.
+attach, too. Only links of filter sets are detached at once, so that the client sends its whole set again.
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ class RouteRequest:
     """The largest message the client may send; the broker may allow less. 0: any size."""
     guard: Guard | None = None
     """For a client that sends: checks its credit, message size and pace. None for a consumer."""
+    ends_with_path: bool = False
+    """Whether the client's link ends when its path is lost: true of links of filter sets, whose changes only the client
+    knows."""
 
 
 class IngressRoute(UnstitchedOwner):
@@ -241,6 +244,10 @@ class IngressRoute(UnstitchedOwner):
     def _on_far_lost(self, closed: bool, error: AmqpError | None) -> None:
         if error is None or error.condition != PATH_LOST:
             self._end_near(closed, error)
+            return
+        if self.request.ends_with_path and self._is_answered:
+            what = f"the path to broker {self.request.broker} was lost: attach again, with the whole filter set"
+            self._end_near(False, AmqpError("amqp:link:detach-forced", what))
             return
         near = self.near
         if isinstance(near, IncomingLink):
