@@ -4,7 +4,7 @@
 
 When the path is lost, the ingress keeps the client's link and attaches again at the broker, over another path or once
 the broker came back. If that fails for ``REATTACH_S``, the client's link is detached. ``REATTACH_S`` limits the first
-attach, too. Only links of filter sets are detached at once, so that the client sends its whole set again.
+attach, too. Only links of filter sets are closed at once, so that the client sends its whole set again.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class IngressRoute(UnstitchedOwner):
             return
         if self.request.ends_with_path and self._is_answered:
             what = f"the path to broker {self.request.broker} was lost: attach again, with the whole filter set"
-            self._end_near(False, AmqpError("amqp:link:detach-forced", what))
+            self._end_near(True, AmqpError("amqp:link:detach-forced", what))
             return
         near = self.near
         if isinstance(near, IncomingLink):
