@@ -75,6 +75,9 @@ CHECKED_BY = {
         "../sim/test_route_limits.py::"
         "test_a_link_beyond_the_sessions_of_an_existing_broker_is_refused_at_once_with_the_true_reason"
     ),
+    "filter sets that are stored or shared": (
+        "broker/links/test_filter_sets.py::test_sources_that_cannot_have_a_set_are_refused"
+    ),
     "durable subscriptions at Artemis": (
         "../interop/test_link_ends_at_existing_broker.py::test_only_a_close_of_the_link_deletes_a_subscription_at_artemis"
     ),
