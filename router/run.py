@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -93,6 +94,9 @@ async def run_router(
 
     Raises BindError when a port is taken, TlsSetupError when a certificate cannot be used.
     """
+    if len(topology.interior_routers) > 1 and not topology.routers[name].is_edge:
+        # The import takes a seventh of a second, which no message should wait for.
+        importlib.import_module("networkx")
     parts = _Parts(topology, name, files)
     role = "edge" if topology.routers[name].is_edge else "router"
     with recording(topology, name, role, files.rings, log.emit) as recorder:

@@ -424,23 +424,29 @@ class Routing:
 
     def _shortest(self) -> spf.ShortestPaths:
         if self._paths is None or self._paths[0] != self.epoch:
-            self._paths = (self.epoch, spf.shortest_paths(self._link_state.graph, self._router_id))
+            known = self._link_state
+            paths = spf.only(self._router_id) if known.is_alone else spf.shortest_paths(known.graph, self._router_id)
+            self._paths = (self.epoch, paths)
         return self._paths[1]
 
     def edges(self) -> dict[tuple[str, str], int]:
         """Return the connections between routers in reach (the graph's edges): two router ids in order -> cost."""
-        edges = self._link_state.graph.edges(self._link_state.reachable, data="cost")
+        return self._edges(self._link_state.reachable)
+
+    def _edges(self, routers: Iterable[str]) -> dict[tuple[str, str], int]:
+        if self._link_state.is_alone:
+            return {}
+        edges = self._link_state.graph.edges(routers, data="cost")
         return {(min(one, other), max(one, other)): cost for one, other, cost in edges}
 
     def snapshot(self) -> RoutingSnapshot:
         costs = self._neighbors.costs
-        edges = self._link_state.graph.edges(data="cost")
         return RoutingSnapshot(
             router_id=self._router_id,
             instance=self._instance,
             neighbors={router: NeighborSnapshot(at, costs[router]) for router, at in self.neighbors.items()},
             routers={router: self._router_snapshot(router) for router in sorted(self._link_state.records)},
-            edges={(min(a, b), max(a, b)): cost for a, b, cost in edges},
+            edges=self._edges(self._link_state.records),
         )
 
     def _router_snapshot(self, router: str) -> RouterSnapshot:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import networkx
-
 from router.routing.actions import TopologyChanged
 from router.routing.spf import Graph
 
@@ -39,10 +37,24 @@ class LinkState:
         self._max_age_s = max_age_s
         self._lost_at: dict[str, float] = {}  # Router -> since when it is out of reach, the longest first.
         self.records: dict[str, LinkStateRecord] = {router_id: LinkStateRecord(instance, 0, {})}
-        self.graph: Graph = networkx.Graph()
-        self.graph.add_node(router_id)
+        self._graph: Graph | None = None
         self.reachable: set[str] = {router_id}
         self.epoch = 0  # A counter, raised whenever the graph changes.
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other router was ever known here, so that there are no paths to find."""
+        return self._graph is None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the routers, made at its first use: a router without others does without networkx's 11 MB."""
+        if self._graph is None:
+            import networkx
+
+            self._graph = networkx.Graph()
+            self._graph.add_node(self._router_id)
+        return self._graph
 
     def version(self, router: str) -> tuple[int, int]:
         record = self.records.get(router)
@@ -54,7 +66,8 @@ class LinkState:
         for router, record in records.items():
             before = self.records.get(router)
             self.records[router] = record
-            self.graph.add_node(router)
+            if router != self._router_id:
+                self.graph.add_node(router)
             if router not in self.reachable:
                 self._lost_at.pop(router, None)
                 self._lost_at[router] = now

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import networkx
-
 Graph: TypeAlias = Any  # A networkx.Graph whose nodes are router ids; every edge has a "cost" of at least 1.
 Path: TypeAlias = tuple[str, ...]
 
@@ -36,7 +34,15 @@ class Branch:
     children: Mapping[str, Branch]
 
 
+def only(source: str) -> ShortestPaths:
+    """Return the paths of a router that knows no other."""
+    return ShortestPaths({source: (source,)}, {source: 0})
+
+
 def shortest_paths(graph: Graph, source: str) -> ShortestPaths:
+    # A graph is there, so networkx is imported (`LinkState.graph`).
+    import networkx
+
     predecessors, costs = networkx.dijkstra_predecessor_and_distance(graph, source, weight="cost")
     paths: dict[str, Path] = {source: (source,)}
     # The routers come in rising order of their costs, and every edge has a cost of at least 1, so the predecessors of a
