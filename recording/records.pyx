@@ -328,18 +328,26 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 _quote = json.encoder.encode_basestring_ascii
 
 
+# For each name of a column that was written, the text before a value of the column: `,"name":`.
+cdef dict _HEADS = {}
+
+
 cdef bytes _text_of(dict row):
     """Return ``row`` as JSON, exactly as `json.dumps` without spaces would write it, in a third of the time."""
-    cdef list columns = []
+    cdef list parts = []
     for name, value in row.items():
+        head = _HEADS.get(name)
+        if head is None:
+            head = _HEADS[name] = "," + _quote(name) + ":"
+        parts.append(head)
         if isinstance(value, str):
-            text = _quote(value)
+            parts.append(_quote(value))
         elif type(value) is int:
-            text = str(value)
+            parts.append(str(value))
         else:
-            text = _encode(value)
-        columns.append(f"{_quote(name)}:{text}")
-    return ("{" + ",".join(columns) + "}").encode()
+            parts.append(_encode(value))
+    cdef str text = "".join(parts)
+    return ("{" + text[1:] + "}").encode()
 
 
 cdef size_t _slots_of(bytes text) noexcept:

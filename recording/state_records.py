@@ -53,12 +53,9 @@ class StateRecorder:
 
         While earlier records are pending, the record is kept behind these. ``columns`` that are None are left out.
         """
-        row: dict[str, Any] = {"kind": kind}
-        if event is not None:
-            row["event"] = event
-        for name, value in columns.items():
-            if value is not None:
-                row[name] = value
+        row: dict[str, Any] = {"kind": kind, "event": event, **columns}
+        if None in row.values():
+            row = {name: value for name, value in row.items() if value is not None}
         if self._untold:
             # Pending records still wait for room in the ring, so this later record has to go behind them.
             self._untold.add(row)
