@@ -305,7 +305,7 @@ class RouterAddresses:
     def _on_edge_moved(self, edge: str) -> None:
         """Have the dynamic addresses that name edge router ``edge`` brought up to date: its uplink may have changed."""
         for entry in self._entries.values():
-            if router_of(entry.policy.address.name) == edge:
+            if entry.owner == edge:
                 self._changed.add(entry)
 
     def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
@@ -445,9 +445,7 @@ class RouterAddresses:
 
     def _is_over(self, entry: AddressEntry) -> bool:
         """True if this is an edge router, and its uplink says that the entry's dynamic address has no takers."""
-        return (
-            self._reach.is_edge and bool(router_of(entry.policy.address.name)) and not self._reach.is_announced(entry)
-        )
+        return self._reach.is_edge and bool(entry.owner) and not self._reach.is_announced(entry)
 
     @staticmethod
     def _may_be_kept(entry: AddressEntry) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from addressing.address import router_of
 from addressing.book import AddressPolicy
 from router.circuits.spec import CircuitKind, Tree
 from router.distribution.waiting_consumer import WaitingConsumer
@@ -110,6 +111,8 @@ class AddressEntry:
     group: AddressGroup
     key: str = field(init=False)
     """The routing key by which routers advertise takers of the group."""
+    owner: str | None = field(init=False)
+    """The router that owns the dynamic address; None for any other address."""
     _ends: EntryEnds | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None
@@ -122,6 +125,7 @@ class AddressEntry:
 
     def __post_init__(self) -> None:
         self.key = self.policy.key(self.group.phase).text
+        self.owner = router_of(self.policy.address.name)
 
     @property
     def has_producer(self) -> bool:

@@ -72,7 +72,7 @@ class AddressReach:
         """
         policy, phase = entry.policy, entry.group.phase
         ends_at_brokers = policy.ends_at_brokers(phase) or phase >= FALLBACK_PHASE
-        if router_of(policy.address.name):
+        if entry.owner:
             return is_open(policy.address.name) and not self.owns(policy.address)
         return not ends_at_brokers
 
@@ -134,7 +134,7 @@ class AddressReach:
         if the address names an edge router, the routers that advertise that edge router count instead.
         """
         policy, phase = entry.policy, entry.group.phase
-        owner = router_of(policy.address.name)
+        owner = entry.owner
         if owner is not None and owner in self._known_edges:
             found = self.routing.routers_with(edge_key(owner))
         elif owner is not None:
@@ -182,7 +182,7 @@ class AddressReach:
         if self.behind(entry):
             return True
         takers = self.takers(entry)
-        owner = router_of(entry.policy.address.name)
+        owner = entry.owner
         if owner in self._known_edges:
             # The dynamic address names an edge router. An edge router whose uplink is this router would be in `behind`
             # if it had takers, so its address does not count as announced. Any other edge router may be changing its
