@@ -239,12 +239,14 @@ class Branches:
         """Handle the loss of a branch that continues the tree of another ingress.
 
         A branch to an edge router may be made again after a delay; after any other loss, the ingress has to make a new
-        tree (`_on_cut`).
+        tree (`_on_cut`). Any other taker is no such branch.
         """
+        if branch.upstream is None:
+            return
         edge = self._edges_behind(entry).get(branch.edge)
-        if edge is not None and branch.upstream is not None:
+        if edge is not None:
             self._upkeep.on_refused(entry, edge, error, {})
-        if branch.behind is not None and branch.upstream is not None:
+        if branch.behind is not None:
             self._on_cut(group, branch.upstream)
 
     def _on_cut(self, group: AddressGroup, upstream: Inlet) -> None:
