@@ -81,11 +81,12 @@ class RouterLinkLog:
         if self._arriving:
             self._meet()
         if self._recorder.has_changes:
+            cause = end_reasons.without_words(reason)
             for end, is_there, error in self._recorder.take_changes():
                 if is_there:
                     self._on_link(end)
                 elif end.link.endpoint.owner.number == lost:
-                    self._on_link_left(end, end_reasons.without_words(reason))
+                    self._on_link_left(end, cause)
                 else:
                     self._on_link_left(end, end_reasons.told(error))
 
