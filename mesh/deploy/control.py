@@ -3,7 +3,7 @@
 The answer to ``cost`` is the cost of the link before the change.
 
 {"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
-{"op": "memory"}                             ->  {"ok": true, "memory": {"resident_bytes": 58720256, ...}}
+{"op": "memory", "collect": true}            ->  {"ok": true, "memory": {"resident_bytes": 58720256, ...}}
 {"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}
 """

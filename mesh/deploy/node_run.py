@@ -16,7 +16,7 @@ from mesh.deploy.memory_return import MemoryReturn
 from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.process_memory import process_memory
+from mesh.deploy.process_memory import answer_memory
 from mesh.deploy.running_processes import node_pid
 from mesh.deploy.sd_notify import notify
 from mesh.deploy.signals import HarmlessSignals
@@ -122,7 +122,7 @@ class NodeRun:
         gc.enable()
         self._memory = asyncio.create_task(MemoryReturn().keep())
         workdir = WorkDir(self._topology.work_dir)
-        handlers = {**handlers, "memory": lambda _: process_memory()}
+        handlers = {**handlers, "memory": answer_memory}
         self._control = ControlServer(workdir.control_socket(self._name), handlers)
         await self._control.start()
         event_loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]

@@ -26,7 +26,7 @@ from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import NODE_KINDS
 from mesh.deploy.node_process import node_environment
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.process_memory import process_memory
+from mesh.deploy.process_memory import answer_memory
 from mesh.deploy.readiness_helper import Helper, HelperReadiness
 from mesh.deploy.running_processes import stop_nodes
 from mesh.deploy.signals import HarmlessSignals
@@ -165,7 +165,7 @@ async def run_supervisor(
 ) -> bool:
     stop = asyncio.Event()
     signals.watch(log.emit, catch_signals(stop, supervisor.kill_all))
-    handlers = {"status": lambda _: supervisor.snapshot().to_map(), "memory": lambda _: process_memory()}
+    handlers = {"status": lambda _: supervisor.snapshot().to_map(), "memory": answer_memory}
     control = ControlServer(workdir.control_socket(SUPERVISOR), handlers)
     await control.start()
     try:
