@@ -10,56 +10,80 @@ import json
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mesh_tests.churn.population import TOPOLOGY, Population
+from mesh_tests.churn.population import DECLARED, TOPOLOGY, Population
 from mesh_tests.churn.samples import Sample, Sampler, Trend, to_maps, trends
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
 
 ROUTERS, BROKERS = ("r1", "r2", "r3"), ("b1",)
 SAMPLES = 180
-LEFT_S = 30.0
+RESTS = 18
+"""So many times everybody leaves, and the processes are looked at while they rest."""
+REST_S = 60.0
+
+
+@dataclass
+class ChurnRecord:
+    """What came of a life so far. ``rests``: samples while no client was there, and unreachable objects collected."""
+
+    samples: list[Sample] = field(default_factory=list)
+    rests: list[Sample] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    delayed_s: float = 0.0
 
 
 def lead(
-    seed: int, seconds: float, folder: Path, on_sample: Callable[[list[Sample], Population], None] | None = None
-) -> tuple[list[Sample], Population]:
-    """One life, to its end. Raises AssertionError if a process ended, or if a client is left behind at the end."""
+    seed: int,
+    seconds: float,
+    folder: Path,
+    on_sample: Callable[[ChurnRecord], None] = lambda _: None,
+    *,
+    rests: int = RESTS,
+) -> ChurnRecord:
+    """One life, to its end. Raises AssertionError if a process ended, or if something of clients is left behind."""
     mesh = RunningMesh(TOPOLOGY, folder)
     try:
-        samples, population = _live(mesh, seed, seconds, on_sample)
+        record = _live(mesh, seed, seconds, on_sample, rests)
     except BaseException:
         mesh.run("down", is_checked=False)
         raise
     mesh.down()
-    return samples, population
+    return record
 
 
 def _live(
-    mesh: RunningMesh, seed: int, seconds: float, on_sample: Callable[[list[Sample], Population], None] | None
-) -> tuple[list[Sample], Population]:
-    sampler = Sampler(mesh, (*ROUTERS, *BROKERS))
-    population = Population({router: mesh.port(router) for router in ROUTERS}, seed)
-    began, samples = time.monotonic(), list[Sample]()
+    mesh: RunningMesh, seed: int, seconds: float, on_sample: Callable[[ChurnRecord], None], rests: int
+) -> ChurnRecord:
+    sampler, record = Sampler(mesh, (*ROUTERS, *BROKERS)), ChurnRecord()
+    population = Population({router: mesh.port(router) for router in ROUTERS}, seed, record.counts)
+    began = time.monotonic()
     for number in range(1, SAMPLES + 1):
         population.live(began + number * seconds / SAMPLES - time.monotonic())
-        samples.append(sampler.sample(time.monotonic() - began))
-        if on_sample is not None:
-            on_sample(samples, population)
-    population.leave()
-    wait_until(lambda: not clients_left(mesh), LEFT_S, "routers to let go of all clients")
-    return samples, population
+        record.samples.append(sampler.sample(time.monotonic() - began))
+        record.counts["names"], record.delayed_s = population.names.count, round(population.delayed_s, 1)
+        if number % (SAMPLES // rests) == 0:
+            population.leave()
+            wait_until(lambda: not left_behind(mesh), REST_S, "routers to let go of all clients and their addresses")
+            record.rests.append(sampler.sample(time.monotonic() - began, is_rest=True))
+            if number < SAMPLES:
+                population.come()
+        on_sample(record)
+    return record
 
 
-def clients_left(mesh: RunningMesh) -> list[str]:
-    """Connections and dynamic addresses that routers still have."""
+def left_behind(mesh: RunningMesh) -> list[str]:
+    """Connections of clients that routers still have, and addresses of the topology with links or circuits."""
     found = []
     for router in ROUTERS:
         node = mesh.snapshot(router)["node"]
         found += [f"{router}: {each}" for each in node["connections"] if each["kind"] == "client"]
+        found += [f"{router}: {each}" for each in node["addresses"] if each["address"].partition(".")[0] in DECLARED]
     return found
 
 
@@ -80,17 +104,16 @@ def main() -> None:
     given = parser.parse_args()
     found: dict[str, Any] = {"seed": given.seed, "seconds": given.seconds, "state": "running"}
 
-    def report(samples: list[Sample], population: Population) -> None:
-        found["counts"] = {"names": population.names.count, **population.counts}
-        found["delayed_s"], found["samples"] = round(population.delayed_s, 1), to_maps(samples)
+    def report(record: ChurnRecord) -> None:
+        found["counts"], found["delayed_s"] = dict(record.counts), record.delayed_s
+        found["samples"], found["rests"] = to_maps(record.samples), to_maps(record.rests)
         write(given.report, found)
 
     write(given.report, found)
     folder = Path(tempfile.mkdtemp(prefix="amqpmesh-churn-"))
     try:
-        samples, population = lead(given.seed, given.seconds, folder, report)
-        report(samples, population)
-        wrong = not_flat(trends(samples))
+        record = lead(given.seed, given.seconds, folder, report)
+        wrong = not_flat(trends(record.samples, record.rests))
         found |= {"state": "failed", "why": "; ".join(wrong)} if wrong else {"state": "passed"}
     except Exception:  # noqa: BLE001 - the report tells it
         found |= {"state": "failed", "why": traceback.format_exc()[-4000:], "kept": str(folder)}

@@ -35,16 +35,19 @@ to durable subscriptions that end; senders without an address, which publish to 
 clients and links stays the same. `make soak` leads this life in the background (`mesh_tests/churn/`), and writes this
 page.
 
-The first third is the warm-up. The rest is ten windows, and the least value of each window counts, since objects that
-are in no use are collected every few minutes. A measure of a process is flat if a straight line through these values
-rises by at most 3 % of their mean, and for blocks by at most 10,000. A rise of less than 0.5 MiB, 2 descriptors or
-2,000 blocks is flat in any case. A block is about one object of Python.
+Every eighteenth of the time everybody leaves: the routers must let go of all clients and addresses, and the processes
+are looked at while they rest, after a collection of unreachable objects.
+
+The first third is the warm-up. The rest of the time is ten windows, and the least value of each window counts, since
+what is in no use any more goes every few minutes; of blocks the value of each rest counts. A block is about one object
+of Python. A measure of a process is flat if a straight line through these values rises by at most 3 % of their mean,
+and for blocks by at most 10,000. A rise of less than 0.5 MiB, 2 descriptors or 2,000 blocks is flat in any case.
 """
 
 
 def page(found: Mapping[str, Any], revision: str, date: str) -> str:
     """The page in Markdown, for the report of a churn that is over."""
-    samples = from_maps(found["samples"])
+    samples, rests = from_maps(found["samples"]), from_maps(found["rests"])
     lines = [
         HEAD,
         f"![memory, descriptors and objects over time]({CHART})\n",
@@ -57,7 +60,7 @@ def page(found: Mapping[str, Any], revision: str, date: str) -> str:
         "",
         "| process | measure | mean after the warm-up | rise | allowed | |",
         "|---|---|---|---|---|---|",
-        *(_row(each) for each in trends(samples)),
+        *(_row(each) for each in trends(samples, rests)),
         "",
         "CPU of the processes after the warm-up, in % of a core: "
         + ", ".join(f"{name} {share:.1f}" for name, share in cpu_shares(samples).items())

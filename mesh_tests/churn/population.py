@@ -36,6 +36,8 @@ link_logs: {ring_bytes: 4194304}
 """
 """The rings are small, so that their pages are all in use before the warm-up is over."""
 
+DECLARED = frozenset({"job", "news", "dev", "box"})
+"""The first tokens of all addresses of the topology."""
 TURN_S = 0.05
 TICK_S = 0.5
 STANDING_A_ROUTER = 2
@@ -43,7 +45,7 @@ VISITORS_A_ROUTER = 8
 PAIRS = 48
 SUBSCRIBERS = 10
 PUBLISHERS = 6
-PUBLISHED_A_TURN = 6
+PUBLISHED_A_TURN = 8
 FRESH_SHARE = 0.75
 """The share of messages and links whose address nobody has used before; the others repeat one."""
 TTL_S = 10.0
@@ -107,8 +109,12 @@ class Population:
         self._chance = random.Random(self.seed)
         self.names = Names(self._chance)
         self._made = 0
-        self._ticked_at = self._turned_at = time.monotonic()
         self._closing: list[tuple[float, ChurnClient]] = []
+        self.come()
+
+    def come(self) -> None:
+        """Let everybody connect, at the start and after each time that everybody left."""
+        self._ticked_at = self._turned_at = time.monotonic()
         self._standing = [self._connect(port) for port in self.ports.values() for _ in range(STANDING_A_ROUTER)]
         self._visitors = [self._visit(port) for port in self.ports.values() for _ in range(VISITORS_A_ROUTER)]
         for number in range(SUBSCRIBERS):
