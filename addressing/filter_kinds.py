@@ -36,9 +36,19 @@ class FilterKind(StrEnum):
         bad = _FORBIDDEN.search(text)
         if bad:
             raise FilterError(f"filter {text!r} contains {bad[0]!r}: expected no white space and no control characters")
+        # The look for wildcards spares most filters the regular expression: a change may have thousands.
+        if "#" in text or self.one_level in text:
+            self._check_wildcards(text)
+        return text
+
+    @property
+    def one_level(self) -> str:
+        """The wildcard for exactly one level."""
+        return "+" if self is FilterKind.MQTT else "*"
+
+    def _check_wildcards(self, text: str) -> None:
         part = _PART_OF_LEVEL[self.value].search(text)
         if part:
             raise FilterError(f"filter {text!r}: the wildcard {part[0]!r} must stand for a whole level")
         if self is FilterKind.MQTT and "#" in text[:-1]:
             raise FilterError(f"filter {text!r}: the wildcard '#' must be the last level of an mqtt filter")
-        return text

@@ -405,7 +405,7 @@ cdef class MessageStore(BrokerQueues):
     # Time
 
     def next_deadline(self):
-        return self.now if self.dropping else self._next_due()
+        return self.now if self.dropping or self.subscriptions.has_ended else self._next_due()
 
     def _next_due(self):
         while self.due and (self.due[0][2].is_deleted or (<HeldQueue>self.due[0][2]).due_s != self.due[0][0]):
@@ -413,7 +413,7 @@ cdef class MessageStore(BrokerQueues):
         return self.due[0][0] if self.due else None
 
     def on_time(self, double now):
-        """Drop more messages of deleted queues, and expire messages past their deadlines, limited numbers per call.
+        """Drop more messages of deleted queues and filters of ended sets, and expire messages, limited numbers per call.
 
         A temporary queue that is unused and empty then is deleted. `next_deadline` is not in the future while more
         messages are due.
@@ -423,6 +423,7 @@ cdef class MessageStore(BrokerQueues):
         cdef list actions
         if self.dropping:
             self._drop_some()
+        self.subscriptions.drop_some()
         while (deadline := self._next_due()) is not None and deadline <= now and count < _A_TURN:
             held = heapq.heappop(self.due)[2]
             held.due_s = INFINITY

@@ -16,7 +16,13 @@ Each space has trees of its own, so a filter matches addresses of its space only
 from cpython.list cimport PyList_GET_SIZE
 from cpython.unicode cimport PyUnicode_READ_CHAR
 
+from collections import deque
+
 from addressing.filter_kinds import FilterKind
+
+cdef enum:
+    # So many filters are removed at a time, which takes about a millisecond.
+    _AT_ONCE = 1000
 
 cdef tuple _STARS = ("*", ".*", "/*")
 cdef tuple _HASHES = ("#", ".#", "/#")
@@ -303,7 +309,7 @@ cdef class _SpaceTrees:
         if narrowed:
             self.sources.collect(address, sources)
             for key in narrowed:
-                if self.source_of[key] in sources:
+                if self.source_of.get(key) in sources:
                     found[key] = None
         return list(found)
 
@@ -311,13 +317,19 @@ cdef class _SpaceTrees:
 cdef class SubscriptionTrees:
     """The trees of all spaces that have subscriptions. A key stands for a subscription, of one space.
 
-    Always: the trees of no space are empty
+    The filters of a set that ended are removed from the tree some at a time, and are ignored from the end on. So the key
+    of a subscription with a set must not be used again.
+
+    Always: the trees of no space are without subscriptions
+    Always: ``ended`` has (tree, key, filters) of each set that ended and has filters in its tree
     """
 
     cdef dict trees
+    cdef object ended
 
     def __init__(self):
         self.trees = {}
+        self.ended = deque()
 
     def add(self, address, key, filter_set=None):
         """Add the subscription ``key`` to ``address``, an `Address`, narrowed by a filter set if there is one."""
@@ -331,15 +343,36 @@ cdef class SubscriptionTrees:
         self.change(address, key, filter_set.kind, filter_set.filters, ())
 
     def remove(self, address, key, filter_set=None):
-        """Remove the subscription that was added with this key; raise KeyError if there is none."""
+        """Remove the subscription that was added with this key; raise KeyError if there is none.
+
+        Its filter set is used up.
+        """
         cdef _SpaceTrees trees = self.trees[address.space]
         if filter_set is None:
             trees.plain.remove(address.name, key)
         else:
-            self.change(address, key, filter_set.kind, (), filter_set.filters)
             trees.end_set(key)
+            self.ended.append((trees.sets[filter_set.kind], key, filter_set.filters))
+            self.drop_some()
         if trees.is_empty():
             del self.trees[address.space]
+
+    @property
+    def has_ended(self):
+        """Whether filters of sets that ended are still to be removed by `drop_some`."""
+        return bool(self.ended)
+
+    def drop_some(self):
+        """Remove up to _AT_ONCE filters of sets that ended from their trees."""
+        cdef FilterTree tree
+        cdef int count = 0
+        while self.ended and count < _AT_ONCE:
+            tree, key, filters = self.ended[0]
+            while filters and count < _AT_ONCE:
+                tree.remove(filters.pop(), key)
+                count += 1
+            if not filters:
+                self.ended.popleft()
 
     def change(self, address, key, kind, added, removed):
         """Add filters of the set of subscription ``key`` that are not there yet, and remove filters that are there."""

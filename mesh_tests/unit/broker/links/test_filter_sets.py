@@ -399,3 +399,19 @@ def test_a_set_and_no_local_narrow_a_source_together(rig: Rig) -> None:
     own.send_raw(encode(Message(body="plant/a")))
     publish(rig, "plant/a", "plant/b")
     assert told(receiver) == ["plant/a"]
+
+
+def test_a_large_set_that_ends_is_removed_in_turns_until_the_broker_is_at_rest(rig: Rig) -> None:
+    client = rig.client()
+    receiver, control = subscribe(client), control_of(client)
+    for serial in range(1, 4):
+        assert change(control, serial, add=[f"plant/{serial}/{number}" for number in range(1500)]) == ""
+    receiver.link.close()
+    rig.run_now()
+    turns = 0
+    while rig.node.next_deadline() == rig.now:
+        rig.node.on_time(rig.now)
+        turns += 1
+    assert turns == 4
+    publish(rig, "plant/1/1", "plant/3/1499")
+    assert receiver.bodies == []

@@ -241,3 +241,23 @@ def test_two_subscriptions_with_one_source_keep_it_until_both_are_gone() -> None
     trees.remove(place, "second", filter_set)
     with pytest.raises(KeyError):
         trees.remove(place, "second", filter_set)
+
+
+@pytest.mark.parametrize("kind", list(FilterKind))
+def test_a_large_set_that_ended_is_ignored_at_once_and_leaves_its_tree_some_filters_at_a_time(kind: FilterKind) -> None:
+    trees: SubscriptionTrees[str] = SubscriptionTrees()
+    place, filters = Address("", "a/#"), [f"a/{number}" for number in range(2500)]
+    large, small = FilterSet(kind, filters), FilterSet(kind, filters[:3])
+    trees.add(place, "large", large)
+    trees.add(place, "small", small)
+    trees.add(place, "stays", FilterSet(kind, filters[:3]))
+    trees.remove(place, "large", large)
+    trees.remove(place, "small", small)
+    steps = 0
+    while trees.has_ended:
+        for number in (0, 2, 1000, 2499):
+            assert trees.matching(Address("", f"a/{number}")) == ["stays"] * (number < 3)
+        trees.drop_some()
+        steps += 1
+    assert steps == 1
+    assert trees.matching(Address("", "a/1")) == ["stays"]
