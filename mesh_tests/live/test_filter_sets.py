@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from proton import ConnectionException, Described, Link, Message, symbol, uint
@@ -24,6 +27,7 @@ addresses:
   plant/#: topic
   rpc/#: anycast
 """
+PAGE = Path(__file__).parents[2] / "docs/reference/filter-sets.md"
 SET = symbol("amqpmesh:filter-set:list")
 CONTROL = symbol("amqpmesh:filter-set")
 
@@ -126,3 +130,19 @@ def test_after_its_broker_was_killed_a_client_attaches_again_with_the_whole_set(
 def test_a_control_link_to_another_kind_of_address_is_refused(connection: BlockingConnection) -> None:
     with pytest.raises(LinkDetached, match="'rpc/a' has no filter sets"):
         connection.create_sender("rpc/a", name="mine", options=Control())
+
+
+def test_the_program_of_the_reference_works(mesh: RunningMesh) -> None:
+    program = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+    assert "localhost:5672" in program
+    program = program.replace("localhost:5672", mesh.url("r1"))
+    client = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+    def has_ended() -> bool:
+        publish(mesh, "plant/7", "plant/8/state")
+        return client.poll() is not None
+
+    wait_until(has_ended, WAIT_S, "the program to have received a message")
+    assert client.communicate()[0].splitlines()[-1] in ("plant/8/state plant/8/state", "plant/7 plant/7")
