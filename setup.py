@@ -10,7 +10,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 _HERE = Path(__file__).parent
-_PACKAGES = ("wire", "recording", "router", "broker", "mesh")
+_PACKAGES = ("addressing", "wire", "recording", "router", "broker", "mesh")
 _CORES = len(os.sched_getaffinity(0))
 _BUILD = "build/cython"
 # A CFLAGS in the environment takes the place of Python's own flags, so `CFLAGS=-g` alone would compile code that is not

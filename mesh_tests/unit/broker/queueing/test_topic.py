@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -9,74 +8,9 @@ from hypothesis import strategies as st
 
 from addressing.address import Address
 from addressing.filter_kinds import FilterKind
-from addressing.pattern import PatternSet
 from broker.queueing.filter_set import FilterSet
-from broker.queueing.topic import FilterTree, MqttTree, SubscriptionTree, SubscriptionTrees
-
-
-def _tree(*filters: str) -> SubscriptionTree[str]:
-    tree: SubscriptionTree[str] = SubscriptionTree()
-    for filter_ in filters:
-        tree.add(filter_, filter_)
-    return tree
-
-
-@pytest.mark.parametrize(
-    ("filter_", "address", "is_wanted"),
-    [
-        ("news.sport", "news.sport", True),
-        ("news.sport", "news/sport", False),
-        ("news.sport", "news", False),
-        ("news.*", "news.sport", True),
-        ("news.*", "news", False),
-        ("news.*", "news.sport.football", False),
-        ("news.#", "news", True),
-        ("news.#", "news.sport/football", True),
-        ("#.football", "news.sport.football", True),
-        ("#.football", "football", True),
-        ("#", "anything/at.all", True),
-        ("a.#.z", "a.z", True),
-        ("a.#.z", "a.b.c.z", True),
-        ("a.#.z", "a.b.c", False),
-        ("*.*", "a", False),
-        ("/a/*", "/a/b", True),
-    ],
-)
-def test_a_filter_takes_what_its_wildcards_stand_for(filter_: str, address: str, is_wanted: bool) -> None:
-    assert (_tree(filter_).matching(address) == [filter_]) is is_wanted
-
-
-def test_a_key_is_found_once_though_its_filter_matches_in_many_ways() -> None:
-    assert _tree("#.#.a.#").matching("a.a.a") == ["#.#.a.#"]
-
-
-def test_many_wildcards_over_a_long_address_take_no_time() -> None:
-    assert _tree(".".join(["#", "a"] * 20 + ["b"])).matching(".".join(["a"] * 200)) == []
-
-
-def test_a_removed_filter_leaves_nothing_behind() -> None:
-    tree = _tree("a.b", "a.b.c")
-    tree.remove("a.b.c", "a.b.c")
-    assert tree.matching("a.b") == ["a.b"]
-    tree.remove("a.b", "a.b")
-    assert tree.matching("a.b") == []
-    with pytest.raises(KeyError):
-        tree.remove("a.b", "a.b")
-
-
-def _joined(tokens: list[str]) -> st.SearchStrategy[str]:
-    delimiters = st.lists(st.sampled_from("./"), min_size=len(tokens), max_size=len(tokens))
-    return delimiters.map(lambda drawn: "".join(d + t for d, t in zip(drawn, tokens, strict=True))[1:])
-
-
-_FILTERS = st.lists(st.sampled_from(["a", "b", "*", "#"]), min_size=1, max_size=5).flatmap(_joined)
-_ADDRESSES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=5).flatmap(_joined)
-
-
-@given(filters=st.lists(_FILTERS, unique=True, max_size=8), address=_ADDRESSES)
-def test_a_filter_means_here_what_it_means_in_the_topology(filters: list[str], address: str) -> None:
-    wanted = {filter_ for filter_ in filters if address in PatternSet([filter_])}
-    assert set(_tree(*filters).matching(address)) == wanted
+from broker.queueing.topic import SubscriptionTrees
+from mesh_tests.unit.addressing.filters import ADDRESSES, ANY, FILTERS, MQTT_ADDRESSES, NAIVE, naive_amqp
 
 
 def test_a_filter_matches_addresses_of_its_space_only() -> None:
@@ -92,100 +26,6 @@ def test_a_filter_matches_addresses_of_its_space_only() -> None:
     assert trees.matching(Address("other", "a.b")) == []
 
 
-@pytest.mark.parametrize(
-    ("filter_", "address", "is_wanted"),
-    [
-        ("sport/tennis/#", "sport/tennis", True),
-        ("sport/tennis/#", "sport/tennis/a/b", True),
-        ("sport/tennis/#", "sport", False),
-        ("sport/+", "sport/tennis", True),
-        ("sport/+", "sport", False),
-        ("sport/+", "sport/", True),
-        ("sport/+", "sport/a/b", False),
-        ("+/+", "/finance", True),
-        ("/+", "/finance", True),
-        ("+", "/finance", False),
-        ("+", "a.b", True),
-        ("a/+", "a.b", False),
-        ("a/+/#", "a", False),
-        ("a/+/#", "a/b", True),
-        ("#", "a/b", True),
-        ("#", "$SYS", False),
-        ("#", "$SYS/a", False),
-        ("+/a", "$SYS/a", False),
-        ("$SYS/#", "$SYS/a", True),
-        ("$SYS/#", "$SYS", True),
-        ("$SYS/+", "$SYS/a", True),
-        ("a/#", "a/$b", True),
-        ("a/+", "a/$b", True),
-        ("*", "a", False),
-        ("+", "+", True),
-        ("a", "a", True),
-    ],
-)
-def test_an_mqtt_filter_takes_what_its_wildcards_stand_for(filter_: str, address: str, is_wanted: bool) -> None:
-    tree: MqttTree[str] = MqttTree()
-    tree.add(filter_, filter_)
-    assert (tree.matching(address) == [filter_]) is is_wanted
-
-
-def naive_amqp(filter_: str, address: str) -> bool:
-    return address in PatternSet([filter_])
-
-
-def naive_mqtt(filter_: str, address: str) -> bool:
-    """The rules of MQTT as one regular expression for the filter."""
-    if address.startswith("$") and filter_[0] in "+#":
-        return False
-    if filter_ == "#":
-        return True
-    head, is_open = (filter_[:-2], True) if filter_.endswith("/#") else (filter_, False)
-    levels = "/".join("[^/]*" if level == "+" else re.escape(level) for level in head.split("/"))
-    return re.fullmatch(levels + ("(/.*)?" if is_open else ""), address) is not None
-
-
-def _mqtt(levels: list[str]) -> str:
-    """A filter that ends at its first `#`."""
-    return "/".join(levels[: levels.index("#") + 1] if "#" in levels else levels)
-
-
-NAIVE: dict[FilterKind, Callable[[str, str], bool]] = {FilterKind.AMQP: naive_amqp, FilterKind.MQTT: naive_mqtt}
-_MQTT_FILTERS = st.lists(st.sampled_from(["a", "b", "", "a.b", "$x", "+", "#"]), min_size=1, max_size=5).map(_mqtt)
-_MQTT_ADDRESSES = st.lists(st.sampled_from(["a", "b", "", "a.b", "$x"]), min_size=1, max_size=5).map("/".join)
-_ANY: dict[FilterKind, tuple[st.SearchStrategy[str], st.SearchStrategy[str]]] = {
-    FilterKind.AMQP: (_FILTERS, _ADDRESSES),
-    FilterKind.MQTT: (_MQTT_FILTERS.filter(bool), _MQTT_ADDRESSES.filter(bool)),
-}
-
-
-@given(filters=st.lists(_ANY[FilterKind.MQTT][0], unique=True, max_size=8), address=_ANY[FilterKind.MQTT][1])
-def test_an_mqtt_filter_means_here_what_the_standard_says(filters: list[str], address: str) -> None:
-    tree: MqttTree[str] = MqttTree()
-    for filter_ in filters:
-        tree.add(filter_, FilterKind.MQTT.check(filter_))
-    assert set(tree.matching(address)) == {filter_ for filter_ in filters if naive_mqtt(filter_, address)}
-
-
-@pytest.mark.parametrize("tree_type", [SubscriptionTree, MqttTree])
-@given(data=st.data())
-def test_a_tree_matches_what_was_added_and_not_removed(tree_type: type[FilterTree[str]], data: st.DataObject) -> None:
-    kind = FilterKind.MQTT if tree_type is MqttTree else FilterKind.AMQP
-    filters, addresses = _ANY[kind]
-    tree, there = tree_type(), set()
-    for filter_ in data.draw(st.lists(filters, max_size=20)):
-        if filter_ in there:
-            there.discard(filter_)
-            tree.remove(filter_, filter_)
-        else:
-            there.add(filter_)
-            tree.add(filter_, filter_)
-    for address in data.draw(st.lists(addresses, max_size=5)):
-        assert set(tree.matching(address)) == {each for each in there if NAIVE[kind](each, address)}
-    for filter_ in there:
-        tree.remove(filter_, filter_)
-    assert not tree
-
-
 Sets = dict[str, tuple[str, FilterSet | None]]
 
 
@@ -195,12 +35,12 @@ def test_a_set_narrows_the_address_of_its_source_whatever_changes(data: st.DataO
     kinds: Sets = {}
     for number in range(data.draw(st.integers(0, 5))):
         kind = data.draw(st.sampled_from([None, *FilterKind]))
-        filters = data.draw(st.lists(_ANY[kind][0], max_size=6)) if kind else ()
+        filters = data.draw(st.lists(ANY[kind][0], max_size=6)) if kind else ()
         filter_set = FilterSet(kind, filters) if kind else None
-        kinds[f"s{number}"] = data.draw(_FILTERS), filter_set
+        kinds[f"s{number}"] = data.draw(FILTERS), filter_set
         trees.add(Address("", kinds[f"s{number}"][0]), f"s{number}", filter_set)
     for _ in range(data.draw(st.integers(0, 6))):
-        _check(trees, kinds, data.draw(_ADDRESSES | _MQTT_ADDRESSES.filter(bool)))
+        _check(trees, kinds, data.draw(ADDRESSES | MQTT_ADDRESSES.filter(bool)))
         _change(trees, kinds, data)
     for key, (source, filter_set) in kinds.items():
         trees.remove(Address("", source), key, filter_set)
@@ -225,7 +65,7 @@ def _change(trees: SubscriptionTrees[str], kinds: Sets, data: st.DataObject) -> 
     key = data.draw(st.sampled_from(sorted(narrowed)))
     source, filter_set = narrowed[key]
     assert filter_set is not None
-    drawn: Iterable[str] = data.draw(st.lists(_ANY[filter_set.kind][0], max_size=4, unique=True))
+    drawn: Iterable[str] = data.draw(st.lists(ANY[filter_set.kind][0], max_size=4, unique=True))
     added, removed = set(drawn) - filter_set.filters, set(drawn) & filter_set.filters
     trees.change(Address("", source), key, filter_set.kind, added, removed)
     filter_set.filters ^= set(drawn)
