@@ -157,3 +157,22 @@ def test_other_internal_addresses_are_unknown_even_under_a_catch_all(address: st
     catch_all = AddressBook(TOPOLOGY.model_copy(update={"addresses": {"#": TOPOLOGY.addresses["rpc"]}}))
     assert BOOK.resolve(address) is None
     assert catch_all.resolve(address) is None
+
+
+def test_only_topics_of_embedded_brokers_have_filter_sets() -> None:
+    topology = parse_topology("""
+mesh: m
+routers: {r1: }
+brokers: {b1: {data: b1}, rabbit: {url: "amqp://localhost"}}
+default_broker: b1
+addresses:
+  news.#: topic
+  legacy.#: {type: topic, broker: rabbit}
+  orders: queue
+  rpc: anycast
+  prices: multicast
+""")
+    book = AddressBook(topology)
+    policies = {name: book.resolve(name) for name in ("news.#", "news.a", "legacy.#", "orders", "rpc", "prices")}
+    found = {name: policy is not None and book.has_filter_sets(policy) for name, policy in policies.items()}
+    assert [name for name, has in found.items() if has] == ["news.#", "news.a"]
