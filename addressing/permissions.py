@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from addressing.address import is_dynamic, is_internal, is_open, normalize
+from addressing.coverage import covers
 from addressing.names import ANONYMOUS
-from addressing.pattern import PatternSet, for_user
+from addressing.pattern import PatternSet, for_user, is_pattern
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
@@ -41,6 +42,8 @@ class Permissions:
     def may_receive(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
         """Say whether ``user`` may attach a receiver to ``address``; True with ``is_mesh``, set for a node or operator.
 
+        For a filter, an address with wildcards, one pattern of the user has to cover all addresses of the filter.
+
         No client may attach to a dynamic address that was made for a receiver: the router attaches the receiver that
         asked for the address without a call of this method, and a second receiver could read the replies. Every client
         may attach to a dynamic address that was made for a sender, since its name is as good as a secret.
@@ -59,14 +62,28 @@ class Permissions:
         """Return how many connections ``user`` may have to one router at a time; 0 for any number."""
         return self._most.get(ANONYMOUS if user is None else user, 0)
 
-    def _allows(self, patterns: dict[str, PatternSet], user: str | None, address: str) -> bool:
+    def _allows(self, patterns: dict[str, _AllowedPatterns], user: str | None, address: str) -> bool:
         if is_internal(address):
             return False
         if self._is_open:
             return True
         allowed = patterns.get(ANONYMOUS if user is None else user)
-        return allowed is not None and address in allowed
+        return allowed is not None and allowed.covers(address)
 
 
-def _patterns(user: str, patterns: Iterable[str]) -> PatternSet:
-    return PatternSet(for_user(pattern, user) for pattern in patterns)
+class _AllowedPatterns:
+    """The patterns of addresses that a user may send to, or receive from."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._patterns = tuple(patterns)
+        self._set = PatternSet(self._patterns)
+
+    def covers(self, address: str) -> bool:
+        """Say whether a pattern matches ``address``; for a filter, whether one covers all addresses of the filter."""
+        if is_pattern(address):
+            return any(covers(pattern, address) for pattern in self._patterns)
+        return address in self._set
+
+
+def _patterns(user: str, patterns: Iterable[str]) -> _AllowedPatterns:
+    return _AllowedPatterns(for_user(pattern, user) for pattern in patterns)

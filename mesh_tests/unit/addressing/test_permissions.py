@@ -16,7 +16,7 @@ users:
   alice: {send: [orders, "news.#"], receive: ["${user}.#"]}
   bob: {send: "#", receive: "#"}
   dora: {send: "#", receive: []}
-  anonymous: {receive: "public.*"}
+  anonymous: {receive: ["public.*", "news.#"]}
 """
     )
 )
@@ -73,3 +73,16 @@ def test_who_may_receive_from_nothing_attaches_to_no_subscription_either(user: s
     assert CLOSED.may_receive_any(user) is may
     assert CLOSED.may_receive_any(user, is_mesh=True)
     assert OPEN.may_receive_any(user)
+
+
+@pytest.mark.parametrize("filter_", ["news.#", "news.*", "news.*.eu", "public.*"])
+def test_a_filter_that_a_pattern_covers_may_be_received_from(filter_: str) -> None:
+    assert CLOSED.may_receive(None, filter_)
+    assert CLOSED.may_receive("bob", filter_)
+    assert OPEN.may_receive(None, filter_)
+
+
+@pytest.mark.parametrize("filter_", ["public.#", "#", "*.eu", "*", "orders.*"])
+def test_a_filter_that_matches_more_than_a_pattern_may_not(filter_: str) -> None:
+    assert not CLOSED.may_receive(None, filter_)
+    assert not CLOSED.may_receive("carol", filter_)
