@@ -7,6 +7,7 @@ links, and advertises. So a burst of attaches costs one pass. The actions by whi
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from addressing.address import Address, router_of
@@ -243,7 +244,7 @@ class RouterAddresses:
 
     def open_branches(self, group: AddressGroup) -> None:
         entry = self._entries.get((group.address, group.phase))
-        if entry is not None and self._branches.lacks_some(entry):
+        if entry is not None and (self._branches.lacks_some(entry) or _has_one_producer(group)):
             self._branches.settle(entry)
 
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
@@ -498,3 +499,8 @@ class RouterAddresses:
 
     def snapshot(self) -> tuple[AddressSnapshot, ...]:
         return tuple(entry.group.snapshot() for entry in self._entries.values())
+
+
+def _has_one_producer(group: AddressGroup) -> bool:
+    """True if the first producer just came: without one, no branches were made for consumers that came meanwhile."""
+    return len(list(islice((inlet for inlet in group.inlets if not inlet.is_circuit), 2))) == 1

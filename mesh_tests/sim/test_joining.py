@@ -208,3 +208,23 @@ def test_one_that_comes_as_the_last_one_leaves_gets_all_after_its_answer(pause_s
     answer(mesh, other)
     send(mesh, sender, settled=False)
     assert len(other.messages) == COUNT
+
+
+@pytest.mark.parametrize("address", ["prices", None])
+def test_the_first_message_of_a_new_producer_reaches_consumers_that_came_while_there_was_none(
+    address: str | None,
+) -> None:
+    mesh = ring()
+    first = consumer(mesh, "r2")
+    sender = producer(mesh, "r1", address)
+    mesh.send(sender, encode(Message("1", to="prices")))
+    mesh.run_until(lambda: len(first.messages) > 0)
+    sender.link.close()
+    mesh.run(1)
+    second = consumer(mesh, "r4")
+    mesh.run(1)
+    new = mesh.client("r1").sender(address)
+    mesh.send(new, encode(Message("2", to="prices")))
+    mesh.run(1)
+    assert encode(Message("2", to="prices")) in first.messages
+    assert encode(Message("2", to="prices")) in second.messages
