@@ -10,7 +10,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp
 
 from wire.sections cimport (
-    DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, Head, Reader, read_descriptor, reader_of, skip_values
+    DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, PROPERTIES, WHOLE, Head, Reader, read_descriptor, reader_of,
+    scan_head, skip_values
 )
 
 ADDRESS_ANNOTATION = "x-opt-to"
@@ -73,6 +74,34 @@ def with_delivery_address(bytes message not None, bytes address not None):
     cdef Span old = delivery_annotations_of(raw, PyBytes_GET_SIZE(message))
     section = addressed_section(raw + old.start, old.end - old.start, address)
     return message[:old.start] + section + message[old.end:]
+
+
+cpdef bytes addressed_start(bytes start, bytes address, bint fills_to):
+    """Return the first bytes of a message, or the whole message, with x-opt-to; with ``fills_to`` also with `to`.
+
+    ``start`` is of a stranger, and nobody has read it. Return None, for the message to stay as it is, if its delivery
+    annotations do not end within ``start``, or if ``start`` is no message. `to` stays if the properties do not end there.
+    """
+    cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(start)
+    cdef Head head
+    if not _ends_delivery_annotations(raw, PyBytes_GET_SIZE(start)):
+        return None
+    if fills_to and scan_head(raw, PyBytes_GET_SIZE(start), &head) == WHOLE:
+        start = with_to(start, address)
+    return with_delivery_address(start, address)
+
+
+cdef bint _ends_delivery_annotations(const unsigned char *start, size_t size) noexcept:
+    """Say whether a section that comes after the delivery annotations begins within the first bytes of a message."""
+    cdef Head head
+    cdef Reader reader = reader_of(start, size, &head)
+    cdef unsigned long long section
+    while read_descriptor(&reader, &section):
+        if section != HEADER and section != DELIVERY_ANNOTATIONS:
+            return True
+        if not skip_values(&reader, 1):
+            return False
+    return False
 
 
 cdef bytes _others(const unsigned char *section, size_t size, unsigned long long *count):

@@ -10,7 +10,7 @@ import proton
 import pytest
 
 from wire.codec.values import Described, Symbol, ULong, decode, encode
-from wire.delivery_address import ADDRESS_ANNOTATION, with_delivery_address, with_to
+from wire.delivery_address import ADDRESS_ANNOTATION, addressed_start, with_delivery_address, with_to
 from wire.sections import scan
 
 ADDRESS = b"dev/a"
@@ -167,3 +167,32 @@ def test_a_client_reads_the_annotation() -> None:
     read.decode(with_delivery_address(bytes(message.encode()), ADDRESS))
     assert read.instructions == {"x-opt-to": "dev/a"}
     assert (read.body, read.durable, read.address, read.annotations) == ("hello", True, None, {"x": 1})
+
+
+# The first bytes of a message that nobody has read
+@pytest.mark.parametrize("seed", range(300))
+def test_the_first_bytes_get_the_address_once_the_delivery_annotations_end_there(seed: int) -> None:
+    source = random.Random(2000 + seed)
+    made = random_message(source)
+    message = b"".join(made.values())
+    cut = source.randint(0, len(message))
+    behind = sum(len(made.get(code, b"")) for code in (HEADER, DELIVERY))
+    changed = addressed_start(message[:cut], ADDRESS, False)
+    # The descriptor of the next section, of three bytes, tells that no delivery annotations follow.
+    assert (changed is not None) == (cut >= behind + 3)
+    if changed is not None:
+        assert changed + message[cut:] == with_delivery_address(message, ADDRESS)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_whole_message_gets_an_empty_to_filled_in_too(seed: int) -> None:
+    message = b"".join(random_message(random.Random(3000 + seed)).values())
+    assert addressed_start(message, ADDRESS, True) == with_delivery_address(with_to(message, ADDRESS), ADDRESS)
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"x", b"\x00", b"\x00\x53\x71", b"\x00\x53\x71\xd1\xff\xff\xff\xff", b"\x40" * 9]
+)
+@pytest.mark.parametrize("fills_to", [False, True])
+def test_bytes_that_are_no_message_get_no_address(start: bytes, fills_to: bool) -> None:
+    assert addressed_start(start, ADDRESS, fills_to) is None
