@@ -68,7 +68,7 @@ class AddressPolicy:
     queue: QueuePolicy = NO_POLICY
     subscription_expiry_s: float = inf
     fills_to: bool = False
-    """Whether the broker of a topic writes the address into the field `to` of messages without one."""
+    """Whether an empty field `to` gets the address: in all messages of a topic, and for the filters of a multicast."""
     link_log: Level | None = None
     """How much of the address's deliveries nodes record in link logs; None: the default level of the mesh."""
     shared: Address | None = None

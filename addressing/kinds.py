@@ -78,9 +78,9 @@ class AddressTraits(StrEnum):
     def has_filters(self) -> bool:
         """Say whether a consumer may name a pattern, and get the messages of all addresses that the pattern matches.
 
-        Copies made by routers lead to exact addresses only. Once routers match patterns, return `is_copied` here.
+        True of topics, whose broker matches, and of multicast addresses, which routers match.
         """
-        return self.has_subscriptions
+        return self.is_copied
 
     @property
     def capabilities(self) -> tuple[str, ...]:

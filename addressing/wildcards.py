@@ -1,7 +1,7 @@
 """Refusals of clients that name an address with wildcards where one exact address is expected.
 
-Only a consumer of an address with subscriptions (a topic) may name a pattern. A sender never may: each message has one
-address.
+Only a consumer of addresses whose messages are copied (topics, multicast) may name a pattern. A sender never may: each
+message has one address.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def why_refused(policy: AddressPolicy, *, sends: bool) -> str | None:
     instead = f"one address that {policy.pattern!r} matches, such as {example_of(name)!r}"
     if sends:
         return f"{name!r} has wildcards: expected {instead}"
-    return f"{name!r} has wildcards, and only topics have receivers with wildcards: expected {instead}"
+    who = "only topics and multicast addresses have receivers with wildcards"
+    return f"{name!r} has wildcards, and {who}: expected {instead}"
 
 
 def example_of(pattern: str) -> str:

@@ -24,6 +24,7 @@ from router.distribution.branches import Branches
 from router.distribution.broker_links import BrokerLinks
 from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
+from router.distribution.filters import Filters
 from router.distribution.reach import AddressReach
 from router.distribution.upkeep import Upkeep
 from router.fallback.announcements import Advertise
@@ -35,6 +36,7 @@ from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
+from router.forwarding.filter_group import FilterGroup, MatchedMulticast
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.routing.actions import Action
@@ -95,7 +97,8 @@ class RouterAddresses:
         )
         self._fallbacks = Fallbacks(books, ways, advertise, emit)
         self._entries: dict[tuple[Address, int], AddressEntry] = {}
-        self._joining = AttachWaits(self._reach, timers, settings.path_wait_s, self._changed)
+        self._filters = Filters(self._reach.is_advertised, self._changed)
+        self._joining = AttachWaits(self._reach, self._filters, timers, settings.path_wait_s, self._changed)
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
@@ -114,13 +117,17 @@ class RouterAddresses:
         if entry is None:
             entry = self._entries[key] = self._make(policy, phase)
             self._changed.add(entry)
+            if policy.kind.is_copied_by_routers:
+                self._filters.on_made(entry)
         return entry
 
     def _make(self, policy: AddressPolicy, phase: int) -> AddressEntry:
         given = (policy.address, phase, self._timers, self._settings, self, self._actions, self._copies, self._recorder)
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
-            return AddressEntry(policy, Multicast(*given, **options))
+            if policy.has_wildcards:
+                return AddressEntry(policy, FilterGroup(*given, **options))
+            return AddressEntry(policy, MatchedMulticast(*given, fills_to=policy.fills_to, **options))
         options |= {
             "closest": policy.distribution is Distribution.CLOSEST,
             "spills": policy.spill,
@@ -166,6 +173,8 @@ class RouterAddresses:
                 f"the topology of router {self._reach.router_id} makes no address {spec.address.name!r} available",
             )
         is_copy = policy.kind.is_copied_by_routers
+        if is_copy and policy.has_wildcards:
+            raise AmqpError("amqp:not-found", f"{spec.address.name!r} has wildcards, expected one address of a circuit")
         if router_of(spec.address.name) and not is_copy and not edge and not self._is_alive(policy):
             raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} has no receiver, so it takes no circuit")
         self._fallbacks.check_circuit(policy, spec.phase)
@@ -295,6 +304,9 @@ class RouterAddresses:
 
     def _on_takers_changed(self, text: str, key: Key) -> None:
         address, phase = key.address, key.phase
+        self._filters.on_key(key)
+        if key.form is KeyForm.PRODUCERS:
+            self._joining.look_at_filters(address)
         if phase == 1 and key.form is KeyForm.TAKERS:
             self._consumed.add(text)
         if (entry := self._entries.get((address, phase))) is not None:
@@ -325,6 +337,7 @@ class RouterAddresses:
                 self._deny(text)
             elif (key.address, key.phase) in self._entries or self._edges.taking(text) or self._edges.asking(text):
                 self._changed.add(self._entry(policy, key.phase))
+                self._filters.on_key(key)
 
     def _deny(self, key: str) -> None:
         """Answer "no taker" to the edge routers that ask for ``key``, which is malformed or of no available address."""
@@ -429,7 +442,7 @@ class RouterAddresses:
             self._broker_links.settle(entry)
         self._fallbacks.settle(entry)
         self._settle_asked(entry)
-        if group.takers or self._reach.behind(entry):
+        if group.has_taker or self._reach.behind(entry):
             entry.had_taker = True
         elif entry.had_taker and self._reach.owns(entry.policy.address):
             self._bury(group)
@@ -441,6 +454,8 @@ class RouterAddresses:
             group.give_up()
         if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
+            if entry.policy.kind.is_copied_by_routers:
+                self._filters.on_dropped(entry)
             self._fallbacks.drop(entry)
             self._reach.forget(entry)
 
@@ -466,7 +481,7 @@ class RouterAddresses:
 
     @staticmethod
     def _end_circuits(group: AddressGroup) -> None:
-        if group.takers:
+        if group.has_taker:
             return
         for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
             inlet.expel(AmqpError(NO_TAKER, f"dynamic address {group.address.name!r} no longer has a receiver"))
@@ -477,14 +492,14 @@ class RouterAddresses:
         Reasons are consumers at other routers of a queue on several brokers, one of them connected here; a fallback
         queue that this router keeps; an edge router that takes the address or asks for takers.
         """
-        if self._fallbacks.is_keeping(entry) or self._reach.behind(entry) or self._edges.asking(entry.key):
+        if self._fallbacks.is_keeping(entry) or self._reach.behind_by_key(entry) or self._edges.asking(entry.key):
             return True
         return entry.group.phase == 1 and self._hosts(entry.policy) and bool(self._reach.takers(entry))
 
     def _settle_advertisement(self, entry: AddressEntry) -> None:
         key = self._reach.told_key(entry)
         is_taken_here = bool(entry.joiners) or any(taker.cost == 0 for taker in entry.group.takers)
-        has_taker = is_taken_here or bool(self._reach.behind(entry))
+        has_taker = is_taken_here or bool(self._reach.behind_by_key(entry))
         wanted = key if has_taker and self._reach.is_told(entry) else None
         if wanted != entry.advertised:
             self._advertise(key, wanted is not None)

@@ -49,7 +49,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: DeclaredAddr
     if not kind.has_queues:
         refused = (*refused, *PATTERN_OPTIONS)
     if not kind.has_subscriptions:
-        refused = (*refused, *TOPIC_OPTIONS)
+        refused = (*refused, *(key for key in TOPIC_OPTIONS if key != "fill_to" or not kind.has_filters))
     if kind.is_refused:
         refused = (*refused, "priority")
     for key in refused:

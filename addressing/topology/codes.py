@@ -259,8 +259,8 @@ _ALL = (
         "'distribution', 'spill', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers', 'broker_address' "
         "are for queue and topic, as are 'dead_letter', 'max_delivery_attempts', 'expiry', 'max_messages', 'max_bytes' "
         "and 'when_full'; 'max_queues', 'max_queues_per_user' and 'queue_expiry_s' are for queue; "
-        "'subscription_expiry_s' and 'fill_to' are for a topic, 'spill' is for distribution closest; 'priority' is for "
-        "all but unavailable.",
+        "'subscription_expiry_s' is for a topic, 'fill_to' for topic and multicast, 'spill' for distribution closest; "
+        "'priority' is for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(

@@ -180,7 +180,7 @@ class DeclaredAddress(TopologyPart):
     subscription_expiry_s: LongSeconds | None = None
     """topic: a durable subscription without a consumer for so long is deleted with its messages (default: never)."""
     fill_to: bool = False
-    """topic: the broker writes the address into the property `to` of each message that has none."""
+    """topic, multicast: an empty property `to` gets the address; of multicast only in copies for filters (`a.#`)."""
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:

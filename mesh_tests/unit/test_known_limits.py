@@ -34,9 +34,6 @@ CHECKED_BY = {
     "selectors": "broker/links/test_attachments.py::test_a_selector_is_refused_and_not_ignored",
     "scheduled delivery": "test_known_limits.py::test_a_message_is_delivered_at_once_whatever_its_annotations_say",
     "message groups": "test_known_limits.py::test_messages_of_one_group_go_to_any_consumers",
-    "wildcards in a consumer of a multicast": (
-        "../sim/test_wildcards.py::test_an_attach_to_a_pattern_is_refused_with_a_sentence_and_other_links_stay"
-    ),
     "replication of a store": UNKNOWN_KEYS,
     "MQTT": FOREIGN_PROTOCOL,
     "AMQP over WebSocket": FOREIGN_PROTOCOL,

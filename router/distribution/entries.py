@@ -113,6 +113,8 @@ class AddressEntry:
     """The routing key by which routers advertise takers of the group."""
     owner: str | None = field(init=False)
     """The router that owns the dynamic address; None for any other address."""
+    filter_keys: tuple[str, ...] = ()
+    """The routing keys of the filters that match the address of a multicast (`router.distribution.filters`)."""
     _ends: EntryEnds | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None

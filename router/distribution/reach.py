@@ -11,6 +11,7 @@ from addressing.book import AddressPolicy
 from addressing.routing_keys import broker_key, edge_key
 from router.connections.brokers import Brokers
 from router.distribution.entries import AddressEntry
+from router.forwarding.filter_group import MatchedMulticast
 from router.routing.edges import EdgeRouters
 from router.routing.messages import ReachLevel
 from router.routing.plane import Plane
@@ -92,7 +93,21 @@ class AddressReach:
     # Methods about the edge routers whose active uplink is this router, here called the edge routers behind it
     def behind(self, entry: AddressEntry) -> frozenset[str]:
         """Return the edge routers behind this router that have takers for the entry's address."""
+        found = self.behind_by_key(entry)
+        if entry.filter_keys and self._edges is not None:
+            found = found.union(*(self._edges.taking(key) for key in entry.filter_keys))
+        return found
+
+    def behind_by_key(self, entry: AddressEntry) -> frozenset[str]:
+        """Return the edge routers behind this router that advertise the entry's own routing key.
+
+        Edge routers that only have consumers of a matching filter are left out.
+        """
         return self._edges.taking(entry.key) if self._edges is not None else frozenset()
+
+    def is_advertised(self, key: str) -> bool:
+        """True if another router, in reach or not, or an edge router behind this one advertises the routing key."""
+        return self.routing.is_advertised(key) or (self._edges is not None and bool(self._edges.taking(key)))
 
     def ways_behind(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         return {edge: (self.router_id, edge) for edge in sorted(self.behind(entry))}
@@ -125,7 +140,10 @@ class AddressReach:
 
     @staticmethod
     def _has_local(entry: AddressEntry) -> bool:
-        return any(taker.cost == 0 and not taker.is_closing for taker in entry.group.takers)
+        group = entry.group
+        if isinstance(group, MatchedMulticast) and group.filter_takers:
+            return True
+        return any(taker.cost == 0 and not taker.is_closing for taker in group.takers)
 
     def takers(self, entry: AddressEntry) -> frozenset[str]:
         """Return the other routers with takers for the entry's address, to which a circuit could go.
@@ -143,6 +161,8 @@ class AddressReach:
             found = frozenset().union(*(self.routing.routers_with(broker_key(broker)) for broker in policy.brokers))
         else:
             found = self.routing.routers_with(entry.key)
+            if entry.filter_keys:
+                found = found.union(*(self.routing.routers_with(key) for key in entry.filter_keys))
         if owner is not None and is_open(policy.address.name):
             found |= self.routing.routers_with(entry.key)
         return found - {self.router_id}
@@ -168,8 +188,7 @@ class AddressReach:
 
     def is_taken(self, entry: AddressEntry) -> bool:
         """True if the entry's address has takers here, at an edge router behind this one, or at a router in reach."""
-        is_local = any(taker.cost == 0 for taker in entry.group.takers)
-        return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
+        return self._has_local(entry) or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
     def is_known(self, entry: AddressEntry) -> bool:
         """True once this router knows whether other routers have takers for the entry.

@@ -38,6 +38,7 @@ cdef class AddressGroup(Group):
     cdef unsigned long long deliveries_out_before
     cdef unsigned long long missed_before
 
+    cdef bint has_takers(self) noexcept
     cdef bint has_other_than(self, Inlet inlet) noexcept
     cdef int credit_for(self, Inlet inlet) except? -2147483648
     cdef int top_up_now(self, Inlet inlet) except -1
@@ -57,6 +58,7 @@ cdef class AddressGroup(Group):
     cdef bint step(self, Inlet inlet) except -1
     cdef Carrier begin(self, Inlet inlet)
     cdef int wait_for_taker(self, Inlet inlet) except -1
+    cdef int revive(self) except -1
     cdef int on_changed(self) except -1
     cdef int mark_changed(self) except -1
     cdef int _renew_float(self, Inlet inlet) except -1

@@ -47,6 +47,8 @@ class AddressGroup(Group):
     hold_s: float
     @property
     def asks_producers(self) -> bool: ...
+    @property
+    def has_taker(self) -> bool: ...
     def __init__(
         self,
         address: Address,

@@ -60,6 +60,15 @@ cdef class AddressGroup(Group):
         """True if a consumer's drain of this group is answered only after the producers have been asked to drain."""
         return False
 
+    cdef bint has_takers(self) noexcept:
+        """True if the group has a taker, of its own or of a filter that matches the group's address."""
+        return len(self.takers) > 0
+
+    @property
+    def has_taker(self):
+        """True if the group has a taker, of its own or of a filter that matches the group's address."""
+        return self.has_takers()
+
     # Methods that add inlets and takers to the group, and remove them.
     cdef int on_changed(self) except -1:
         self.version += 1
@@ -77,7 +86,7 @@ cdef class AddressGroup(Group):
         self.inlets[inlet] = None
         inlet.is_member = True
         self.on_changed()
-        if not self.takers:
+        if not self.has_takers():
             self._despair_later()
         self.top_up_now(inlet)
         self.look_at_drains()
@@ -85,12 +94,16 @@ cdef class AddressGroup(Group):
     def add_taker(self, Taker taker):
         self.takers[taker] = None
         taker.join()
+        self.revive()
+        self.on_credit(taker)
+
+    cdef int revive(self) except -1:
+        """End the wait for a taker, since the group has one, and have the group's owner look at the address."""
         self.is_dead = False
         if self.hold_timer is not None:
             self.hold_timer.cancel()
             self.hold_timer = None
-        self.on_changed()
-        self.on_credit(taker)
+        return self.on_changed()
 
     def add_stream(self, Taker taker):
         """Add a taker for one inlet's large deliveries, beside a shared taker. No other inlet may use the stream."""
@@ -143,7 +156,7 @@ cdef class AddressGroup(Group):
             taker.link.close()
         else:
             taker.link.detach()
-        if not self.takers:
+        if not self.has_takers():
             self._despair_later()
         self.on_changed()
         self.is_thorough = True
@@ -190,7 +203,7 @@ cdef class AddressGroup(Group):
         if self.hold_timer is not None:
             self.hold_timer.cancel()
             self.hold_timer = None
-        if self.takers:
+        if self.has_takers():
             return
         self.is_dead = True
         for inlet in list(self.inlets):

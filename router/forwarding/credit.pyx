@@ -7,6 +7,8 @@ credit of an idle inlet is reduced to one within ``PERIOD_S``.
 """
 
 PERIOD_S = 0.05
+# Time without a new delivery after which an inlet counts as idle: a period, but for the rounding of times.
+cdef double _IDLE_S = 0.9 * PERIOD_S
 
 cdef enum:
     # The least credit of an inlet for each producer that it stands for: a sender without credit has no way in AMQP to
@@ -82,10 +84,12 @@ cdef class CreditSharing:
         cdef Inlet inlet
         cdef bint was_used
         cdef int in_use = 0, producers = 0
+        cdef double now = self.timers.now
         self.timer = None
         for inlet in self.inlets:
-            was_used = inlet.seen_at != <long long>inlet.deliveries_in or inlet.has_queued()
-            inlet.seen_at = inlet.deliveries_in
+            if inlet.seen_at != <long long>inlet.deliveries_in:
+                inlet.seen_at, inlet.seen_s = inlet.deliveries_in, now
+            was_used = now < inlet.seen_s + _IDLE_S or inlet.has_queued()
             if was_used:
                 in_use += inlet.weight
                 producers += 0 if inlet.is_circuit else inlet.weight

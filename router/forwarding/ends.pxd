@@ -30,6 +30,15 @@ cdef class Group:
     cdef readonly unsigned char record_level
     # True if an ingress router may recall deliveries from this group by the outcome RELEASED (`recall`).
     cdef bint takes_recalls
+    # The groups of the filters that match the group's address and have consumers here; None without any.
+    cdef list filters
+    # True for the group of a filter (`FilterGroup`), whose takers get a copy with the address of the delivery.
+    cdef bint is_of_filter
+    # For the group of a filter: the credit promised by the groups of all addresses that the filter matches.
+    cdef int promised_by_members
+    # The address of the deliveries as consumers of filters are told it, in UTF-8, and whether an empty `to` gets it.
+    cdef bytes published
+    cdef bint fills_to
     # True if the deliveries come from a queue: a consumer that leaves in order gives back deliveries without an
     # outcome.
     cdef bint is_of_queue
@@ -51,6 +60,7 @@ cdef class Group:
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1
     cdef int on_undeliverable(self, Inlet inlet) except -1
     cdef int on_ranked(self, Taker taker) except -1
+    cdef int on_copy_aborted(self) except -1
 
 
 cdef class Carrier(Waiter):
@@ -123,6 +133,8 @@ cdef class Inlet(InletHead):
     # For credit sharing: deliveries_in at the last check, and the time in s at which credit was last taken back (-1:
     # never).
     cdef long long seen_at
+    # Time in s of the last check that found new deliveries: several sharings may check an inlet of a multicast.
+    cdef double seen_s
     cdef long long idle_at
     # Number of producers behind the inlet, which is its share of turns and of scarce credit; `turns`: the turns taken
     # of the present share.

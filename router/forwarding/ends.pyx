@@ -199,6 +199,10 @@ cdef class Group:
         """Called when a taker with ``is_ranked`` may have become better or worse than others, or can take or not."""
         return 0
 
+    cdef int on_copy_aborted(self) except -1:
+        """Called when a taker of the group lost a copy that was begun, and is free for the next delivery."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
@@ -573,10 +577,14 @@ cdef class Inlet(InletHead):
         return self.promised_count
 
     cdef int set_promised(self, int count) except -1:
+        cdef Group filter_
         if self.is_circuit:
             self.group.promised_to_circuits += count - self.promised_count
         else:
             self.group.promised_to_producers += count - self.promised_count
+        if self.group.filters is not None:
+            for filter_ in self.group.filters:
+                filter_.promised_by_members += count - self.promised_count
         self.promised_count = count
         return 0
 

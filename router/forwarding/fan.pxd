@@ -35,6 +35,8 @@ cdef class Fan(Carrier):
     cdef bytes prefix
     cdef bint is_read
     cdef bint is_done
+    # True if a copy goes to the consumer of a filter, who is told the address.
+    cdef bint tells_address
     cdef object outcome
     cdef int rank
     cdef Recorder recorder
@@ -48,6 +50,7 @@ cdef class Fan(Carrier):
     cdef FanCopy blocked(self)
     cdef int _begin(self, list takers) except -1
     cdef int _send(self, char *chunk, size_t size) except -1
+    cdef bytes _addressed(self, char *chunk, size_t size)
     cdef int _wait_for(self, Taker taker, Inlet inlet) except -1
     cdef bint _is_at_end(self) noexcept
     cdef int _complete(self) except -1

@@ -6,12 +6,13 @@ copy of this taker.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.ageing cimport has_time_left
 from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport is_terminal, pending_now
+from wire.delivery_address cimport addressed_start
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
 from recording.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of
 
@@ -86,7 +87,8 @@ cdef class FanCopy(Carrier):
         cdef pn_delivery_t *outgoing = self.outgoing
         taker.drop(self)
         taker.link.abort_now(outgoing)
-        return taker.sync()
+        taker.sync()
+        return taker.group.on_copy_aborted()
 
     cdef int forget(self) except -1:
         cdef Taker taker = self.taker
@@ -173,6 +175,7 @@ cdef class Fan(Carrier):
             copy.outgoing = taker.start()
             taker.hold(copy)
             self.copies.append(copy)
+            self.tells_address = self.tells_address or taker.group.is_of_filter
         self.open_count = len(self.copies)
         return 0
 
@@ -285,16 +288,27 @@ cdef class Fan(Carrier):
 
     cdef int _send(self, char *chunk, size_t size) except -1:
         cdef FanCopy copy
+        cdef bytes addressed = None
         if not self.size_bytes and not has_time_left(self.recorder, chunk, size, &self.counted_us):
             # The message expired before its first byte left: all copies are aborted, and the rest of the message is
             # read and discarded.
             self.was_passed_on = True
             self._abort_copies()
+        if self.tells_address and not self.size_bytes:
+            addressed = self._addressed(chunk, size)
         self.size_bytes += size
         for copy in self.copies:
             if not copy.is_done:
-                copy.send(chunk, size)
+                if addressed is not None and copy.taker.group.is_of_filter:
+                    copy.send(PyBytes_AS_STRING(addressed), PyBytes_GET_SIZE(addressed))
+                else:
+                    copy.send(chunk, size)
         return 0
+
+    cdef bytes _addressed(self, char *chunk, size_t size):
+        """Return the delivery's first chunk with the address of the delivery, once for all copies that tell it."""
+        cdef Group group = self.inlet.group
+        return addressed_start(PyBytes_FromStringAndSize(chunk, size), group.published, group.fills_to)
 
     cdef int _complete(self) except -1:
         cdef FanCopy copy
@@ -309,8 +323,8 @@ cdef class Fan(Carrier):
                 copy.finish(is_settled)
         self._settle_if_done()
         # If the whole message was read ahead, its inlet did not wait for this fan, and does not look again by itself:
-        # the group learns here that takers are free.
-        return group.on_moved(None) if self.is_read else 0
+        # the group learns here that takers are free. The consumers of filters are takers of other groups, too.
+        return group.on_moved(None) if self.is_read or self.tells_address else 0
 
     cdef int _note_unheard(self) except -1:
         cdef Inlet inlet = self.inlet

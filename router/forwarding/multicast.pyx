@@ -165,20 +165,23 @@ cdef class Multicast(AddressGroup):
         cdef list ready = []
         cdef Fan fan
         cdef bint is_late = False, is_missed = False, is_settled = pn.delivery_settled(delivery), is_left_out
+        cdef bint waits_for_room = is_whole and size <= CHUNK_BYTES and self._shares_takers()
         inlet.sends_settled = is_settled
         for taker in takers:
             is_left_out = self._leaves_out(taker, is_settled)
-            if taker.max_message_bytes and size > taker.max_message_bytes:
+            if taker.max_message_bytes and size + self._added_bytes(taker) > taker.max_message_bytes:
                 too_small = taker
+            elif waits_for_room and taker.can_take_now() and not is_left_out and not taker.link.is_writable_now():
+                is_late = True
+                taker.link.endpoint.wait(inlet)
+                self._watch_late(taker, is_settled)
             elif taker.can_take_now() and not taker.is_spent and (not is_left_out or taker.link.is_writable_now()):
                 taker.is_stalled = taker.is_skipped = False
                 ready.append(taker)
             elif not is_left_out and not taker.is_deserted:
                 is_late = True
-                if is_settled:
-                    self._watch_settled(taker)
-                else:
-                    self._watch(taker, self._patience_s(taker))
+                self.on_late(taker)
+                self._watch_late(taker, is_settled)
         if is_late or (not takers and not inlet.is_circuit):
             self.wait_for_taker(inlet)
             return None
@@ -194,6 +197,27 @@ cdef class Multicast(AddressGroup):
         fan = self._start(inlet, delivery, ready, is_whole, is_whole and not is_settled and 0 < size <= CHUNK_BYTES)
         fan.was_passed_on = is_missed and not ready
         return fan
+
+    cdef bint _shares_takers(self) noexcept:
+        """True if takers of this group get deliveries of other groups, too: those of a filter that matches the address.
+
+        A small delivery then begins only when all takers have room. Otherwise a taker without room would keep a begun
+        copy, and with it the link of a filter's consumer, from deliveries of other addresses.
+        """
+        return self.filters is not None or self.is_of_filter
+
+    cdef int _watch_late(self, Taker taker, bint is_settled) except -1:
+        if is_settled:
+            return self._watch_settled(taker)
+        return self._watch(taker, self._patience_s(taker))
+
+    cdef size_t _added_bytes(self, Taker taker) noexcept:
+        """Return by how many bytes the taker's copy is longer than the message: a filter's consumer gets the address."""
+        return self.address_bytes if taker.group.is_of_filter else 0
+
+    cdef int on_late(self, Taker taker) except -1:
+        """Called when a delivery has to wait for ``taker``, which has no credit, or is still busy with another one."""
+        return 0
 
     cdef Fan _start(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, bint may_go_again):
         cdef ReturnMark mark
@@ -281,27 +305,32 @@ cdef class Multicast(AddressGroup):
         """Start a timer for ``taker``, for which a pre-settled delivery waits; at its end the taker may be skipped."""
         cdef double patience_s = _PRESETTLED_PATIENCE_S
         # A started copy is waited for longer, also one at a router behind a branch: meanwhile the branch has no credit.
-        if taker.moving is not None or (taker.cost and taker.had_credit):
+        # So is a taker that has credit and no room.
+        if taker.moving is not None or taker.credit_count > 0 or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
         elif taker.cost:
             # A branch without any credit so far is new, and its first credit is on the way: it is waited for longer,
             # too.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(
-            taker.skip_watch, taker, self.timers, patience_s * (1 + taker.cost), self._on_skip_watch_end
+            taker.skip_watch, taker, self.timers, patience_s * (1 + taker.cost), taker.group._on_skip_watch_end
         )
         return 0
 
     def _on_skip_watch_end(self, Taker taker):
         cdef TakerWatch ended = taker.skip_watch
         taker.skip_watch = None
-        if taker not in self.takers or taker.can_take_now():
+        if taker not in self.takers or self._can_begin(taker):
             return
         if ended.has_moved() or self._waits_for_others(taker):
             self._watch_settled(taker)
             return
         taker.is_skipped = True
         self._go_without()
+
+    cdef bint _can_begin(self, Taker taker) noexcept:
+        """True if no delivery has to wait for ``taker``, of this group, before the delivery begins."""
+        return taker.can_take_now() and (not self._shares_takers() or taker.link.is_writable_now())
 
     cdef bint _waits_for_others(self, Taker taker) except -1:
         """True if the producer or another taker holds up the copy that ``taker`` began to get.
@@ -334,7 +363,8 @@ cdef class Multicast(AddressGroup):
         return self._watch(taker, patience_s)
 
     cdef int _watch(self, Taker taker, double patience_s) except -1:
-        taker.stall_watch = watch(taker.stall_watch, taker, self.timers, patience_s, self._on_stall_watch_end)
+        # The group of a filter is the one that all addresses' groups with deliveries for the filter's consumers share.
+        taker.stall_watch = watch(taker.stall_watch, taker, self.timers, patience_s, taker.group._on_stall_watch_end)
         return 0
 
     def _on_stall_watch_end(self, Taker taker):
@@ -342,7 +372,10 @@ cdef class Multicast(AddressGroup):
         cdef FanCopy copy
         cdef bint was_settled = False
         taker.stall_watch = None
-        if (taker not in self.takers and taker.way != LEFT_WAY) or taker.can_take_now():
+        if (taker not in self.takers and taker.way != LEFT_WAY) or self._can_begin(taker):
+            return
+        if taker.can_take_now() and ended.has_moved():
+            self._watch(taker, self._patience_s(taker))
             return
         if isinstance(taker.moving, FanCopy):
             if ended.has_moved() or self._waits_for_others(taker):

@@ -415,6 +415,10 @@ class Routing:
         reachable = self._link_state.reachable
         return frozenset(r for r in holders if r in reachable and r != self._router_id)
 
+    def is_advertised(self, key: str) -> bool:
+        """Say whether another router, in reach or not, advertises the routing key ``key``."""
+        return any(router != self._router_id for router in self._mobile.holders(key))
+
     def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
         """Return the multicast tree from this router to ``targets``: next router -> the branch that begins there.
 

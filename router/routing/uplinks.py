@@ -236,6 +236,10 @@ class Uplinks:
             return frozenset()
         return frozenset((self._active[0],))
 
+    def is_advertised(self, key: str) -> bool:
+        """Return False: an edge router learns of no key that it did not ask for, and it asks for no filters."""
+        return False
+
     def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
         return {target: spf.Branch(True, {}) for target in targets if target == self.active}
 

@@ -111,7 +111,7 @@ EXAMPLES = [
     (TWO + "addresses: {a: {type: queue, broker: b1, subscription_expiry_s: 60}}", "4:42 AM405"),
     (R + "brokers: {x: {url: 'amqp://x'}}\naddresses: {a: {type: topic, subscription_expiry_s: 60}}", "4:30 AM413"),
     (R + "brokers: {x: {data: x}}\naddresses: {a: {type: topic, subscription_expiry_s: 0}}", "4:53 AM106"),
-    (R + "addresses: {a: {type: multicast, fill_to: true}}", "3:34 AM405"),
+    (R + "addresses: {a: {type: anycast, fill_to: true}}", "3:32 AM405"),
     (R + "brokers: {x: {url: 'amqp://x'}}\naddresses: {a: {type: topic, fill_to: true}}", "4:30 AM413"),
     (R + "brokers: {x: {data: x}}\naddresses: {a: {type: topic, fill_to: often}}", "4:39 AM105"),
     (ONE + "addresses: {a: topic, b: {type: topic, broker_address: a, fill_to: true}}", "4:56 AM415"),

@@ -15,6 +15,7 @@ from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
+from router.forwarding.filter_group import FilterGroup, MatchedMulticast
 from router.forwarding.guard import Guard
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import ForwardingSettings
@@ -155,6 +156,19 @@ class Rig:
     def multicast(self) -> Any:
         return Multicast(
             Address("", "prices"), 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
+        )
+
+    def matched(self, address: str, *filters: Any, fills_to: bool = False) -> Any:
+        """A multicast address, whose deliveries the consumers of ``filters`` get, too."""
+        given = Address("", address), 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
+        group = MatchedMulticast(*given, fills_to=fills_to)
+        for filter_ in filters:
+            group.add_filter(filter_)
+        return group
+
+    def filter(self, address: str = "prices.#") -> Any:
+        return FilterGroup(
+            Address("", address), 0, self.timers, self.settings, self, self.actions, self.copies, self.recorder
         )
 
     def with_fallback(self) -> Any:

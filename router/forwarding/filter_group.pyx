@@ -1,0 +1,322 @@
+"""Multicast to consumers that named a filter: a source address with wildcards, which matches many addresses.
+
+A filter has a group, and its consumers are the takers of this group, which has no inlets. The group of each address
+that the filter matches is a member of the filter's group: it copies its deliveries to its own takers and to those of
+the filter. So the link of a consumer, with its credit, belongs to one group, whatever number of addresses it matches.
+
+        prices.tea     inlets -> MatchedMulticast -+-> consumers of prices.tea, branches of its tree
+                                                   |
+        prices.coffee  inlets -> MatchedMulticast -+-> FilterGroup prices.# -> consumers of prices.#
+
+The members share the credit of the filter's consumers: what one member has promised, no other member promises again.
+A delivery that waits for a consumer of a filter makes its group one of the ``blocked`` groups of the filter, which go
+on in the order in which they began to wait.
+"""
+
+from router.forwarding.address cimport AddressGroup
+from router.forwarding.credit cimport CreditSharing, room_of
+from router.forwarding.ends cimport Inlet, Taker
+from router.forwarding.multicast cimport Multicast
+
+from dataclasses import replace
+
+cdef enum:
+    PLENTY = 1 << 30
+    # Bytes of the annotation x-opt-to, with the section around it, but for the address.
+    ANNOTATION_BYTES = 35
+
+
+cdef class MatchedMulticast(Multicast):
+    """The group of one multicast address at one router, of which the consumers of matching filters get copies, too.
+
+    ``fills_to``: whether copies for the consumers of filters get the address as `to`, if the message has none.
+    """
+
+    def __init__(self, *given, bint fills_to=False, **options):
+        super().__init__(*given, **options)
+        self.published = self.address.name.encode()
+        self.address_bytes = len(self.published) + ANNOTATION_BYTES
+        self.fills_to = fills_to
+
+    # Methods about filters that match the address
+    def add_filter(self, FilterGroup filter_):
+        """Copy deliveries to the consumers of ``filter_`` from now on; no effect if they get copies already."""
+        if self.filters is None:
+            self.filters = []
+        if filter_ in self.filters:
+            return
+        self.filters.append(filter_)
+        filter_.admit(self)
+        if filter_.takers:
+            self.on_filter_taken()
+
+    def remove_filter(self, FilterGroup filter_):
+        if self.filters is None or filter_ not in self.filters:
+            return
+        filter_.dismiss(self)
+        self.filters = [each for each in self.filters if each is not filter_] or None
+        self.on_filter_left()
+
+    def leave_filters(self):
+        """Copy deliveries to no consumer of a filter any more, since the group's owner drops the group."""
+        for filter_ in self.filters or ():
+            (<FilterGroup>filter_).dismiss(self)
+        self.filters = None
+        self.version += 1
+
+    cdef int on_filter_taken(self) except -1:
+        """Called when a consumer joined the group of a matching filter."""
+        cdef Inlet inlet
+        self.revive()
+        self.kick()
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
+        return 0
+
+    cdef int on_filter_left(self) except -1:
+        """Called when a consumer left the group of a matching filter."""
+        if not self.has_takers():
+            self._despair_later()
+        self.on_changed()
+        self.is_thorough = True
+        return self.kick()
+
+    @property
+    def filter_takers(self):
+        """The number of consumers of matching filters."""
+        return sum([len((<FilterGroup>each).takers) for each in self.filters or ()])
+
+    cdef bint has_takers(self) noexcept:
+        cdef FilterGroup each
+        if len(self.takers) > 0:
+            return True
+        if self.filters is not None:
+            for each in self.filters:
+                if len(each.takers) > 0:
+                    return True
+        return False
+
+    cdef bint has_other_than(self, Inlet inlet) noexcept:
+        cdef FilterGroup each
+        if self.filters is not None:
+            for each in self.filters:
+                if len(each.takers) > 0:
+                    return True
+        return Multicast.has_other_than(self, inlet)
+
+    cdef list takers_for(self, Inlet inlet, bint is_settled):
+        cdef FilterGroup each
+        cdef Taker taker
+        cdef list known = inlet.audience, found
+        found = Multicast.takers_for(self, inlet, is_settled)
+        if self.filters is not None and found is not known:
+            for each in self.filters:
+                for taker in each.takers:
+                    if not taker.is_closing_now:
+                        found.append(taker)
+        return found
+
+    # Inlets
+    def add_inlet(self, Inlet inlet):
+        for each in self.filters or ():
+            (<FilterGroup>each).add_sender(inlet)
+        Multicast.add_inlet(self, inlet)
+
+    def forget_inlet(self, Inlet inlet):
+        Multicast.forget_inlet(self, inlet)
+        for each in self.filters or ():
+            (<FilterGroup>each).forget_sender(inlet)
+
+    # Credit
+    cdef int credit_for(self, Inlet inlet) except? -2147483648:
+        cdef Taker taker
+        cdef int credit, least = PLENTY, promised = self.promised_to_circuits + self.promised_to_producers
+        if self.filters is None:
+            return Multicast.credit_for(self, inlet)
+        self.tightest = None
+        for taker in self.takers_for(inlet, inlet.sends_settled and self.is_settled_apart):
+            if self._leaves_out(taker, inlet.sends_settled):
+                continue
+            credit = taker.credit_count - (taker.group.promised_by_members if taker.group is not self else promised)
+            if credit < least:
+                least = credit
+                self.tightest = <FilterGroup>taker.group if taker.group is not self else None
+        return -promised if least == PLENTY else least
+
+    cdef int top_up_now(self, Inlet inlet) except -1:
+        cdef int credit
+        if self.filters is None:
+            return Multicast.top_up_now(self, inlet)
+        if not self.has_takers() or (inlet.shuns and not self.has_other_than(inlet)):
+            return 0
+        credit = self.credit_for(inlet)
+        if self.tightest is None:
+            return self.sharing.top_up(inlet, credit)
+        if credit < room_of(inlet):
+            self.tightest.starved[inlet] = None
+        return self.tightest.sharing.top_up(inlet, credit)
+
+    # Movement
+    cdef int on_late(self, Taker taker) except -1:
+        if taker.group is not self:
+            (<FilterGroup>taker.group).blocked[self] = None
+        return 0
+
+    cdef int on_moved(self, Taker taker) except -1:
+        cdef FilterGroup each
+        if self.filters is not None:
+            for each in self.filters:
+                if each.blocked:
+                    each.kick()
+        return Multicast.on_moved(self, taker)
+
+    def snapshot(self):
+        found = Multicast.snapshot(self)
+        return replace(found, takers=found.takers + self.filter_takers)
+
+
+cdef class FilterGroup(Multicast):
+    """The group of a filter at one router: its takers are the consumers here that named the filter.
+
+    The groups of the addresses that the filter matches (members) copy their deliveries to these takers.
+
+    Always: the group has no inlets, and is in the ``filters`` of its members and of no other group.
+    """
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.is_of_filter = True
+        self.members = {}
+        self.senders = {}
+        self.blocked = {}
+        self.starved = {}
+        self.sharing = CreditSharing(self.senders, self._top_up_sender, self.timers)
+
+    # Members
+    cdef int admit(self, MatchedMulticast member) except -1:
+        self.members[member] = None
+        for inlet in member.inlets:
+            self.add_sender(inlet)
+        self.promised_by_members += member.promised_to_circuits + member.promised_to_producers
+        return 0
+
+    cdef int dismiss(self, MatchedMulticast member) except -1:
+        del self.members[member]
+        self.blocked.pop(member, None)
+        for inlet in member.inlets:
+            self.forget_sender(inlet)
+        self.promised_by_members -= member.promised_to_circuits + member.promised_to_producers
+        return 0
+
+    cdef int add_sender(self, Inlet inlet) except -1:
+        self.senders[inlet] = None
+        return 0
+
+    cdef int forget_sender(self, Inlet inlet) except -1:
+        self.senders.pop(inlet, None)
+        self.starved.pop(inlet, None)
+        self.sharing.forget(inlet)
+        return 0
+
+    # Consumers
+    def add_inlet(self, Inlet inlet):
+        raise AssertionError(f"expected no sender to the filter {self.address.name!r}")
+
+    def add_taker(self, Taker taker):
+        cdef MatchedMulticast member
+        Multicast.add_taker(self, taker)
+        for member in list(self.members):
+            member.on_filter_taken()
+
+    def on_taker_leaving(self, Taker taker):
+        cdef MatchedMulticast member
+        for member in self.members:
+            member.version += 1
+
+    def on_taker_left(self, Taker taker, closed, error):
+        cdef MatchedMulticast member
+        Multicast.on_taker_left(self, taker, closed, error)
+        for member in list(self.members):
+            member.on_filter_left()
+
+    cdef int on_copy_aborted(self) except -1:
+        # The caller may be in the midst of several copies: the blocked members go on after this input.
+        if self.blocked and not self.has_freed_soon:
+            self.has_freed_soon = True
+            self.timers.after(0.0, self._on_freed)
+        return 0
+
+    def _on_freed(self):
+        self.has_freed_soon = False
+        self.kick()
+
+    # Credit and movement
+    cdef int room(self) noexcept:
+        """Return how many deliveries each consumer that is not left out would take beyond all promised credit."""
+        cdef Taker taker
+        cdef int least = PLENTY
+        for taker in self.takers:
+            if not taker.is_stalled and not taker.is_closing_now:
+                least = min(least, taker.credit_count)
+        return least - self.promised_by_members
+
+    cdef bint is_free(self) noexcept:
+        """True if no consumer holds up a delivery now: each has credit and is not busy, or is left out."""
+        cdef Taker taker
+        for taker in self.takers:
+            if not taker.can_take_now() and not taker.is_stalled and not taker.is_skipped and not taker.is_closing_now:
+                return False
+        return True
+
+    cdef int kick(self) except -1:
+        """Let the members go on that waited for a consumer of the filter, and grant their senders credit."""
+        self.is_kicked = True
+        if self.is_kicking:
+            return 0  # called again by a delivery of a member that moved: the loop below goes round again
+        self.is_kicking = True
+        try:
+            while self.is_kicked:
+                self.is_kicked = False
+                self._kick_blocked()
+                self._feed_starved()
+        finally:
+            self.is_kicking = self.is_thorough = False
+        return self.look_at_drains()
+
+    cdef int _kick_blocked(self) except -1:
+        cdef MatchedMulticast member
+        cdef dict left
+        if not self.blocked:
+            return 0
+        left, self.blocked = self.blocked, {}
+        for member in list(left):
+            if not self.is_free():
+                break
+            del left[member]
+            if member in self.members:
+                member.kick()
+        if left:
+            # These waited before the members that wait again.
+            left.update(self.blocked)
+            self.blocked = left
+        return 0
+
+    cdef int _feed_starved(self) except -1:
+        cdef Inlet inlet
+        cdef dict left
+        if not self.starved:
+            return 0
+        left, self.starved = self.starved, {}
+        for inlet in list(left):
+            if self.room() <= 0:
+                break
+            del left[inlet]
+            if inlet in self.senders:
+                (<AddressGroup>inlet.group).top_up_now(inlet)
+        if left:
+            left.update(self.starved)
+            self.starved = left
+        return 0
+
+    def _top_up_sender(self, Inlet inlet):
+        (<AddressGroup>inlet.group).top_up_now(inlet)
