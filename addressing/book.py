@@ -18,6 +18,7 @@ from addressing.address import (
     is_internal,
     normalize,
 )
+from addressing.coverage import may_overlap
 from addressing.kinds import AddressKind, Distribution
 from addressing.names import check_space_name
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
@@ -186,6 +187,27 @@ class AddressBook:
         entry = self._addresses.get(address)
         found = (address, entry) if entry is not None else self._declared.find(address)
         return self._policy(address, *found) if found else None
+
+    def copied_overlaps(self, filter_: str) -> dict[str, AddressKind]:
+        """Return the declared addresses and patterns, with their kinds, that match some address of ``filter_``.
+
+        Only addresses whose messages are copied count: topics and multicast.
+        """
+        entries = self._addresses.items()
+        return {name: entry.type for name, entry in entries if entry.type.has_filters and may_overlap(name, filter_)}
+
+    def resolve_filter(self, address: str) -> AddressPolicy | None:
+        """Return the policy of an address in a consumer's source: that of `resolve`, or of a filter without an entry.
+
+        A filter that no entry matches has a policy if it matches multicast addresses of some entries, and no topics.
+        """
+        found, name = self.resolve(address), normalize(address)
+        if found is not None or not name or len(name) > MAX_ADDRESS_CHARS or not is_pattern(name):
+            return found
+        overlaps = self.copied_overlaps(name)
+        if is_internal(name) or not overlaps or any(kind.has_subscriptions for kind in overlaps.values()):
+            return None
+        return AddressPolicy(Address(self.space, name), AddressKind.MULTICAST, pattern=name, has_wildcards=True)
 
     def _shared_of(self, pattern: str, entry: DeclaredAddress) -> Address | None:
         """Return ``pattern`` as the address for which routers pass on the messages of all its addresses together.
@@ -360,6 +382,11 @@ class SpaceBooks:
         """Return the policy of ``address`` in the book of its space; None without a policy, or for an unknown space."""
         book = self._books.get(address.space)
         return None if book is None else book.resolve(address.name)
+
+    def resolve_filter(self, address: Address) -> AddressPolicy | None:
+        """Return what `AddressBook.resolve_filter` of the address's space returns; None for an unknown space."""
+        book = self._books.get(address.space)
+        return None if book is None else book.resolve_filter(address.name)
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
         """Return the policies of all addresses with a fallback queue, in all spaces."""

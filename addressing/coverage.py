@@ -1,13 +1,15 @@
-"""Whether a pattern covers a filter: whether the pattern matches each address that the filter matches.
+"""Whether a pattern covers a filter, and whether two patterns may match the same address.
 
-A permission to receive from `news.*` must not let a client receive from the filter `news.#`, which matches more. The
-meaning of wildcards and delimiters is that of `addressing.pattern`.
+A pattern covers a filter if it matches each address that the filter matches. A permission to receive from `news.*` must
+not let a client receive from the filter `news.#`, which matches more. The meaning of wildcards and delimiters is that
+of `addressing.pattern`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 _DELIMITER = re.compile(r"(?=[./])")
 
@@ -23,6 +25,59 @@ def covers(pattern: str, filter_: str) -> bool:
     for number, token in enumerate(_DELIMITER.split(filter_)):
         states = _after(tokens, _with_skips(tokens, states), token, is_first=number == 0)
     return any(at == len(tokens) for at, _ in _with_skips(tokens, states))
+
+
+def may_overlap(one: str, other: str) -> bool:
+    """Return False only if no address matches both patterns; a few pairs without a common address count, too."""
+    tokens, others = _DELIMITER.split(one), _DELIMITER.split(other)
+    places, known = [_Place(0, 0)], {_Place(0, 0)}
+    while places:
+        place = places.pop()
+        if (place.at, place.there) == (len(tokens), len(others)):
+            return True
+        mirrored = (step.mirror() for step in _steps(others, tokens, place.mirror()))
+        for step in (*_steps(tokens, others, place), *mirrored):
+            if step not in known:
+                known.add(step)
+                places.append(step)
+    return False
+
+
+class _Place(NamedTuple):
+    """The numbers of the next tokens of two patterns, and whether each is a ``#`` that has matched a token already."""
+
+    at: int
+    there: int
+    has_begun: bool = False
+    has_begun_there: bool = False
+
+    def mirror(self) -> _Place:
+        """Return the place as it is with the two patterns exchanged."""
+        return _Place(self.there, self.at, self.has_begun_there, self.has_begun)
+
+
+def _steps(tokens: list[str], others: list[str], place: _Place) -> Iterator[_Place]:
+    """Yield the places after one more token of a common address, or after a ``#`` of ``tokens`` that ends."""
+    at, there, has_begun, has_begun_there = place
+    if at == len(tokens):
+        return
+    mine, is_hash = tokens[at], _bare(tokens[at]) == "#"
+    if is_hash:
+        yield _Place(at + 1, there, False, has_begun_there)
+    if there == len(others):
+        return
+    its = others[there]
+    # The delimiter before an address's first token counts for nothing.
+    may_be_first = all(_bare(token) == "#" for token in (*tokens[:at], *others[:there]))
+    is_delimited = may_be_first or at == 0 or there == 0 or mine[:1] == its[:1]
+    if is_hash and _bare(its) == "#":
+        if has_begun or has_begun_there or is_delimited:
+            yield _Place(at, there, True, True)
+    elif is_hash:
+        if has_begun or is_delimited:
+            yield _Place(at, there + 1, True, False)
+    elif _bare(its) != "#" and is_delimited and (_bare(mine) == _bare(its) or "*" in (_bare(mine), _bare(its))):
+        yield _Place(at + 1, there + 1)
 
 
 _State = tuple[int, bool]

@@ -7,8 +7,10 @@ message has one address.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from addressing.book import AddressPolicy
+from addressing.kinds import AddressKind
 
 _WILDCARD = re.compile(r"(?<![^./])[*#](?![^./])")
 
@@ -23,6 +25,22 @@ def why_refused(policy: AddressPolicy, *, sends: bool) -> str | None:
         return f"{name!r} has wildcards: expected {instead}"
     who = "only topics and multicast addresses have receivers with wildcards"
     return f"{name!r} has wildcards, and {who}: expected {instead}"
+
+
+def why_uncovered(filter_: str, overlaps: Mapping[str, AddressKind]) -> str | None:
+    """Return a sentence that says which filters work instead of one without a policy; None if none would.
+
+    ``overlaps``: what `AddressBook.copied_overlaps` returns.
+    """
+    topics = [name for name, kind in overlaps.items() if kind.has_subscriptions]
+    if not topics:
+        return None
+    multicast = [name for name in overlaps if name not in topics]
+    examples = " or ".join(repr(name) for name in (*topics[:1], *multicast[:1]))
+    return (
+        f"no address of the topology covers the filter {filter_!r}, which matches {topics[0]!r} of type topic and "
+        f"perhaps others: expected a filter of one address or pattern of the topology, such as {examples}"
+    )
 
 
 def example_of(pattern: str) -> str:

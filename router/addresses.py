@@ -332,7 +332,7 @@ class RouterAddresses:
             self._on_edge_moved(edge)
         for text in keys:
             key = Key.parse(text)
-            policy = self._books.resolve(key.address) if key is not None else None
+            policy = self._books.resolve_filter(key.address) if key is not None else None
             if key is None or policy is None or policy.kind.is_refused or key != policy.key(key.phase):
                 self._deny(text)
             elif (key.address, key.phase) in self._entries or self._edges.taking(text) or self._edges.asking(text):

@@ -18,7 +18,7 @@ from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
 
 NAMES = ("prices.tea", "prices.oil", "prices.oil.eu", "prices.gas.eu", "prices")
-FILTERS = ("prices.#", "prices.*", "prices.*.eu", "prices.#.eu", "#.eu")
+FILTERS = ("prices.#", "prices.*", "prices.*.eu", "prices.#.eu", "#.eu", "#", "*.*")
 ADDRESSES: dict[str, Any] = {"prices.#": "multicast", "#.eu": "multicast", "rpc": "anycast"}
 NEWS_S = 0.2
 """Time in which every router hears of a consumer: a router that never had producers of an address hears late."""

@@ -53,6 +53,21 @@ def test_messages_to_other_addresses_do_not_come() -> None:
 
 
 @pytest.mark.parametrize("router", ["r3", "e3"])
+def test_a_filter_that_no_entry_covers_gets_the_messages_of_all_multicast_patterns(router: str) -> None:
+    mesh = mesh_of()
+    everything, some = mesh.client(router).receiver("#"), mesh.client(router).receiver("*.eu")
+    mesh.run_until(lambda: everything.link.is_open and some.link.is_open)
+    mesh.run(0.2)
+    sender = mesh.client("e1").sender(None)
+    names = ["prices.eu", "prices", "wind.eu", "rpc"]
+    for name in names:
+        mesh.send(sender, Message(address=name).encode())
+    mesh.run_until(lambda: len(sender.outcomes) == 4)
+    assert sorted(told(everything)) == ["prices", "prices.eu", "wind.eu"]
+    assert sorted(told(some)) == ["prices.eu", "wind.eu"]
+
+
+@pytest.mark.parametrize("router", ["r3", "e3"])
 def test_all_messages_come_that_are_sent_after_the_answer_to_the_attach(router: str) -> None:
     mesh = mesh_of()
     senders = {

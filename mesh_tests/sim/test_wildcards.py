@@ -58,6 +58,18 @@ def test_a_durable_receiver_of_a_pattern_that_nobody_copies_is_refused_too(mesh:
 
 
 @pytest.mark.parametrize("router", ["r1", "e1"])
+def test_a_filter_of_topics_and_multicast_together_is_refused_with_filters_that_work(
+    mesh: SimMesh, router: str
+) -> None:
+    receiver, unknown = mesh.client(router).receiver("#"), mesh.client(router).receiver("other.#")
+    mesh.run_until(lambda: receiver.error is not None and unknown.error is not None)
+    assert receiver.error.condition == "amqp:not-allowed"
+    assert receiver.error.description.startswith("no address of the topology covers the filter '#', which matches")
+    assert receiver.error.description.endswith("such as 'news' or 'prices.#'")
+    assert unknown.error.condition == "amqp:not-found"
+
+
+@pytest.mark.parametrize("router", ["r1", "e1"])
 def test_a_message_to_a_pattern_is_rejected_and_the_next_one_arrives(mesh: SimMesh, router: str) -> None:
     client = mesh.client(router)
     receiver = mesh.client("r3").receiver("rpc.a")

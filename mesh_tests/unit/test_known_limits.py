@@ -34,6 +34,9 @@ CHECKED_BY = {
     "selectors": "broker/links/test_attachments.py::test_a_selector_is_refused_and_not_ignored",
     "scheduled delivery": "test_known_limits.py::test_a_message_is_delivered_at_once_whatever_its_annotations_say",
     "message groups": "test_known_limits.py::test_messages_of_one_group_go_to_any_consumers",
+    "one filter for topics and multicast": (
+        "../sim/test_wildcards.py::test_a_filter_of_topics_and_multicast_together_is_refused_with_filters_that_work"
+    ),
     "replication of a store": UNKNOWN_KEYS,
     "MQTT": FOREIGN_PROTOCOL,
     "AMQP over WebSocket": FOREIGN_PROTOCOL,

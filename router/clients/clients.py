@@ -14,8 +14,9 @@ from functools import partial
 from addressing.address import Address, dynamic_address, normalize, router_of
 from addressing.book import AddressPolicy, SpaceBooks
 from addressing.names import ANONYMOUS
+from addressing.pattern import is_pattern
 from addressing.permissions import Permissions
-from addressing.wildcards import why_refused
+from addressing.wildcards import why_refused, why_uncovered
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
@@ -282,20 +283,25 @@ class ClientConnection(RouterConnection):
     def _resolve(self, address: str, *, sends: bool) -> AddressPolicy:
         services, peer = self._services, self.endpoint.peer
         allows = services.permissions.may_send if sends else services.permissions.may_receive
-        policy = self._book.resolve(address)
+        policy = self._book.resolve(address) if sends else self._book.resolve_filter(address)
         # A connection may always use the dynamic addresses that it made. Any other connection needs a permission: by
         # receiving from a dynamic address, it would read somebody else's replies.
         is_own = policy is not None and policy.address in self._dynamic
         if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
             raise self._not_permitted("send to" if sends else "receive from", address)
         if policy is None:
-            raise AmqpError("amqp:not-found", f"the topology declares no address {normalize(address)!r}")
+            raise self._not_declared(normalize(address), sends=sends)
         if policy.kind.is_refused:
             raise AmqpError("amqp:not-found", f"the topology says that address {policy.address.name!r} is unavailable")
         sentence = why_refused(policy, sends=sends)
         if sentence is not None:
             raise AmqpError("amqp:not-allowed", sentence)
         return policy
+
+    def _not_declared(self, name: str, *, sends: bool) -> AmqpError:
+        if not sends and is_pattern(name) and (sentence := why_uncovered(name, self._book.copied_overlaps(name))):
+            return AmqpError("amqp:not-allowed", sentence)
+        return AmqpError("amqp:not-found", f"the topology declares no address {name!r}")
 
     def _route(
         self,

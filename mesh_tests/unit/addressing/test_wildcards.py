@@ -4,7 +4,7 @@ import pytest
 
 from addressing.book import AddressBook, AddressPolicy
 from addressing.topology.loader import parse_topology
-from addressing.wildcards import example_of, why_refused
+from addressing.wildcards import example_of, why_refused, why_uncovered
 
 BOOK = AddressBook(
     parse_topology("""
@@ -71,3 +71,50 @@ def test_a_star_or_hash_within_a_token_is_no_wildcard(address: str, sends: bool)
 )
 def test_an_example_has_a_word_for_each_wildcard(pattern: str, example: str) -> None:
     assert example_of(pattern) == example
+
+
+MANY = AddressBook(
+    parse_topology("""
+mesh: m
+routers: {r1: }
+brokers: {b1: {data: b1}}
+addresses:
+  prices.#: multicast
+  wind/*: multicast
+  alarm: multicast
+  news.#: topic
+  rpc.#: anycast
+""")
+)
+
+
+@pytest.mark.parametrize("filter_", ["*/a", "*/*", "wind/#", "prices.*.eu"])
+def test_a_filter_of_multicast_addresses_alone_needs_no_entry_that_covers_it(filter_: str) -> None:
+    found = MANY.resolve_filter(filter_)
+    assert found is not None
+    assert found.kind.is_copied_by_routers
+    assert why_refused(found, sends=False) is None
+
+
+def test_a_sender_or_an_exact_receiver_needs_an_entry() -> None:
+    assert MANY.resolve("*/a") is None
+    assert MANY.resolve_filter("x/a") is None
+
+
+@pytest.mark.parametrize("filter_", ["#", "*.eu", "#.eu", "*"])
+def test_a_filter_that_matches_topics_too_is_refused_with_filters_that_work(filter_: str) -> None:
+    assert MANY.resolve_filter(filter_) is None
+    sentence = why_uncovered(filter_, MANY.copied_overlaps(filter_))
+    assert sentence is not None
+    assert "'news.#' of type topic" in sentence
+    for example in ("news.#", "prices.#"):
+        found = MANY.resolve_filter(example)
+        assert found is not None
+        assert why_refused(found, sends=False) is None
+
+
+@pytest.mark.parametrize("filter_", ["other.#", "*.*.other/x", "rpc/*", "_amqpmesh/#"])
+def test_a_filter_that_matches_nothing_declared_is_unknown(filter_: str) -> None:
+    book = AddressBook(parse_topology("mesh: m\nrouters: {r1: }\naddresses: {prices.*: multicast, rpc.#: anycast}"))
+    assert book.resolve_filter(filter_) is None
+    assert why_uncovered(filter_, book.copied_overlaps(filter_)) is None
