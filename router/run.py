@@ -74,7 +74,7 @@ class RunningRouter:
 def _calm_collector() -> None:
     """Let Python's garbage collector look through young objects only, and through few of them at a time.
 
-    A collection looks through 10,000 objects at most, which takes about 2 ms; 5,000 objects more than were freed start
+    A collection looks through 10,000 objects at most, which takes 2 to 3 ms; 5,000 objects more than were freed start
     a collection. Deliveries are not counted. Old objects in cycles, which links and connections leave behind, are freed
     in a full collection only: after 12,800 other collections, or when the router is calm (`mesh.deploy.memory_return`).
     """
