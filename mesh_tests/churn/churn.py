@@ -23,7 +23,7 @@ from mesh_tests.waiting import wait_until
 
 ROUTERS, BROKERS = ("r1", "r2", "r3"), ("b1",)
 SAMPLES = 180
-RESTS = 18
+RESTS = 15
 """So many times everybody leaves, and the processes are looked at while they rest."""
 REST_S = 60.0
 

@@ -102,6 +102,7 @@ class ChurnClient(WireClient):
 
     def leave(self) -> None:
         """Close the connection in order; ``work`` then goes on until ``has_ended``."""
+        self._on_established.clear()
         self.endpoint.close()
         self.has_output = True
 

@@ -35,8 +35,8 @@ to durable subscriptions that end; senders without an address, which publish to 
 clients and links stays the same. `make soak` leads this life in the background (`mesh_tests/churn/`), and writes this
 page.
 
-Every eighteenth of the time everybody leaves: the routers must let go of all clients and addresses, and the processes
-are looked at while they rest, after a collection of unreachable objects.
+Fifteen times everybody leaves: the routers must let go of all clients and addresses, and the processes are looked at
+while they rest, after a collection of unreachable objects.
 
 The first third is the warm-up. The rest of the time is ten windows, and the least value of each window counts, since
 what is in no use any more goes every few minutes; of blocks the value of each rest counts. A block is about one object

@@ -45,7 +45,7 @@ VISITORS_A_ROUTER = 8
 PAIRS = 48
 SUBSCRIBERS = 10
 PUBLISHERS = 6
-PUBLISHED_A_TURN = 8
+PUBLISHED_A_TURN = 12
 FRESH_SHARE = 0.75
 """The share of messages and links whose address nobody has used before; the others repeat one."""
 TTL_S = 10.0
