@@ -32,7 +32,7 @@ addresses:
   news.#: multicast
   dev.#: topic
   box.#: {type: queue, queue_expiry_s: 20}
-link_logs: {ring_bytes: 4194304}
+link_logs: {ring_bytes: 1048576}
 """
 """The rings are small, so that their pages are all in use before the warm-up is over."""
 
@@ -45,7 +45,7 @@ VISITORS_A_ROUTER = 8
 PAIRS = 48
 SUBSCRIBERS = 10
 PUBLISHERS = 6
-PUBLISHED_A_TURN = 12
+PUBLISHED_A_TURN = 14
 FRESH_SHARE = 0.75
 """The share of messages and links whose address nobody has used before; the others repeat one."""
 TTL_S = 10.0
