@@ -29,11 +29,11 @@ COLORS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2")
 WIDTH, PANEL, LEFT, RIGHT, TOP, BOTTOM = 900, 250, 60, 110, 30, 30
 HEAD = """# Churn
 
-Clients of all kinds come and go for half an hour at three routers in a line and an embedded broker, each of them a
-process: connections that close, or vanish; links to addresses of each type, with wildcards, with dynamic addresses, and
-to durable subscriptions that end; senders without an address, which publish to ever new addresses. The number of
-clients and links stays the same. `make soak` leads this life in the background (`mesh_tests/churn/`), and writes this
-page.
+Clients of all kinds come and go at three routers in a line and an embedded broker, each of them a process: connections
+that close, or vanish; links to addresses of each type, with wildcards, with dynamic addresses, and to durable
+subscriptions that end; senders without an address, which publish to ever new addresses. The number of clients and links
+stays the same. `make soak` leads this life for half an hour in the background (`mesh_tests/churn/`), and writes this
+page; [soak](soak.md) has a row of each.
 
 Fifteen times everybody leaves: the routers must let go of all clients and addresses, and the processes are looked at
 while they rest, after a collection of unreachable objects.
