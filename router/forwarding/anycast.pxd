@@ -48,9 +48,7 @@ cdef class Anycast(AddressGroup):
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size)
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size)
-    cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost)
     cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost)
-    cdef bint _may_have(self, Taker taker, Inlet inlet, list tried, size_t size, int cost) except -1
     cdef int _rank_all(self) except -1
     cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size)

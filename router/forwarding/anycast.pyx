@@ -28,8 +28,23 @@ cdef double SHARE_OF_EGRESS = 0.25
 cdef enum:
     # A group with so many takers ranks them: among fewer, a look at each is cheaper.
     MANY_TAKERS = 16
+    # The cost of no taker.
+    ANY_COST = -2
     # The largest number of producers behind a circuit that the tag of a delivery can tell: the number has one byte.
     MOST_WEIGHT = 255
+
+
+cdef inline bint _may_have(Taker taker, Inlet inlet, list tried, size_t size, int cost) except -1:
+    """True if ``taker``, which has credit, may have the inlet's message of ``size`` bytes.
+
+    The taker's cost has to be ``cost``, unless that is ANY_COST. None of ``tried`` may have the message. Without
+    ``tried``, the taker's connection must have room.
+    """
+    if not inlet.may_feed(taker) or (cost != ANY_COST and taker.cost != cost):
+        return False
+    if tried is None and not taker.link.is_writable_now():
+        return False
+    return not (taker.max_message_bytes and size > taker.max_message_bytes) and (tried is None or taker not in tried)
 
 
 cdef bint _is_stuck(Inlet inlet, object egress) except -1:
@@ -497,12 +512,25 @@ cdef class Anycast(AddressGroup):
 
         None of ``tried`` is chosen. Without ``tried``, only a taker is chosen whose connection has room.
         """
-        cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else 0
-        cdef Taker best
-        if self.ranking is None:
-            best = self._best_listed(inlet, tried, size, cost)
-        else:
+        cdef Taker taker, best = None
+        cdef int value, best_value = 0
+        cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else ANY_COST
+        if self.ranking is not None:
             best = self._best_ranked(inlet, tried, size, cost)
+        else:
+            if self.takers_listed is None:
+                self.takers_listed = list(self.takers)
+            for taker in self.takers_listed:
+                if not taker.can_take_now():
+                    continue
+                value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
+                # Of equal takers, the one whose last turn is longest ago is the best.
+                if best is not None and (
+                    value > best_value or (value == best_value and taker.last_turn >= best.last_turn)
+                ):
+                    continue
+                if _may_have(taker, inlet, tried, size, cost):
+                    best, best_value = taker, value
         if best is not None:
             self.turn += 1
             best.last_turn = self.turn
@@ -510,28 +538,12 @@ cdef class Anycast(AddressGroup):
                 self.ranking.update(best)
         return best
 
-    cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost):
-        cdef Taker taker, best = None
-        cdef int value, best_value = 0
-        if self.takers_listed is None:
-            self.takers_listed = list(self.takers)
-        for taker in self.takers_listed:
-            if not taker.can_take_now():
-                continue
-            # Of equal takers, the one whose last turn is longest ago is the best.
-            value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
-            if best is not None and (value > best_value or (value == best_value and taker.last_turn >= best.last_turn)):
-                continue
-            if self._may_have(taker, inlet, tried, size, cost):
-                best, best_value = taker, value
-        return best
-
     cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost):
         cdef Taker taker, best = None
         cdef list left_out = []
         while self.ranking.heap:
             taker = self.ranking.heap[0]
-            if self._may_have(taker, inlet, tried, size, cost):
+            if _may_have(taker, inlet, tried, size, cost):
                 best = taker
                 break
             self.ranking.leave_out(taker)
@@ -539,14 +551,6 @@ cdef class Anycast(AddressGroup):
         for taker in left_out:
             self.ranking.update(taker)
         return best
-
-    cdef bint _may_have(self, Taker taker, Inlet inlet, list tried, size_t size, int cost) except -1:
-        """True if ``taker``, which has credit, may have the inlet's message. ``cost``: that of the closest taker."""
-        if not inlet.may_feed(taker) or (self.is_strict and taker.cost != cost):
-            return False
-        if tried is None and not taker.link.is_writable_now():
-            return False
-        return not (taker.max_message_bytes and size > taker.max_message_bytes) and (tried is None or taker not in tried)
 
     cdef int _rank_all(self) except -1:
         cdef Taker taker
