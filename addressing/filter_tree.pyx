@@ -14,7 +14,7 @@ cdef tuple _STARS = ("*", ".*", "/*")
 cdef tuple _HASHES = ("#", ".#", "/#")
 
 
-cdef class Branch:
+cdef class FilterBranch:
     """A node of a tree: the keys of the filters that end here, and the branches of the labels that may follow."""
 
     def __cinit__(self):
@@ -28,18 +28,18 @@ cdef class FilterTree:
     """
 
     def __init__(self):
-        self.root = Branch.__new__(Branch)
+        self.root = FilterBranch.__new__(FilterBranch)
 
     def __bool__(self):
         return bool(self.root.keys or self.root.below)
 
     def add(self, str filter_ not None, key):
-        cdef Branch branch = self.root, below
+        cdef FilterBranch branch = self.root, below
         cdef str label
         for label in self.split(filter_):
             below = branch.below.get(label)
             if below is None:
-                below = branch.below[label] = Branch.__new__(Branch)
+                below = branch.below[label] = FilterBranch.__new__(FilterBranch)
                 branch.wildcard_count += self.is_wildcard(label)
             branch = below
         branch.keys[key] = None
@@ -47,7 +47,7 @@ cdef class FilterTree:
     def remove(self, str filter_ not None, key):
         """Remove the filter that was added with this key; raise KeyError if there is none."""
         cdef list labels = self.split(filter_), path = [self.root]
-        cdef Branch branch = self.root, parent
+        cdef FilterBranch branch = self.root, parent
         cdef str label
         for label in labels:
             branch = branch.below[label]
@@ -102,13 +102,13 @@ cdef class AmqpTree(FilterTree):
     cdef int collect(self, str address, dict found) except -1:
         return self._match(self.root, self.split(address), 0, found)
 
-    cdef int _match(self, Branch branch, list tokens, Py_ssize_t start, dict found) except -1:
+    cdef int _match(self, FilterBranch branch, list tokens, Py_ssize_t start, dict found) except -1:
         """Collect the keys at and below ``branch`` whose filters match the tokens from ``start`` on.
 
         No wildcard on the way to the branch leaves a choice, so there is one position; see `_match_any` for more.
         """
         cdef Py_ssize_t count = PyList_GET_SIZE(tokens)
-        cdef Branch below
+        cdef FilterBranch below
         cdef str label
         if start == count and branch.keys:
             found.update(branch.keys)
@@ -123,9 +123,9 @@ cdef class AmqpTree(FilterTree):
                     self._match(below, tokens, start + 1, found)
         return 0
 
-    cdef int _match_wildcards(self, Branch branch, list tokens, Py_ssize_t start, dict found) except -1:
+    cdef int _match_wildcards(self, FilterBranch branch, list tokens, Py_ssize_t start, dict found) except -1:
         cdef Py_ssize_t count = PyList_GET_SIZE(tokens)
-        cdef Branch below
+        cdef FilterBranch below
         cdef str label
         for label in _HASHES:
             below = branch.below.get(label)
@@ -144,14 +144,14 @@ cdef class AmqpTree(FilterTree):
                     self._match(below, tokens, start + 1, found)
         return 0
 
-    cdef int _match_any(self, Branch branch, list tokens, list starts, dict found) except -1:
+    cdef int _match_any(self, FilterBranch branch, list tokens, list starts, dict found) except -1:
         """Collect the keys at and below ``branch`` whose filters match the tokens from any of ``starts`` on.
 
         ``starts``, at least one and in order, are the positions up to which the filter has matched so far. All go on at
         once: tried one by one, `#.#.#` in a filter would cost all ways to share the tokens out.
         """
         cdef Py_ssize_t count = PyList_GET_SIZE(tokens), start
-        cdef Branch below
+        cdef FilterBranch below
         cdef dict literals
         cdef list ends
         cdef str label
@@ -194,12 +194,12 @@ cdef class MqttTree(FilterTree):
         cdef list levels = self.split(address)
         return self._match(self.root, levels, 0, (<str>levels[0]).startswith("$"), found)
 
-    cdef int _match(self, Branch branch, list levels, Py_ssize_t at, bint is_reserved, dict found) except -1:
+    cdef int _match(self, FilterBranch branch, list levels, Py_ssize_t at, bint is_reserved, dict found) except -1:
         """Collect the keys at and below ``branch`` whose filters match the levels from ``at`` on.
 
         ``is_reserved``: no wildcard matches the level at ``at``, a first level that begins with `$`.
         """
-        cdef Branch below
+        cdef FilterBranch below
         cdef str level
         if at == PyList_GET_SIZE(levels):
             if branch.keys:

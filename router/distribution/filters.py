@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from addressing.address import Address
-from addressing.filter_tree import FilterTrees
-from addressing.pattern import PatternSet, is_pattern
+from addressing.filter_tree import AmqpTree, FilterTrees
+from addressing.pattern import is_pattern
 from addressing.routing_keys import Key, KeyForm
 from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
@@ -43,10 +43,11 @@ class Filters:
         address, group = entry.policy.address, entry.group
         if isinstance(group, FilterGroup):
             self._own[address] = entry
-            for member in self._matching_addresses(address):
+            members = self._matching_addresses(address)
+            for member in members:
                 if isinstance(member.group, MatchedMulticast):
                     member.group.add_filter(group)
-            self._look(address)
+            self._look(address, members)
         elif isinstance(group, MatchedMulticast) and not entry.policy.is_internal:
             self._addresses[address] = entry
             self._find_keys(entry)
@@ -59,10 +60,11 @@ class Filters:
         address, group = entry.policy.address, entry.group
         if isinstance(group, FilterGroup):
             del self._own[address]
-            for member in self._matching_addresses(address):
+            members = self._matching_addresses(address)
+            for member in members:
                 if isinstance(member.group, MatchedMulticast):
                     member.group.remove_filter(group)
-            self._look(address)
+            self._look(address, members)
         elif isinstance(group, MatchedMulticast):
             self._addresses.pop(address, None)
             group.leave_filters()
@@ -72,15 +74,15 @@ class Filters:
         """Take note that routers began or ceased to advertise ``key``; nothing happens unless it concerns filters."""
         address = key.address
         if key.form is KeyForm.COPY_TAKERS and is_pattern(address.name):
-            self._look(address)
+            self._look(address, self._matching_addresses(address))
         elif key.form is KeyForm.PRODUCERS:
             if self._is_advertised(key.text):
                 self._produced[address] = None
             else:
                 self._produced.pop(address, None)
 
-    def _look(self, filter_: Address) -> None:
-        """Find out whether the filter is still known, and have the addresses that it matches brought up to date."""
+    def _look(self, filter_: Address, members: list[AddressEntry]) -> None:
+        """Find out whether the filter is still known, and have ``members``, which it matches, brought up to date."""
         is_there = filter_ in self._own or self._is_advertised(key_of(filter_))
         has_changed = is_there is not (filter_ in self._known)
         if has_changed and is_there:
@@ -89,7 +91,7 @@ class Filters:
         elif has_changed:
             self._known.discard(filter_)
             self._tree.remove(filter_, filter_)
-        for entry in self._matching_addresses(filter_):
+        for entry in members:
             if has_changed:
                 self._find_keys(entry)
             self._changed.add(entry)
@@ -109,9 +111,9 @@ class Filters:
         """Return the entry of a multicast address in use here; None without one."""
         return self._addresses.get(address)
 
-    def produced(self, filter_: Address) -> list[Address]:
-        """Return the multicast addresses with producers at other routers that ``filter_`` matches."""
-        return list(_matching(filter_, self._produced))
+    def produced(self, filter_: Address) -> Iterator[Address]:
+        """Yield the multicast addresses with producers at other routers that ``filter_`` matches."""
+        return _matching(filter_, self._produced)
 
 
 def key_of(filter_: Address) -> str:
@@ -120,5 +122,6 @@ def key_of(filter_: Address) -> str:
 
 
 def _matching(filter_: Address, addresses: dict[Address, AddressEntry] | dict[Address, None]) -> Iterator[Address]:
-    patterns = PatternSet([filter_.name])
-    return (address for address in addresses if address.space == filter_.space and address.name in patterns)
+    tree: AmqpTree[None] = AmqpTree()
+    tree.add(filter_.name, None)
+    return (address for address in addresses if address.space == filter_.space and tree.matching(address.name))

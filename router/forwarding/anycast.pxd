@@ -48,6 +48,7 @@ cdef class Anycast(AddressGroup):
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size)
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size)
+    cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost)
     cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost)
     cdef int _rank_all(self) except -1
     cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)

@@ -26,8 +26,10 @@ from recording.records cimport ABORTED, Recorder
 cdef double SHARE_OF_EGRESS = 0.25
 
 cdef enum:
-    # A group with so many takers ranks them: among fewer, a look at each is cheaper.
+    # A group with more takers ranks them, and goes on so: among fewer, a look at each is cheaper.
     MANY_TAKERS = 16
+    # When so many of the best takers may not have a delivery, such as those of full connections, all are looked at.
+    MOST_LEFT_OUT = 8
     # The cost of no taker.
     ANY_COST = -2
     # The largest number of producers behind a circuit that the tag of a delivery can tell: the number has one byte.
@@ -512,25 +514,12 @@ cdef class Anycast(AddressGroup):
 
         None of ``tried`` is chosen. Without ``tried``, only a taker is chosen whose connection has room.
         """
-        cdef Taker taker, best = None
-        cdef int value, best_value = 0
         cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else ANY_COST
-        if self.ranking is not None:
-            best = self._best_ranked(inlet, tried, size, cost)
+        cdef Taker best
+        if self.ranking is None:
+            best = self._best_listed(inlet, tried, size, cost)
         else:
-            if self.takers_listed is None:
-                self.takers_listed = list(self.takers)
-            for taker in self.takers_listed:
-                if not taker.can_take_now():
-                    continue
-                value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
-                # Of equal takers, the one whose last turn is longest ago is the best.
-                if best is not None and (
-                    value > best_value or (value == best_value and taker.last_turn >= best.last_turn)
-                ):
-                    continue
-                if _may_have(taker, inlet, tried, size, cost):
-                    best, best_value = taker, value
+            best = self._best_ranked(inlet, tried, size, cost)
         if best is not None:
             self.turn += 1
             best.last_turn = self.turn
@@ -538,10 +527,26 @@ cdef class Anycast(AddressGroup):
                 self.ranking.update(best)
         return best
 
+    cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost):
+        cdef Taker taker, best = None
+        cdef int value, best_value = 0
+        if self.takers_listed is None:
+            self.takers_listed = list(self.takers)
+        for taker in self.takers_listed:
+            if not taker.can_take_now():
+                continue
+            value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
+            # Of equal takers, the one whose last turn is longest ago is the best.
+            if best is not None and (value > best_value or (value == best_value and taker.last_turn >= best.last_turn)):
+                continue
+            if _may_have(taker, inlet, tried, size, cost):
+                best, best_value = taker, value
+        return best
+
     cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost):
         cdef Taker taker, best = None
         cdef list left_out = []
-        while self.ranking.heap:
+        while self.ranking.heap and len(left_out) < MOST_LEFT_OUT:
             taker = self.ranking.heap[0]
             if _may_have(taker, inlet, tried, size, cost):
                 best = taker
@@ -550,6 +555,8 @@ cdef class Anycast(AddressGroup):
             left_out.append(taker)
         for taker in left_out:
             self.ranking.update(taker)
+        if best is None and len(left_out) == MOST_LEFT_OUT:
+            return self._best_listed(inlet, tried, size, cost)
         return best
 
     cdef int _rank_all(self) except -1:

@@ -16,10 +16,10 @@ cdef class FilterGroup(Multicast):
     cdef dict members
     # The inlets of all members; the sharing of credit among them is this group's ``sharing``.
     cdef dict senders
-    # Members in which a delivery waits for a consumer of the filter, the longest waiting first.
-    cdef dict blocked
-    # Senders that got less credit than they have room for, since the consumers had no more.
-    cdef dict starved
+    # Members in which a delivery waits for a consumer of the filter, the longest waiting first: an OrderedDict.
+    cdef object blocked
+    # Senders that got less credit than they have room for, since the consumers had no more: an OrderedDict.
+    cdef object starved
     cdef bint has_freed_soon
 
     cdef int room(self) noexcept

@@ -18,6 +18,7 @@ from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Inlet, Taker
 from router.forwarding.multicast cimport Multicast
 
+from collections import OrderedDict
 from dataclasses import replace
 
 cdef enum:
@@ -188,8 +189,8 @@ cdef class FilterGroup(Multicast):
         self.is_of_filter = True
         self.members = {}
         self.senders = {}
-        self.blocked = {}
-        self.starved = {}
+        self.blocked = OrderedDict()
+        self.starved = OrderedDict()
         self.sharing = CreditSharing(self.senders, self._top_up_sender, self.timers)
 
     # Members
@@ -285,37 +286,23 @@ cdef class FilterGroup(Multicast):
 
     cdef int _kick_blocked(self) except -1:
         cdef MatchedMulticast member
-        cdef dict left
-        if not self.blocked:
-            return 0
-        left, self.blocked = self.blocked, {}
-        for member in list(left):
-            if not self.is_free():
-                break
-            del left[member]
+        # A member that waits again goes to the end, and is not looked at twice.
+        cdef Py_ssize_t count = len(self.blocked)
+        while count > 0 and self.blocked and self.is_free():
+            count -= 1
+            member, _ = self.blocked.popitem(last=False)
             if member in self.members:
                 member.kick()
-        if left:
-            # These waited before the members that wait again.
-            left.update(self.blocked)
-            self.blocked = left
         return 0
 
     cdef int _feed_starved(self) except -1:
         cdef Inlet inlet
-        cdef dict left
-        if not self.starved:
-            return 0
-        left, self.starved = self.starved, {}
-        for inlet in list(left):
-            if self.room() <= 0:
-                break
-            del left[inlet]
+        cdef Py_ssize_t count = len(self.starved)
+        while count > 0 and self.starved and self.room() > 0:
+            count -= 1
+            inlet, _ = self.starved.popitem(last=False)
             if inlet in self.senders:
                 (<AddressGroup>inlet.group).top_up_now(inlet)
-        if left:
-            left.update(self.starved)
-            self.starved = left
         return 0
 
     def _top_up_sender(self, Inlet inlet):

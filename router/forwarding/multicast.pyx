@@ -174,6 +174,7 @@ cdef class Multicast(AddressGroup):
             elif waits_for_room and taker.can_take_now() and not is_left_out and not taker.link.is_writable_now():
                 is_late = True
                 taker.link.endpoint.wait(inlet)
+                self.on_late(taker)
                 self._watch_late(taker, is_settled)
             elif taker.can_take_now() and not taker.is_spent and (not is_left_out or taker.link.is_writable_now()):
                 taker.is_stalled = taker.is_skipped = False

@@ -5,6 +5,7 @@ A router that attached them all at once would serve nobody for seconds, and its 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Protocol
 
 from router.timers import Timer, Timers
@@ -52,7 +53,7 @@ class AttachTurns:
 
     def _on_turn(self) -> None:
         self._timer = None
-        for route in list(self._waiting)[:ATTACHES_AT_ONCE]:
+        for route in list(islice(self._waiting, ATTACHES_AT_ONCE)):
             self._waiting.pop(route, None)
             route.attach()
         if self._waiting:

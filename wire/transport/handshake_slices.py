@@ -32,7 +32,10 @@ class HandshakeSlices:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def run(self, step: Callable[[], None]) -> bool:
-        """Run ``step``, which must not raise, now or in a later turn; return False if the step waits for its turn."""
+        """Run ``step`` now or in a later turn; return False if the step waits for its turn.
+
+        What a step raises in a later turn goes to the handler of the event loop, and the other steps go on.
+        """
         if not self._waiting:
             if self._used_s < SLICE_S:
                 began_at = self._now()
@@ -46,8 +49,11 @@ class HandshakeSlices:
     def _on_turn(self) -> None:
         waiting, began_at = self._waiting, self._now()
         self._used_s = 0.0
-        while waiting and self._used_s < SLICE_S:
-            waiting.popleft()()
-            self._used_s = self._now() - began_at
-        if waiting:
-            asyncio.get_running_loop().call_soon(self._on_turn)
+        try:
+            while waiting and self._used_s < SLICE_S:
+                waiting.popleft()()
+                self._used_s = self._now() - began_at
+        finally:
+            # Also after a step that raised, so that the others go on.
+            if waiting:
+                asyncio.get_running_loop().call_soon(self._on_turn)

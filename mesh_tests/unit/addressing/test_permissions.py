@@ -86,3 +86,10 @@ def test_a_filter_that_a_pattern_covers_may_be_received_from(filter_: str) -> No
 def test_a_filter_that_matches_more_than_a_pattern_may_not(filter_: str) -> None:
     assert not CLOSED.may_receive(None, filter_)
     assert not CLOSED.may_receive("carol", filter_)
+
+
+def test_patterns_that_cover_a_filter_only_together_do_not_count() -> None:
+    both = Permissions(parse_topology(HEAD + 'users: {eve: {receive: ["a", "a.*.#"]}}\n'))
+    assert both.may_receive("eve", "a")
+    assert both.may_receive("eve", "a.b")
+    assert not both.may_receive("eve", "a.#")

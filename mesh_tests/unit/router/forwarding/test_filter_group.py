@@ -305,6 +305,20 @@ def test_a_consumer_that_reads_nothing_is_left_out_after_the_stall_time(rig: Rig
     assert len(all_.messages) == 4
 
 
+def test_a_consumer_of_a_filter_that_reads_nothing_is_left_out_after_the_stall_time(rig: Rig):
+    slow_filter, filter_ = rig.filter(), rig.filter()
+    tea = rig.matched(TEA, slow_filter, filter_)
+    slow, all_ = rig.consumer(slow_filter, 100), rig.consumer(filter_, 100)
+    producer = rig.producer(tea)
+    slow.connection.is_stalled = True
+    for number in range(4):
+        producer.send(message(f"{number}" + "x" * 60_000))
+        rig.run()
+    assert len(all_.messages) < 4
+    rig.advance(2 * STALL_S + 1)
+    assert len(all_.messages) == 4
+
+
 def test_a_large_message_to_one_address_is_waited_for_by_another_and_goes_on(rig: Rig):
     consumer, tea, oil = two_addresses(rig)
     large = message("x" * 200_000)
