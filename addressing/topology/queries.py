@@ -1,4 +1,6 @@
-"""What nodes ask of a topology, its routers and its brokers, for the models and for what a node has in their place.
+"""The answers that a topology, its routers and its brokers give beyond their keys.
+
+The models inherit these classes, and so do the plain parts that a node has in place of the models.
 
 Nothing here reads or checks files, so a node that has its topology from elsewhere needs no library for that.
 """
@@ -68,7 +70,7 @@ class AddressKeys(Protocol):
 
 
 class RouterQueries:
-    """What a router of a topology tells beyond its keys."""
+    """The answers of a router of a topology beyond its keys."""
 
     if TYPE_CHECKING:
         mode: RouterMode
@@ -80,7 +82,7 @@ class RouterQueries:
 
 
 class BrokerQueries:
-    """What a broker of a topology tells beyond its keys."""
+    """The answers of a broker of a topology beyond its keys."""
 
     if TYPE_CHECKING:
         data: Path | None
@@ -104,7 +106,7 @@ class BrokerQueries:
 
 
 class TopologyQueries:
-    """What a topology tells beyond its keys."""
+    """The answers of a topology beyond its keys."""
 
     if TYPE_CHECKING:
         mesh: str

@@ -1,4 +1,4 @@
-"""What this process takes of the machine, as the control socket of a node or of the supervisor answers `memory`."""
+"""Memory and descriptors of this process, the answer of a control socket to the request `memory`."""
 
 from __future__ import annotations
 
