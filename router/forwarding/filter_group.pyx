@@ -16,6 +16,7 @@ on in the order in which they began to wait.
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Inlet, Taker
+from router.forwarding.fan cimport Fan, FanCopy
 from router.forwarding.multicast cimport Multicast
 
 from collections import OrderedDict
@@ -23,8 +24,12 @@ from dataclasses import replace
 
 cdef enum:
     PLENTY = 1 << 30
-    # Bytes of the annotation x-opt-to, with the section around it, but for the address.
-    ANNOTATION_BYTES = 35
+    # Bytes at most of the annotation x-opt-to and the section around it, and of a section of properties with the field
+    # `to` only, both without the address itself. A long address has more bytes of lengths. [1.6.20, 1.6.22, 1.6.23]
+    ANNOTATION_BYTES = 18
+    TO_BYTES = 10
+    LONG_ADDRESS_BYTES = 235
+    MORE_BYTES = 9
 
 
 cdef class MatchedMulticast(Multicast):
@@ -36,8 +41,11 @@ cdef class MatchedMulticast(Multicast):
     def __init__(self, *given, bint fills_to=False, **options):
         super().__init__(*given, **options)
         self.published = self.address.name.encode()
-        self.address_bytes = len(self.published) + ANNOTATION_BYTES
         self.fills_to = fills_to
+        long_bytes = MORE_BYTES if len(self.published) > LONG_ADDRESS_BYTES else 0
+        self.address_bytes = len(self.published) + ANNOTATION_BYTES + long_bytes
+        if fills_to:
+            self.address_bytes += len(self.published) + TO_BYTES + long_bytes
 
     # Methods about filters that match the address
     def add_filter(self, FilterGroup filter_):
@@ -246,6 +254,13 @@ cdef class FilterGroup(Multicast):
             self.has_freed_soon = True
             self.timers.after(0.0, self._on_freed)
         return 0
+
+    cdef bint _holds_up_others(self, Taker taker) except -1:
+        cdef Fan fan
+        if not isinstance(taker.moving, FanCopy):
+            return False
+        fan = (<FanCopy>taker.moving).fan
+        return any([member is not fan.inlet.group for member in self.blocked])
 
     def _on_freed(self):
         self.has_freed_soon = False

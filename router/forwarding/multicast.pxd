@@ -27,4 +27,5 @@ cdef class Multicast(AddressGroup):
     cdef double _patience_s(self, Taker taker) except -1
     cdef int _watch_settled(self, Taker taker) except -1
     cdef bint _waits_for_others(self, Taker taker) except -1
+    cdef bint _holds_up_others(self, Taker taker) except -1
     cdef int _watch(self, Taker taker, double patience_s) except -1

@@ -213,7 +213,7 @@ cdef class Multicast(AddressGroup):
         return self._watch(taker, self._patience_s(taker))
 
     cdef size_t _added_bytes(self, Taker taker) noexcept:
-        """Return by how many bytes the taker's copy is longer than the message: a filter's consumer gets the address."""
+        """Return by how many bytes at most the taker's copy is longer: a filter's consumer gets the address."""
         return self.address_bytes if taker.group.is_of_filter else 0
 
     cdef int on_late(self, Taker taker) except -1:
@@ -323,7 +323,7 @@ cdef class Multicast(AddressGroup):
         taker.skip_watch = None
         if taker not in self.takers or self._can_begin(taker):
             return
-        if ended.has_moved() or self._waits_for_others(taker):
+        if (ended.has_moved() or self._waits_for_others(taker)) and not self._holds_up_others(taker):
             self._watch_settled(taker)
             return
         taker.is_skipped = True
@@ -345,6 +345,10 @@ cdef class Multicast(AddressGroup):
         # If the taker has no credit before the first byte of the copy, the taker itself holds up the copy: its credit
         # was taken back.
         return (copy.sent_bytes or taker.link.credit_now() > 0) and taker.link.is_writable_now()
+
+    cdef bint _holds_up_others(self, Taker taker) except -1:
+        """True if deliveries of other addresses wait for the copy that ``taker`` gets: that of a filter's consumer."""
+        return False
 
     def _go_without(self):
         cdef Inlet inlet
@@ -380,7 +384,12 @@ cdef class Multicast(AddressGroup):
             return
         if isinstance(taker.moving, FanCopy):
             if ended.has_moved() or self._waits_for_others(taker):
-                self.on_blocked(taker)
+                if self._holds_up_others(taker):
+                    # The copy goes on; meanwhile the deliveries of other addresses do without the taker.
+                    taker.is_stalled = True
+                    self._go_without()
+                else:
+                    self.on_blocked(taker)
                 return
             copy = <FanCopy>taker.moving
             was_settled = copy.is_settled()

@@ -92,6 +92,28 @@ def test_two_filters_that_match_get_a_copy_each(rig: Rig):
     assert producer.outcomes == [(message("1"), ACCEPTED)]
 
 
+@pytest.mark.parametrize("fills_to", [False, True])
+@pytest.mark.parametrize("length", [1, 100, 226, 235, 236, 243, 250, 256, 300, 900])
+@pytest.mark.parametrize("annotated", [0, 100, 200, 230, 240, 300])
+def test_a_copy_is_never_longer_than_the_largest_message_of_the_consumer(
+    rig: Rig, fills_to: bool, length: int, annotated: int
+):
+    filter_ = rig.filter("#")
+    address = "a" * length
+    group = rig.matched(address, filter_, fills_to=fills_to)
+    given = {"delivery_annotations": {"x-opt-a": "v" * annotated}, "subject": "s" * annotated} if annotated else {}
+    sent = message("b", **given)
+    copy = with_delivery_address(with_to(sent, address.encode()) if fills_to else sent, address.encode())
+    least, enough = (
+        rig.consumer(filter_, max_message_bytes=len(copy) - 1),
+        rig.consumer(filter_, max_message_bytes=len(copy) + 40),
+    )
+    rig.producer(group).send(sent)
+    rig.run()
+    assert least.messages == []
+    assert enough.messages == [copy]
+
+
 # Joining and leaving
 def test_an_address_joins_and_leaves_a_filter_with_its_consumers(rig: Rig):
     filter_ = rig.filter()
@@ -334,6 +356,30 @@ def test_a_large_message_to_one_address_is_waited_for_by_another_and_goes_on(rig
     tea.link.finish()
     rig.run()
     assert consumer.messages == [with_delivery_address(large, TEA.encode()), *addressed(OIL, "2")]
+
+
+def test_a_large_message_that_comes_bit_by_bit_holds_up_consumers_of_another_address_for_the_stall_time_only(rig: Rig):
+    filter_ = rig.filter()
+    tea, oil = rig.matched(TEA, filter_), rig.matched(OIL, filter_)
+    all_, exact = rig.consumer(filter_), rig.consumer(oil)
+    slow, other = rig.producer(tea), rig.producer(oil)
+    large = message("x" * 200_000)
+    slow.begin(large[:150_000])
+    rig.run()
+    other.send(message("2"))
+    rig.run()
+    assert exact.messages == []
+    for second in range(int(2 * STALL_S) + 1):
+        slow.link.send(large[150_000 + 50 * second : 150_050 + 50 * second])
+        rig.advance(1)
+    assert exact.messages == [message("2")]
+    slow.link.send(large[150_000 + 50 * (second + 1) :])
+    slow.link.finish()
+    rig.run()
+    other.send(message("3"))
+    rig.run()
+    assert all_.messages == [with_delivery_address(large, TEA.encode()), *addressed(OIL, "3")]
+    assert exact.messages == [message("2"), message("3")]
 
 
 def test_a_large_message_that_is_aborted_lets_the_other_address_go_on(rig: Rig):
