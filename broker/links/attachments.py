@@ -275,7 +275,8 @@ class Attachments:
         if held is None or held.filter_set is None or held.address != place.address.text:
             raise LinkError(
                 "amqp:not-found",
-                f"no receiver of {wanted.address!r} with a filter set has the name of this link, {link.name!r}",
+                # The name at the broker is the router's, which the client does not know.
+                f"no receiver of {wanted.address!r} with a filter set has the name of this link",
             )
         requests = request_link(link, held, self._message_store, self._fail_now)
         requests.prepare()
