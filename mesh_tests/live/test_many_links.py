@@ -37,7 +37,6 @@ def links_at_broker(mesh: RunningMesh) -> int:
 def test_all_links_of_one_client_open_carry_messages_and_come_back_after_a_kill_of_the_broker(
     start_module_mesh: Callable[[str], RunningMesh],
 ):
-    """On a machine so busy that the broker is back too late, links are told that they could not come back."""
     mesh = start_module_mesh(TOPOLOGY)
     others = links_at_broker(mesh)
     client = ManyLinks(mesh.url("r1"), ADDRESSES)
@@ -51,8 +50,8 @@ def test_all_links_of_one_client_open_carry_messages_and_come_back_after_a_kill_
     mesh.kill("b1")
     client.send(range(SENDERS))
     wait_until(lambda: client.ended or _have_all(client), BUSY_S, "a message of each sender")
-    assert {condition.name for _, condition in client.ended} <= {"amqp:link:detach-forced"}
-    assert client.ended or links_at_broker(mesh) == others + LINKS
+    assert not client.ended
+    assert links_at_broker(mesh) == others + LINKS
     assert not client.others
     # The client's router went on saying HELLO while all links were attached again.
     losses = [each["reason"] for each in mesh.log("r2") if each["event"] == "neighbor_down"]

@@ -11,6 +11,9 @@ import pytest
 from mesh.simulation import sim_mesh
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.leftovers import QUIET_S, leftovers
+from router.events import RouteReattached
+from router.routes import attach_turns
+from router.routes.link_routes import REATTACH_S
 from wire.endpoint import EndpointSettings
 
 MOST = 256
@@ -103,6 +106,33 @@ def test_many_links_to_an_embedded_broker_share_sessions_which_end_with_them(tmp
     client.endpoint.close()
     mesh.run(QUIET_S)
     assert leftovers(mesh) == []
+
+
+@AT
+def test_a_link_waits_for_its_turn_as_long_as_the_broker_answers_others(
+    tmp_path: Path, broker_at: str, monkeypatch: pytest.MonkeyPatch
+):
+    # A second for each link: the last ones wait for three times as long as a link waits for a broker that is away.
+    monkeypatch.setattr(attach_turns, "_TURN_S", 1.0)
+    monkeypatch.setattr(attach_turns, "ATTACHES_AT_ONCE", 1)
+    mesh = _mesh(tmp_path, broker_at)
+    client = mesh.client("r1")
+    receivers = [client.receiver(f"q.{index}") for index in range(30)]
+    mesh.run_until(lambda: all(receiver.link.is_open for receiver in receivers), 60)
+    mesh.kill_broker("b1")
+    mesh.run(1)
+    mesh.start_broker("b1")
+    mesh.run_until(lambda: len(_reattached(mesh)) == len(receivers), 60)
+    assert all(receiver.error is None for receiver in receivers)
+    mesh.kill_broker("b1")
+    mesh.run_until(lambda: all(receiver.error is not None for receiver in receivers), 2 * REATTACH_S)
+    assert {_told(receiver.error) for receiver in receivers} == {
+        ("amqp:link:detach-forced", "broker b1 could not be reached within 10 s")
+    }
+
+
+def _reattached(mesh: SimMesh) -> set[str]:
+    return {event.link for _, _, event in mesh.log if isinstance(event, RouteReattached)}
 
 
 @AT

@@ -4,13 +4,16 @@
 
 When the path is lost, the ingress keeps the client's link and attaches again at the broker, over another path or once
 the broker came back. If that fails for ``REATTACH_S``, the client's link is detached. ``REATTACH_S`` limits the first
-attach, too. Only links of filter sets are closed at once, so that the client sends its whole set again.
+attach, too. A link waits longer, up to ``MOST_REATTACH_S``, while the broker answers the attaches of other links: with
+thousands of links, each gets its turn. Only links of filter sets are closed at once, so that the client sends its whole
+set again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from addressing.address import Address
 from addressing.book import AddressPolicy
@@ -37,6 +40,7 @@ OnWay = Callable[[Link | None, Path, AmqpError | None], None]
 a retry would not help; without an error a retry may help.
 """
 REATTACH_S = 10.0
+MOST_REATTACH_S = 120.0
 _RETRY_S = 0.05
 _MOST_RETRY_S = 0.2
 
@@ -99,6 +103,7 @@ class IngressRoute(UnstitchedOwner):
         self._retry_s = _RETRY_S
         """Wait before the next attempt: doubled after each, up to a limit, and reset when a broker answers."""
         self._give_up: Timer | None = None
+        self._give_up_by = 0.0
         self._retry: Timer | None = None
         self._outlives = near.may_outlive
 
@@ -151,6 +156,7 @@ class IngressRoute(UnstitchedOwner):
 
     def _start_clock(self) -> None:
         if self._give_up is None:
+            self._give_up_by = self._timers.now + MOST_REATTACH_S
             self._give_up = self._timers.after(REATTACH_S, self._on_too_late)
 
     def _try_later(self) -> None:
@@ -164,7 +170,10 @@ class IngressRoute(UnstitchedOwner):
 
     def _on_too_late(self) -> None:
         self._give_up = None
-        broker = self.request.broker
+        broker, now = self.request.broker, self._timers.now
+        if now < self._give_up_by and self._ways.answered_at(broker) > now - REATTACH_S:
+            self._give_up = self._timers.after(REATTACH_S, self._on_too_late)
+            return
         self._end_near(
             False, AmqpError("amqp:link:detach-forced", f"broker {broker} could not be reached within {REATTACH_S:g} s")
         )
@@ -180,6 +189,7 @@ class IngressRoute(UnstitchedOwner):
             self._give_up.cancel()
             self._give_up = None
         self._retry_s = _RETRY_S
+        self._ways.note_answered(self.request.broker, self._timers.now)
         address = self._address_of(link)
         if self._is_answered:
             self._ways.note_reattached(self)
@@ -303,6 +313,7 @@ class RoutePaths:
         self.patience = circuits.patience
         self.recorder = circuits.recorder
         self.turns = AttachTurns(circuits.patience.timers)
+        self._answered_at: dict[str, float] = {}
         self.side = BrokerSide(brokers, circuits.patience, emit, circuits.recorder)
 
     def attach(self, route: IngressRoute, claim: RouteClaim, outlives: bool, ready: OnWay) -> None:
@@ -367,6 +378,14 @@ class RoutePaths:
             space = request.policy.address.space
             address = None if request.address is None else Address(space, request.address)
             self.side.note_refused(request.broker, request.client, address, error)
+
+    def note_answered(self, broker: str, now: float) -> None:
+        """Take note that ``broker`` has accepted a link, so that links that wait for it are not given up yet."""
+        self._answered_at[broker] = now
+
+    def answered_at(self, broker: str) -> float:
+        """Return the time at which ``broker`` last accepted a link of a route; -infinity if it never did."""
+        return self._answered_at.get(broker, -inf)
 
     def note_reattached(self, route: IngressRoute) -> None:
         request = route.request
