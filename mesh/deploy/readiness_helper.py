@@ -2,8 +2,9 @@
 
 The client, TLS and the topology take 25 MB of memory, and the supervisor needs them only until the mesh is ready. The
 helper is a fork of `amqpmesh up`, which has read the topology, and tells by lines of JSON on a socket: {"missing": ...}
-at each change of what is missing, {"linked": true}, {"probed": true}, or {"failed": ...}. It ends when the supervisor
-closes the socket.
+at each change of what is missing, {"linked": true}, {"probed": true}, or {"failed": ...}. It begins when the supervisor
+writes a line, once the nodes are started: until then, nodes of an earlier supervisor may run. It ends when the
+supervisor closes the socket.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def fork_helper(readiness: Readiness, others: Sequence[int] = ()) -> Helper:
 
 async def _tell(readiness: Readiness, pipe: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=pipe)
+    if not await reader.readline():
+        return
 
     def say(told: dict[str, Any]) -> None:
         writer.write(json.dumps(told).encode() + b"\n")
@@ -126,6 +129,7 @@ class HelperReadiness:
         if self._reader is None:
             pipe = socket.socket(fileno=self._helper.descriptor)
             self._reader, self._writer = await asyncio.open_connection(sock=pipe)
+            self._writer.write(b"begin\n")
         while line := await self._reader.readline():
             told = json.loads(line)
             self._missing = told.get("missing", self._missing)
