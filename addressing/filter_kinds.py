@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from addressing.pattern import MAX_ADDRESS_CHARS
+from addressing.pattern import FORBIDDEN, MAX_ADDRESS_CHARS
 
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\ufffe\uffff]")
 _PART_OF_LEVEL = {
     "amqp": re.compile(r"(?<![./])(?<!^)[*#]|[*#](?![./])(?!$)"),
     "mqtt": re.compile(r"(?<!/)(?<!^)[+#]|[+#](?!/)(?!$)"),
@@ -33,7 +32,7 @@ class FilterKind(StrEnum):
             raise FilterError("expected a filter of at least one character, got an empty text")
         if len(text) > MAX_ADDRESS_CHARS:
             raise FilterError(f"expected a filter of at most {MAX_ADDRESS_CHARS} characters, got {len(text)}")
-        bad = _FORBIDDEN.search(text)
+        bad = FORBIDDEN.search(text)
         if bad:
             raise FilterError(f"filter {text!r} contains {bad[0]!r}: expected no white space and no control characters")
         # The look for wildcards spares most filters the regular expression: a change may have thousands.

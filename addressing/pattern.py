@@ -23,7 +23,8 @@ MAX_ADDRESS_CHARS = 1024
 T = TypeVar("T")
 
 _DELIMITER = re.compile(r"([./])")
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\ufffe\uffff]")
+FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\ufffe\uffff]")
+"""The expression that finds a character that no address, pattern or filter may have."""
 _USER = "${user}"
 
 
@@ -40,7 +41,7 @@ def check_pattern(pattern: str) -> str:
         raise PatternError("expected an address or pattern, got an empty text")
     if len(pattern) > MAX_ADDRESS_CHARS:
         raise PatternError(f"expected an address of at most {MAX_ADDRESS_CHARS} characters, got {len(pattern)}")
-    bad = _FORBIDDEN.search(pattern)
+    bad = FORBIDDEN.search(pattern)
     if bad:
         raise PatternError(f"{pattern!r} contains {bad[0]!r}: an address has no white space and no control characters")
     if "${" in pattern:

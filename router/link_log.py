@@ -246,8 +246,11 @@ def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> Address | None:
 
 
 def _cause_of(group: Any) -> str:
-    """Return why the senders of ``group`` have no credit: its takers grant none, or it has no taker."""
-    return "takers" if getattr(group, "takers", True) else "no_taker"
+    """Return the reason for which the senders of ``group`` have no credit.
+
+    "no_taker": the group has no taker; "takers": the takers of the group, or of its relay, grant no credit.
+    """
+    return "takers" if getattr(group, "has_taker", True) else "no_taker"
 
 
 def _role_of(end: Inlet | Taker, kind: str) -> str:

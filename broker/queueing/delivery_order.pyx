@@ -227,7 +227,8 @@ cdef class DeliveryOrder:
         return 0
 
     cdef int put_back(self, QueueEntry entry) except -1:
-        """Put an entry that `pop` had returned, for example one that a consumer released, into its old place."""
+        """Put back an entry that `pop` returned before, such as a message that a consumer released, into its old place.
+        """
         heapq.heappush(self._level(entry.message.priority).returned, (entry.position, entry))
         return 0
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def topology_descriptor(topology: Topology) -> int:
     """Return the descriptor of a file in memory that has ``topology``: no file on a disk may have passwords in it.
 
-    Programs that this process becomes have the descriptor, too; its own children have it if they are given it.
+    A program that this process becomes by exec inherits the descriptor. A child process has the descriptor only if the
+    start of the child passes the descriptor on.
     """
     descriptor = os.memfd_create("topology", 0)
     data = memoryview(plain.written(topology))

@@ -39,7 +39,9 @@ from mesh.terminal.output import Output
 from wire.log import EventLog
 
 PROGRAM: Final = "mesh.commands.supervise"
-"""The module that runs the program; it belongs to the commands, whose errors and exit codes it has."""
+"""The module that runs the supervisor's program. The module is one of the commands: errors and exit codes are those of
+`amqpmesh up`.
+"""
 
 
 @dataclass(frozen=True, slots=True)

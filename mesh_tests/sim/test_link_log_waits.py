@@ -61,6 +61,22 @@ def test_a_producer_without_a_consumer_starves_for_want_of_a_taker(ring: Ring):
     assert 2_500_000 <= starved["starved_us"] <= 3_100_000
 
 
+def test_a_producer_starves_for_the_consumer_of_a_filter_that_grants_nothing(ring: Ring):
+    mesh = router(ring, addresses={"prices.#": "multicast"})
+    receiver = mesh.client("r1").receiver("prices.#", credit=0)
+    sender = mesh.client("r1").sender("prices.tea")
+    mesh.run_until(lambda: receiver.link.is_open)
+    # The credit that every producer with a consumer has.
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.send(sender, b"x")
+    mesh.run(2.0)
+    mesh.tell_second("r1")
+    told(ring, "credit")
+    mesh.run(1.0)
+    mesh.tell_second("r1")
+    assert [row["cause"] for row in waits(ring)] == ["takers"]
+
+
 def seconds(mesh: SimMesh, count: int) -> None:
     for _ in range(count):
         mesh.run(1.0)

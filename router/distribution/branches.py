@@ -202,8 +202,9 @@ class Branches:
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
         """Open the branches that continue the tree of another ingress behind this router, as ``spec`` says.
 
-        ``upstream``: the inlet whose deliveries go to these branches only. Branches to edge routers at this router are
-        added when the entry is settled. If a branch cannot be opened, the ingress has to make a new tree (`_on_cut`).
+        ``upstream``: the circuit from the ingress, whose deliveries go to these branches only. Branches to edge routers
+        at this router are added when the entry is settled. If a branch cannot be opened, the ingress has to make a new
+        tree (`_on_cut`).
         """
         self._upstreams[upstream] = spec
         for hop, tree in spec.tree.items():

@@ -27,7 +27,7 @@ cdef int room_of(Inlet inlet) noexcept:
 
 
 cdef class CreditSharing:
-    """The sharing of one group's credit among its inlets.
+    """The sharing of the credit of a group's takers among the group's inlets.
 
     ``again(inlet)`` is called at the end of each ``PERIOD_S`` for each inlet that was short of credit, to top it up.
     """
@@ -80,7 +80,8 @@ cdef class CreditSharing:
         return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
-        """Reduce the credit of inlets that were idle for a period to one, and top up those that were short of it."""
+        """Reduce the credit of each inlet that was idle for a period to one; top up the inlets that were short of credit.
+        """
         cdef Inlet inlet
         cdef bint was_used
         cdef int in_use = 0, producers = 0

@@ -7,6 +7,7 @@ cdef class MatchedMulticast(Multicast):
     # another taker has less.
     cdef FilterGroup tightest
 
+    cdef bint has_filter_takers(self) noexcept
     cdef int on_filter_taken(self) except -1
     cdef int on_filter_left(self) except -1
 

@@ -1,8 +1,8 @@
 """Multicast to consumers that named a filter: a source address with wildcards, which matches many addresses.
 
 A filter has a group, and its consumers are the takers of this group, which has no inlets. The group of each address
-that the filter matches is a member of the filter's group: it copies its deliveries to its own takers and to those of
-the filter. So the link of a consumer, with its credit, belongs to one group, whatever number of addresses it matches.
+that the filter matches is a member of the filter's group: the member copies deliveries to the takers of its address and
+to the takers of the filter. So the link of a consumer, with its credit, belongs to one group, whatever number of addresses it matches.
 
         prices.tea     inlets -> MatchedMulticast -+-> consumers of prices.tea, branches of its tree
                                                    |
@@ -95,23 +95,20 @@ cdef class MatchedMulticast(Multicast):
         """The number of consumers of matching filters."""
         return sum([len((<FilterGroup>each).takers) for each in self.filters or ()])
 
-    cdef bint has_takers(self) noexcept:
+    cdef bint has_filter_takers(self) noexcept:
         cdef FilterGroup each
-        if len(self.takers) > 0:
-            return True
         if self.filters is not None:
             for each in self.filters:
                 if len(each.takers) > 0:
                     return True
         return False
 
+    cdef bint has_takers(self) noexcept:
+        return len(self.takers) > 0 or self.has_filter_takers()
+
     cdef bint has_other_than(self, Inlet inlet) noexcept:
-        cdef FilterGroup each
-        if self.filters is not None:
-            for each in self.filters:
-                if len(each.takers) > 0:
-                    return True
-        return Multicast.has_other_than(self, inlet)
+        # No edge router is a taker of a filter's group.
+        return self.has_filter_takers() or Multicast.has_other_than(self, inlet)
 
     cdef list takers_for(self, Inlet inlet, bint is_settled):
         cdef FilterGroup each

@@ -51,6 +51,27 @@ except ProcessLookupError:
     print("gone")
 """
 
+NEVER_ASKED = """
+import os
+from mesh.deploy.readiness_helper import fork_helper
+
+looked, looks = os.pipe()
+
+class Readiness:
+    async def wait_linked(self):
+        os.write(looks, b"looked at")
+    async def wait_probed(self): ...
+    def missing(self):
+        os.write(looks, b"looked at")
+        return ""
+
+helper = fork_helper(Readiness())
+os.close(helper.descriptor)
+os.waitpid(helper.pid, 0)
+os.close(looks)
+print(os.read(looked, 100).decode() or "not looked at")
+"""
+
 
 def run(*arguments: str) -> list[str]:
     done = subprocess.run(
@@ -67,6 +88,10 @@ def run(*arguments: str) -> list[str]:
 
 def test_the_helper_tells_when_the_mesh_is_linked_and_probed_and_ends() -> None:
     assert run("-c", PROGRAM, "well") == ["linked", "probed", "gone"]
+
+
+def test_the_helper_looks_at_no_node_before_the_supervisor_has_started_them() -> None:
+    assert run("-c", NEVER_ASKED) == ["not looked at"]
 
 
 def test_the_helper_tells_what_is_missing_while_the_mesh_is_not_linked() -> None:
