@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import mmap
-import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,11 +32,31 @@ def test_our_own_processes_are_named_by_their_command_lines(words: Sequence[str]
     assert name_in(words) == name
 
 
-def test_memory_of_this_process_is_a_part_of_what_is_resident() -> None:
-    before = pss_bytes(os.getpid())
-    with mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as held:
-        held.write(bytes(16 << 20))
-        assert before + (12 << 20) < pss_bytes(os.getpid()) <= resident_bytes(os.getpid()) + (1 << 20)
+# A process of its own: the part that a worker of pytest has of shared pages changes as processes beside it end.
+GROWING = """
+import mmap, sys
+print("before", flush=True)
+sys.stdin.readline()
+held = mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+held.write(bytes(16 << 20))
+print("after", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_memory_of_a_process_is_a_part_of_what_is_resident() -> None:
+    command = [sys.executable, "-c", GROWING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "before\n"
+        before = pss_bytes(process.pid)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "after\n"
+        assert before + (12 << 20) < pss_bytes(process.pid) <= resident_bytes(process.pid) + (1 << 20)
+        process.stdin.close()
+    assert process.returncode == 0
 
 
 def test_a_process_that_may_not_be_inspected_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
