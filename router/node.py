@@ -388,6 +388,7 @@ class RouterNode:
         # An announcement that fallback queues at the broker may hold messages leaves first: another router that learns
         # of the broker then knows of the messages already.
         self._addresses.on_broker_changed(broker)
+        self._ways.waits.on_paths_changed()
         self._advertise(broker_key(broker), self._brokers.is_up(broker))
 
     def _act(self, todo: Iterable[actions.Action]) -> None:
@@ -407,8 +408,10 @@ class RouterNode:
                     if unreachable or reachable:
                         self._emit(events.PathsChanged(sorted(reachable), sorted(unreachable)))
                     self._addresses.on_paths_changed()
+                    self._ways.waits.on_paths_changed()
                 case actions.AddressesChanged(_, added, removed):
                     self._addresses.on_keys_changed(added | removed)
+                    self._ways.waits.on_paths_changed()
                 case actions.EdgeChanged():
                     self._on_edge_changed(action)
                 case LogEvent():

@@ -13,6 +13,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.leftovers import QUIET_S, leftovers
 from router.events import RouteReattached
 from router.routes import attach_turns
+from router.routes.attach_turns import AttachTurns
 from router.routes.link_routes import REATTACH_S
 from wire.endpoint import EndpointSettings
 
@@ -129,6 +130,22 @@ def test_a_link_waits_for_its_turn_as_long_as_the_broker_answers_others(
     assert {_told(receiver.error) for receiver in receivers} == {
         ("amqp:link:detach-forced", "broker b1 could not be reached within 10 s")
     }
+
+
+@AT
+def test_a_link_waits_for_the_answer_of_a_broker_that_comes_back_late(
+    tmp_path: Path, broker_at: str, monkeypatch: pytest.MonkeyPatch
+):
+    mesh = _mesh(tmp_path, broker_at)
+    receiver = mesh.client("r1").receiver("q.late")
+    mesh.run_until(lambda: receiver.link.is_open)
+    mesh.kill_broker("b1")
+    mesh.run(REATTACH_S - 1)
+    # The router is busy for longer than the link would wait for a broker that is away.
+    monkeypatch.setattr(AttachTurns, "take", lambda turns, route: turns._timers.after(5.0, route.attach))
+    mesh.start_broker("b1")
+    mesh.run_until(lambda: bool(_reattached(mesh)) or receiver.error is not None, REATTACH_S)
+    assert receiver.error is None
 
 
 def _reattached(mesh: SimMesh) -> set[str]:

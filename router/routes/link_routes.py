@@ -3,17 +3,16 @@
     client --near-- ingress ~~~~ circuit ~~~~ egress --far-- broker
 
 When the path is lost, the ingress keeps the client's link and attaches again at the broker, over another path or once
-the broker came back. If that fails for ``REATTACH_S``, the client's link is detached. ``REATTACH_S`` limits the first
-attach, too. A link waits longer, up to ``MOST_REATTACH_S``, while the broker answers the attaches of other links: with
-thousands of links, each gets its turn. Only links of filter sets are closed at once, so that the client sends its whole
-set again.
+the broker came back. If there is no good news of the broker for ``REATTACH_S``, the client's link is detached: neither
+a new path nor an answer to the attach of another link. Even with good news, a link waits at most ``MOST_REATTACH_S``.
+Both limit the first attach, too. With thousands of links, each gets its turn. Only links of filter sets are closed at
+once, so that the client sends its whole set again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 
 from addressing.address import Address
 from addressing.book import AddressPolicy
@@ -27,6 +26,7 @@ from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
 from router.routes.attach_turns import AttachTurns
+from router.routes.broker_waits import BrokerWaits
 from router.routes.egress_route import BrokerSide, answer_as, settle_fault
 from router.routing.plane import Plane
 from router.routing.spf import Path
@@ -41,8 +41,6 @@ a retry would not help; without an error a retry may help.
 """
 REATTACH_S = 10.0
 MOST_REATTACH_S = 120.0
-_RETRY_S = 0.05
-_MOST_RETRY_S = 0.2
 
 
 def _anything_goes(address: str) -> AmqpError | None:
@@ -100,11 +98,8 @@ class IngressRoute(UnstitchedOwner):
         self._relay: Relay | None = None
         self._is_answered = False
         self.is_ended = False
-        self._retry_s = _RETRY_S
-        """Wait before the next attempt: doubled after each, up to a limit, and reset when a broker answers."""
         self._give_up: Timer | None = None
         self._give_up_by = 0.0
-        self._retry: Timer | None = None
         self._outlives = near.may_outlive
 
     # Attaching
@@ -115,7 +110,7 @@ class IngressRoute(UnstitchedOwner):
         self.attach()
 
     def attach(self) -> None:
-        """Attach at the broker over the cheapest path; without a path, try again after 0.05 to 0.2 s.
+        """Attach at the broker over the cheapest path; if that fails, wait for the broker (`BrokerWaits`).
 
         Do nothing if the route has ended, or has a link towards the broker.
         """
@@ -133,7 +128,7 @@ class IngressRoute(UnstitchedOwner):
         if far is None:
             self._release()
             if error is None:
-                self._try_later()
+                self._wait()
             else:
                 self._ways.note_refused(self, error)
                 self._end_near(False, error)
@@ -159,20 +154,16 @@ class IngressRoute(UnstitchedOwner):
             self._give_up_by = self._timers.now + MOST_REATTACH_S
             self._give_up = self._timers.after(REATTACH_S, self._on_too_late)
 
-    def _try_later(self) -> None:
-        if self._retry is None and not self.is_ended:
-            self._retry = self._timers.after(self._retry_s, self._attach_in_turn)
-            self._retry_s = min(2 * self._retry_s, _MOST_RETRY_S)
-
-    def _attach_in_turn(self) -> None:
-        self._retry = None
-        self._ways.turns.take(self)
+    def _wait(self) -> None:
+        if not self.is_ended:
+            self._ways.waits.add(self.request.broker, self)
 
     def _on_too_late(self) -> None:
         self._give_up = None
         broker, now = self.request.broker, self._timers.now
-        if now < self._give_up_by and self._ways.answered_at(broker) > now - REATTACH_S:
-            self._give_up = self._timers.after(REATTACH_S, self._on_too_late)
+        wait_s = min(self._give_up_by, self._ways.waits.heard_at(broker) + REATTACH_S) - now
+        if wait_s > 0:
+            self._give_up = self._timers.after(wait_s, self._on_too_late)
             return
         self._end_near(
             False, AmqpError("amqp:link:detach-forced", f"broker {broker} could not be reached within {REATTACH_S:g} s")
@@ -188,8 +179,7 @@ class IngressRoute(UnstitchedOwner):
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
-        self._retry_s = _RETRY_S
-        self._ways.note_answered(self.request.broker, self._timers.now)
+        self._ways.waits.on_answered(self.request.broker)
         address = self._address_of(link)
         if self._is_answered:
             self._ways.note_reattached(self)
@@ -271,9 +261,9 @@ class IngressRoute(UnstitchedOwner):
         was_refused = self._give_up is not None
         self._start_clock()
         if was_refused and self._ways.path_to(self.request.broker) == self.path:
-            self._try_later()
+            self._wait()
         else:
-            self._attach_in_turn()
+            self._ways.turns.take(self)
 
     def _end_near(self, closed: bool, error: AmqpError | None) -> None:
         self._end()
@@ -295,9 +285,9 @@ class IngressRoute(UnstitchedOwner):
         self.is_ended = True
         self._release()
         self._ways.turns.leave(self)
-        for timer in (self._give_up, self._retry):
-            if timer is not None:
-                timer.cancel()
+        self._ways.waits.discard(self.request.broker, self)
+        if self._give_up is not None:
+            self._give_up.cancel()
         self._done(self)
 
 
@@ -313,7 +303,7 @@ class RoutePaths:
         self.patience = circuits.patience
         self.recorder = circuits.recorder
         self.turns = AttachTurns(circuits.patience.timers)
-        self._answered_at: dict[str, float] = {}
+        self.waits = BrokerWaits(circuits.patience.timers, self.turns, self.path_to)
         self.side = BrokerSide(brokers, circuits.patience, emit, circuits.recorder)
 
     def attach(self, route: IngressRoute, claim: RouteClaim, outlives: bool, ready: OnWay) -> None:
@@ -378,14 +368,6 @@ class RoutePaths:
             space = request.policy.address.space
             address = None if request.address is None else Address(space, request.address)
             self.side.note_refused(request.broker, request.client, address, error)
-
-    def note_answered(self, broker: str, now: float) -> None:
-        """Take note that ``broker`` has accepted a link, so that links that wait for it are not given up yet."""
-        self._answered_at[broker] = now
-
-    def answered_at(self, broker: str) -> float:
-        """Return the time at which ``broker`` last accepted a link of a route; -infinity if it never did."""
-        return self._answered_at.get(broker, -inf)
 
     def note_reattached(self, route: IngressRoute) -> None:
         request = route.request
