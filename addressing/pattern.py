@@ -12,11 +12,12 @@ decides between patterns that are still equal, never the order of declaration: t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 from addressing.address import is_internal, normalize
 from addressing.errors import BadValue
+from addressing.filter_tree import AmqpTree
 
 MAX_ADDRESS_CHARS = 1024
 
@@ -26,6 +27,8 @@ _DELIMITER = re.compile(r"([./])")
 FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\ufffe\uffff]")
 """The expression that finds a character that no address, pattern or filter may have."""
 _USER = "${user}"
+_LITERAL, _STAR, _END, _HASH = range(4)
+"""Ranks of what stands at one place of a pattern, best first; see `_rank`."""
 
 
 class PatternError(BadValue):
@@ -91,20 +94,18 @@ class PatternMap(Generic[T]):
     """A mapping from address patterns to values; ``find`` returns the value of the pattern that matches best.
 
     The look-up of an address that is itself a key is one dict access, and so is any look-up if no key has wildcards.
-    Another look-up walks a tree of the patterns' tokens, each tree node at most once, so no address, however made,
-    costs more than (tokens of the address) x (tokens of all patterns).
+    Another look-up finds all patterns that match, in a compiled tree (`addressing.filter_tree`), and takes the best: no
+    address, however made, costs more than (tokens of the address) x (tokens of all patterns).
     """
 
     def __init__(self, entries: Mapping[str, T]) -> None:
-        self._exact: dict[str, T] = {}
-        self._root: _Branch[T] = _Branch()
-        self._has_patterns = False
-        for pattern, value in entries.items():
-            if is_pattern(pattern):
-                self._has_patterns = True
-                self._root.plant(_split(pattern), value)
-            else:
-                self._exact[pattern] = value
+        self._exact = {pattern: value for pattern, value in entries.items() if not is_pattern(pattern)}
+        patterns = sorted((pattern for pattern in entries if is_pattern(pattern)), key=_rank)
+        self._values = [entries[pattern] for pattern in patterns]
+        """Values of the patterns, best pattern first; the tree has the patterns' positions in this list."""
+        self._tree: AmqpTree[int] = AmqpTree()
+        for position, pattern in enumerate(patterns):
+            self._tree.add(pattern, position)
 
     def find(self, address: str) -> T | None:
         """Return the value of the pattern that matches ``address``, in normal form, best; None without a match.
@@ -112,9 +113,10 @@ class PatternMap(Generic[T]):
         An address of more than MAX_ADDRESS_CHARS matches no wildcard.
         """
         exact = self._exact.get(address)
-        if exact is not None or not self._has_patterns or len(address) > MAX_ADDRESS_CHARS:
+        if exact is not None or not self._values or len(address) > MAX_ADDRESS_CHARS:
             return exact
-        return self._root.search(_split(address), (0,))
+        found = self._tree.matching(address)
+        return self._values[min(found)] if found else None
 
 
 class PatternSet:
@@ -127,75 +129,13 @@ class PatternSet:
         return self._map.find(address) is not None
 
 
-class _Branch(Generic[T]):
-    """A node of the pattern tree: all pattern tokens that may follow the tokens on the way to this node.
+def _rank(pattern: str) -> list[tuple[int, str]]:
+    """Return a list by which patterns are sorted, best first, as the module's docstring says which match is best.
 
-    Arguments ``starts`` are the positions in the address where the tokens on the way end; a ``#`` leaves several.
+    Any address that two patterns match is matched better by the same one of them, so the order needs no address.
     """
-
-    __slots__ = ("_hashes", "_literals", "_stars", "_value")
-
-    def __init__(self) -> None:
-        self._literals: dict[str, _Branch[T]] = {}
-        self._stars: dict[str, _Branch[T]] = {}
-        self._hashes: dict[str, _Branch[T]] = {}
-        self._value: T | None = None
-
-    def plant(self, tokens: Sequence[str], value: T) -> None:
-        if not tokens:
-            self._value = value
-            return
-        kind = {"*": self._stars, "#": self._hashes}.get(tokens[0].lstrip("./"), self._literals)
-        kind.setdefault(tokens[0], _Branch()).plant(tokens[1:], value)
-
-    def search(self, tokens: Sequence[str], starts: Sequence[int]) -> T | None:
-        """Return the value of the best pattern that leads through this node and matches the tokens from ``starts`` on.
-
-        The module's docstring says which match is best. None without a match.
-        """
-        open_starts = [start for start in starts if start < len(tokens)]
-        for step, ends in self._single_steps(tokens, open_starts):
-            found = step.search(tokens, ends)
-            if found is not None:
-                return found
-        if self._value is not None and starts[-1] == len(tokens):
-            return self._value
-        for label in sorted(self._hashes):
-            first = next((start for start in open_starts if _fits(tokens, start, label)), len(tokens))
-            swallowed = range(first + 1, len(tokens) + 1)
-            found = self._hashes[label].search(tokens, sorted({*starts, *swallowed}))
-            if found is not None:
-                return found
-        return None
-
-    def _single_steps(
-        self, tokens: Sequence[str], open_starts: Sequence[int]
-    ) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
-        if self._literals:
-            yield from self._literal_steps(tokens, open_starts)
-        for label in sorted(self._stars):
-            ends = [start + 1 for start in open_starts if _fits(tokens, start, label)]
-            if ends:
-                yield self._stars[label], ends
-
-    def _literal_steps(
-        self, tokens: Sequence[str], open_starts: Sequence[int]
-    ) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
-        ends: dict[str, list[int]] = {}
-        for start in open_starts:
-            # The first token of an address has no delimiter in front. After a leading '#' that matched no token, the
-            # pattern's next token has a delimiter, which may then be '.' or '/'.
-            labels = (tokens[0], "." + tokens[0], "/" + tokens[0]) if start == 0 else (tokens[start],)
-            for label in labels:
-                if label in self._literals:
-                    ends.setdefault(label, []).append(start + 1)
-        for label in sorted(ends):
-            yield self._literals[label], ends[label]
+    return [*(_token_rank(token) for token in _split(pattern)), (_END, "")]
 
 
-def _fits(tokens: Sequence[str], start: int, wildcard: str) -> bool:
-    """Say whether ``wildcard`` may match the token at ``start``: the delimiters in front of both are equal.
-
-    Any wildcard may match the address's first token, which has no delimiter.
-    """
-    return start == 0 or tokens[start][0] == wildcard[0]
+def _token_rank(token: str) -> tuple[int, str]:
+    return {"*": _STAR, "#": _HASH}.get(token.lstrip("./"), _LITERAL), token
