@@ -205,12 +205,14 @@ class ClientConnection(RouterConnection):
 
         The group is that of the address's pattern, if the addresses of the pattern share links.
         """
-        policy = self._resolve(to, sends=True)
-        if policy.shared is None:
-            return self._noted(self._services.addresses.group(policy), policy)
-        shared = self._services.books.resolve(policy.shared)
+        services, peer = self._services, self.endpoint.peer
+        pattern = self._book.shared_pattern(to)
+        if pattern is None or not services.permissions.may_send(peer.user, to, is_mesh=peer.is_mesh):
+            policy = self._resolve(to, sends=True)
+            return self._noted(services.addresses.group(policy), policy)
+        shared = services.books.resolve(pattern)
         assert shared is not None
-        return self._services.addresses.group(shared)
+        return services.addresses.group(shared)
 
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
         """Return ``group``, after noting this client's user as the maker of its queue if no maker is noted yet.

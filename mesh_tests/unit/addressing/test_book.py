@@ -4,6 +4,7 @@ from math import inf
 
 import pytest
 
+from addressing.address import Address
 from addressing.book import AddressBook, AddressPolicy
 from addressing.kinds import AddressKind, Distribution
 from addressing.topology.loader import parse_topology
@@ -176,3 +177,30 @@ addresses:
     policies = {name: book.resolve(name) for name in ("news.#", "news.a", "legacy.#", "orders", "rpc", "prices")}
     found = {name: policy is not None and book.has_filter_sets(policy) for name, policy in policies.items()}
     assert [name for name, has in found.items() if has] == ["news.#", "news.a"]
+
+
+_NAMES = [
+    "news.eu",
+    "news.local",
+    "news",
+    "news.#",
+    "news.*",
+    "alerts.x",
+    "orders",
+    "legacy.x",
+    "prices",
+    "secret.plans",
+]
+_OTHERS = ["unknown", "", "_amqpmesh/probe/x", "_topo/0/r1/temp.x", "news." + 1100 * "x", "alerts.#", "#"]
+
+
+@pytest.mark.parametrize("form", ["{}", "amqp:{}", "amqp:/{}", "amqps://host/{}"])
+@pytest.mark.parametrize("name", _NAMES + _OTHERS)
+def test_the_pattern_whose_links_an_address_shares_is_that_of_its_policy(name: str, form: str) -> None:
+    address = form.format(name)
+    found = BOOK.resolve(address)
+    assert BOOK.shared_pattern(address) == (None if found is None or found.has_wildcards else found.shared)
+
+
+def test_addresses_of_a_topics_pattern_share_links() -> None:
+    assert BOOK.shared_pattern("news.eu") == Address("", "news.#")
