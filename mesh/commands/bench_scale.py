@@ -28,7 +28,7 @@ repeat_option = click.option(
 @click.command("addresses", context_settings={"show_default": True})
 @click.option("-a", "--addresses", type=click.IntRange(1, 10**9), default=100_000, help="Number of addresses.")
 @click.option(
-    "-c", "--messages", type=click.IntRange(1), default=300_000, help="Number of messages of all senders in each run."
+    "-c", "--messages", type=click.IntRange(1), default=1_000_000, help="Number of messages of all senders in each run."
 )
 @click.option(
     "--senders", type=click.IntRange(1, MOST_CONNECTIONS), default=1, help="Number of senders, each on a connection."
@@ -41,7 +41,7 @@ repeat_option = click.option(
     help="Type of the addresses; with --url, the type that the server gives them.",
 )
 @click.option("-s", "--body", type=BodySize(), default="100", help="Size of a message body, such as 10k.")
-@click.option("--idle", "idle_s", type=DURATION, default="10s", help="Read the memory again after this time; 0: never.")
+@click.option("--idle", "idle_s", type=DURATION, default="70s", help="Read the memory again after this time; 0: never.")
 @click.option(
     "--deadline", "deadline_s", type=DURATION, default="5m", help="Give up when a run takes longer than this time."
 )

@@ -44,7 +44,7 @@ SCALE_MEASUREMENTS: tuple[Measurement, ...] = (
                 ),
                 Figure(
                     f"scale.addresses.{part}.idle",
-                    f"memory of the {part} for each of these topics, after 10 s without messages",
+                    f"memory of the {part} for each of these topics, after 70 s without messages",
                     "B",
                     row(f"{ANONYMOUS}: {part}", "idle_bytes_per_address"),
                 ),
