@@ -8,7 +8,7 @@ stable: renaming the class is a change that users see. Fields that are None are 
 Repeats: each kind of event may come ``BURST`` times at once and ``RATE_PER_S`` lasting; events beyond are counted, and
 the next line of the kind says how many were ``suppressed``. So a port scan costs no disk. For warnings and errors
 about a peer, each host may cause ``HOST_BURST`` of a kind at once and ``HOST_RATE_PER_S`` lasting, so that one
-peer does not use up the allowance of all peers.
+peer does not use up the allowance of all peers. The log forgets a host whose allowance is whole again.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ RATE_PER_S = 20.0
 HOST_BURST = 50
 HOST_RATE_PER_S = 1.0
 _MOST_HOSTS = 1000
+_WHOLE_AFTER_S = HOST_BURST / HOST_RATE_PER_S
+"""After this time without an event, the allowance of a host is that of a host that nobody knows."""
 
 _RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
@@ -81,6 +83,7 @@ class EventLog:
         self._lock = threading.Lock()
         self._allowances: dict[str, _Allowance] = {}
         self._hosts: dict[tuple[str, str], _Allowance] = {}
+        """By name of the event and host; the one that was unused longest is first."""
 
     def emit(self, event: LogEvent) -> None:
         if _RANK[event.level] < self._rank:
@@ -96,6 +99,7 @@ class EventLog:
         Otherwise return how many events of the kind were left out since the kind's last line.
         """
         now = self._clock()
+        self._forget_whole(now)
         host = event.peer_host if _RANK[event.level] >= _RANK["warning"] else None
         if host is not None:
             of_host = self._allowance_of(event.event_name, host, now)
@@ -103,7 +107,7 @@ class EventLog:
                 return None
         else:
             of_host = None
-        allowance = self._allowances.setdefault(event.event_name, _Allowance(BURST, RATE_PER_S, BURST, now))
+        allowance = self._allowance_of_all(event.event_name, now)
         if not allowance.take(now):
             return None
         suppressed, allowance.suppressed = allowance.suppressed, 0
@@ -120,8 +124,26 @@ class EventLog:
         allowance = self._hosts.pop(key, None) or _Allowance(HOST_BURST, HOST_RATE_PER_S, HOST_BURST, now)
         self._hosts[key] = allowance
         if len(self._hosts) > _MOST_HOSTS:
-            del self._hosts[next(iter(self._hosts))]
+            self._forget(next(iter(self._hosts)), now)
         return allowance
+
+    def _allowance_of_all(self, event_name: str, now: float) -> _Allowance:
+        """Return the allowance of a kind of event about all peers, made at the first call."""
+        return self._allowances.setdefault(event_name, _Allowance(BURST, RATE_PER_S, BURST, now))
+
+    def _forget_whole(self, now: float) -> None:
+        """Forget the hosts whose allowances are whole again: each host that ever failed would stay otherwise."""
+        while self._hosts:
+            key, allowance = next(iter(self._hosts.items()))
+            if now - allowance.refilled_at < _WHOLE_AFTER_S:
+                return
+            self._forget(key, now)
+
+    def _forget(self, key: tuple[str, str], now: float) -> None:
+        """Forget the allowance of one host. What it suppressed is counted in the next line of the kind."""
+        suppressed = self._hosts.pop(key).suppressed
+        if suppressed:
+            self._allowance_of_all(key[0], now).suppressed += suppressed
 
     def _format(self, event: LogEvent, suppressed: int) -> str:
         line: dict[str, object] = {

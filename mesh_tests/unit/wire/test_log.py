@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from wire.log import BURST, HOST_BURST, EventLog, Level, LogEvent
+from hypothesis import given, settings, strategies
+
+from wire.log import BURST, HOST_BURST, HOST_RATE_PER_S, EventLog, Level, LogEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class TestLinkEnded(LogEvent):
     __test__: ClassVar[bool] = False
     level: ClassVar[Level] = "warning"
     client: str
+
+
+hosts_and_waits = strategies.lists(
+    strategies.tuples(strategies.integers(0, 3), strategies.sampled_from((0.0, 1.0, 20.0, 49.0, 50.0, 51.0)))
+)
 
 
 class Paper:
@@ -98,6 +105,41 @@ def test_hosts_without_number_take_no_memory() -> None:
     for host in range(5000):
         paper.log.emit(TestPeerRefused(f"192.0.{host >> 8}.{host & 255}:1"))
     assert len(paper.log._hosts) <= 1000
+
+
+@settings(max_examples=200)
+@given(hosts_and_waits)
+def test_a_host_without_recent_events_takes_no_memory(steps: list[tuple[int, float]]) -> None:
+    """``steps``: a host, and the seconds to its event."""
+    paper, seen = Paper(), dict[int, float]()
+    for host, wait_s in steps:
+        paper.now += wait_s
+        paper.log.emit(TestPeerRefused(f"192.0.2.{host}:1"))
+        seen[host] = paper.now
+        recent = [each for each, at in seen.items() if paper.now - at < HOST_BURST / HOST_RATE_PER_S]
+        assert {key[1] for key in paper.log._hosts} == {f"192.0.2.{each}" for each in recent}
+
+
+@settings(max_examples=200)
+@given(hosts_and_waits)
+def test_a_forgotten_host_may_cause_as_many_lines_as_one_that_was_kept(steps: list[tuple[int, float]]) -> None:
+    """The reference keeps all hosts. No line is written too many, and none is lost without being counted."""
+    paper, tokens, seen = Paper(), dict[int, float](), dict[int, float]()
+    written = emitted = 0
+    for host, wait_s in steps:
+        paper.now += wait_s
+        whole = HOST_BURST
+        tokens[host] = min(whole, tokens.get(host, whole) + (paper.now - seen.get(host, paper.now)) * HOST_RATE_PER_S)
+        seen[host] = paper.now
+        for _ in range(HOST_BURST // 2):
+            emitted += 1
+            paper.log.emit(TestPeerRefused(f"192.0.2.{host}:1"))
+            if tokens[host] >= 1:
+                tokens[host], written = tokens[host] - 1, written + 1
+        assert len(paper.lines) == written
+    paper.now += 1000.0
+    paper.log.emit(TestPeerRefused("198.51.100.1:1"))
+    assert len(paper.lines) + sum(line.get("suppressed", 0) for line in paper.lines) == emitted + 1
 
 
 def test_a_closed_stream_is_no_reason_to_fail() -> None:
