@@ -52,10 +52,10 @@ async def run_broker(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     store = SqliteStore(files.data)
     try:
-        with recording(topology, name, "broker", files.rings, log) as recorder:
+        with recording(topology, name, "broker", files.rings, log) as (recorder, ring):
             node = _open_node(topology, name, files, store, log, recorder)
             driver = Driver(node, log, container_id=node.name)
-            async with seconds(recorder, driver, node.on_second):
+            async with seconds(recorder, driver, node.on_second, ring):
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
     finally:
         store.close()

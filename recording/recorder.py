@@ -37,18 +37,20 @@ class LinkLogOff(LogEvent):
 
 
 @contextmanager
-def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> Iterator[Recorder]:
-    """Yield a recorder for node ``name``, which writes to a new ring file in the folder ``rings``.
+def recording(
+    topology: Topology, name: str, role: str, rings: Path, log: Emit
+) -> Iterator[tuple[Recorder, RingFile | None]]:
+    """Yield a recorder for node ``name``, and the new ring file in the folder ``rings`` to which the recorder writes.
 
-    The recorder records nothing if the topology asks for no records, or if the ring file cannot be made, as on a full
-    disk. The last record, written when the `with` block ends, says how the node ended; a killed node leaves no such
-    record.
+    The recorder records nothing, and the file is None, if the topology asks for no records, or if the ring file cannot
+    be made, as on a full disk. The last record, written when the `with` block ends, says how the node ended; a killed
+    node leaves no such record.
     """
     ring = _ring_file(topology, name, role, rings, log)
     recorder = Recorder(ring.memory if ring is not None else None, topology.link_logs.level.value)
     cause = FAILED
     try:
-        yield recorder
+        yield recorder, ring
         cause = STOPPED
     finally:
         recorder.end_second()
@@ -80,13 +82,16 @@ def _sum_of(file: Path | None) -> str:
 
 
 @asynccontextmanager
-async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> AsyncIterator[None]:
+async def seconds(
+    recorder: Recorder, driver: Driver, on_second: Callable[[float], None], ring: RingFile | None = None
+) -> AsyncIterator[None]:
     """While the body of `async with` runs, set the recorder's clock and call ``on_second`` each second.
 
-    Without a ring, both are left out. Once the body, in which the caller closes the driver, has ended, call
+    Pages of ``ring``, the file of the ring, that were written leave the resident memory. Without a ring, all of this
+    is left out. Once the body, in which the caller closes the driver, has ended, call
     ``on_second`` a last time, with or without a ring.
     """
-    clock = asyncio.create_task(_keep_time(recorder, driver, on_second))
+    clock = asyncio.create_task(_keep_time(recorder, driver, on_second, ring))
     try:
         yield
     finally:
@@ -94,8 +99,12 @@ async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float
         driver.guard_node(lambda: on_second(driver.now()))
 
 
-async def _keep_time(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> None:
+async def _keep_time(
+    recorder: Recorder, driver: Driver, on_second: Callable[[float], None], ring: RingFile | None
+) -> None:
     while recorder.capacity:
         recorder.set_clock(time.time_ns() // 1000 - int(driver.now() * 1e6))
         driver.guard_node(lambda: on_second(driver.now()))
+        if ring is not None:
+            ring.let_go_of_written()
         await asyncio.sleep(_PERIOD_S)

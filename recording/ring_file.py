@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from recording import ring_format as ring
+from recording.ring_pages import RingPages
 
 KEPT = 3
 """Number of rings of a node's earlier runs that are kept for the writer; a starting node removes older rings."""
@@ -39,6 +40,7 @@ class RingFile:
             os.posix_fallocate(self._handle, 0, size_bytes)
             self.memory = mmap.mmap(self._handle, size_bytes)
             self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost)
+            self._pages = RingPages(self.memory, ring.capacity_of(size_bytes), 0)
             # The file is renamed after its header is complete: the writer looks for `.ring`, and so never sees a ring
             # without a header.
             unfinished.rename(path)
@@ -46,6 +48,13 @@ class RingFile:
             os.close(self._handle)
             unfinished.unlink(missing_ok=True)
             raise
+
+    def let_go_of_written(self) -> None:
+        """Take the pages that the node has written out of its resident memory, once they are many.
+
+        Call this every second or so.
+        """
+        self._pages.let_go(struct.unpack_from("<Q", self.memory, ring.WRITTEN_AT)[0])
 
     def close(self) -> None:
         """Unlock the ring file, which tells the writer that the node is gone.
@@ -119,9 +128,8 @@ def header(size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int 
     """
     found = bytearray(ring.HEADER_BYTES)
     said = json.dumps(dict(about)).encode()
-    capacity = (size_bytes - ring.HEADER_BYTES) // ring.SLOT_BYTES
     found[: len(ring.MAGIC)] = ring.MAGIC
-    struct.pack_into("<Q", found, ring.CAPACITY_AT, capacity)
+    struct.pack_into("<Q", found, ring.CAPACITY_AT, ring.capacity_of(size_bytes))
     struct.pack_into("<Q", found, ring.RUN_AT, run_us)
     struct.pack_into("<Q", found, ring.DROPPED_AT, dropped)
     found[ring.NODE_AT : ring.NODE_AT + len(said)] = said

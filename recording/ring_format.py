@@ -72,3 +72,8 @@ OUTCOMES: Final = {
 """Outcome of a delivery by the code in a slot; codes from 0x24 on are AMQP's descriptors of delivery states. [3.4]"""
 
 PARTS: Final = {0: DeliveryPart.WHOLE, 1: DeliveryPart.MANY, 2: DeliveryPart.COPY}
+
+
+def capacity_of(size_bytes: int) -> int:
+    """Return how many slots a ring of ``size_bytes``, header included, has room for."""
+    return (size_bytes - HEADER_BYTES) // SLOT_BYTES

@@ -18,6 +18,7 @@ from addressing.topology.credentials import parse_secret
 from addressing.topology.queries import Authentication, Edge
 from recording.recorder import recording, seconds
 from recording.records import Recorder
+from recording.ring_file import RingFile
 from router.clients.sole_connections import CAPABILITY as SOLE_CONNECTION
 from router.clients.sole_connections import DETECTION_POLICY, STRONG, WEAK
 from router.connections.brokers import BrokerSettings
@@ -99,7 +100,7 @@ async def run_router(
         importlib.import_module("networkx")
     parts = _Parts(topology, name, files)
     role = "edge" if topology.routers[name].is_edge else "router"
-    with recording(topology, name, role, files.rings, log.emit) as recorder:
+    with recording(topology, name, role, files.rings, log.emit) as (recorder, ring):
         books = SpaceBooks(topology)
         recorder.set_wall_offset(time.time() - time.monotonic())
         node = RouterNode(
@@ -110,18 +111,19 @@ async def run_router(
             lambda: secrets.token_urlsafe(12),
             recorder,
         )
-        await _serve(node, parts, recorder, stop, on_started)
+        await _serve(node, parts, recorder, ring, stop, on_started)
 
 
 async def _serve(
     node: RouterNode,
     parts: _Parts,
     recorder: Recorder,
+    ring: RingFile | None,
     stop: asyncio.Event,
     on_started: Callable[[RunningRouter], Awaitable[None]],
 ) -> None:
     driver = Driver(node, container_id=node.router_id)
-    async with seconds(recorder, driver, node.on_second):
+    async with seconds(recorder, driver, node.on_second, ring):
         try:
             for spec in parts.listeners():
                 await driver.listen(spec)

@@ -32,6 +32,7 @@ from recording.ring_format import (
     TAKEN_AT,
     WRITTEN_AT,
 )
+from recording.ring_pages import RingPages
 
 SUFFIX: Final = ".ring"
 DAMAGED: Final = ".damaged"
@@ -95,6 +96,7 @@ class Ring:
         # Each number of the header is read and written as one word, since the node reads and writes the header, too.
         self._words: numpy.ndarray[Any, Any] = numpy.frombuffer(self._map, "<u8", HEADER_BYTES // 8)
         self._written = 0
+        self._pages = RingPages(self._map, self.capacity, self._word(TAKEN_AT))
 
     def look(self) -> RingCounts:
         """Read the counts in the ring's header. Raises RingDamaged for impossible counts."""
@@ -117,8 +119,12 @@ class Ring:
         return as_slots(data)
 
     def advance(self, taken: int) -> None:
-        """Set the count of taken slots: the node may now overwrite all slots before number ``taken``."""
+        """Set the count of taken slots: the node may now overwrite all slots before number ``taken``.
+
+        Their pages leave the resident memory of this process.
+        """
         self._words[TAKEN_AT // 8] = taken
+        self._pages.let_go(taken)
 
     def is_abandoned(self) -> bool:
         """Whether no node holds the ring's lock: the node of the ring has ended."""

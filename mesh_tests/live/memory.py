@@ -18,6 +18,18 @@ def anonymous_bytes(pid: int) -> int:
     return _status_bytes(pid, "RssAnon")
 
 
+def mapped_bytes(file: Path) -> int:
+    """How much of the mappings of ``file`` in this process is resident."""
+    is_of_file, found = False, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, *rest = line.split()
+        if "-" in first and not first.endswith(":"):
+            is_of_file = bool(rest) and rest[-1] == str(file)
+        elif first == "Rss:" and is_of_file:
+            found += int(rest[0]) * 1024
+    return found
+
+
 def _status_bytes(pid: int, name: str) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{name}:"))

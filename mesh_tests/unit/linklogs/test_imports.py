@@ -12,7 +12,7 @@ import linklogs
 
 KNOWN = {
     "addressing": {"address", "records"},
-    "recording": {"columns", "ring_format"},
+    "recording": {"columns", "ring_format", "ring_pages"},
 }
 """Of each package, the modules that linklogs may import; the packages themselves have nothing in them."""
 

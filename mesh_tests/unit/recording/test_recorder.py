@@ -74,7 +74,7 @@ def ends_of(rings: Path) -> list[dict[str, Any]]:
 
 
 def test_the_last_that_a_node_records_is_that_it_stopped(tmp_path: Path) -> None:
-    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as recorder:
+    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as (recorder, _):
         recorder.tell({"kind": "path", "egress": "r2"})
     assert ends_of(tmp_path)[-1] == {"kind": "node", "event": "closed", "cause": "stopped"}
 
@@ -86,7 +86,7 @@ def test_one_that_cannot_go_on_says_so(tmp_path: Path) -> None:
 
 
 def test_that_a_node_stopped_is_recorded_though_its_ring_is_full(tmp_path: Path) -> None:
-    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as recorder:
+    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as (recorder, _):
         while recorder.tell({"kind": "path", "egress": "r2"}):
             pass
     found = ends_of(tmp_path)
@@ -95,6 +95,6 @@ def test_that_a_node_stopped_is_recorded_though_its_ring_is_full(tmp_path: Path)
 
 
 def test_one_that_is_killed_says_nothing(tmp_path: Path) -> None:
-    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as recorder:
+    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as (recorder, _):
         recorder.tell({"kind": "path", "egress": "r2"})
         assert ends_of(tmp_path) == [{"kind": "path", "egress": "r2"}]
