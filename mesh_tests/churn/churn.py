@@ -78,12 +78,17 @@ def _live(
 
 
 def left_behind(mesh: RunningMesh) -> list[str]:
-    """Connections of clients that routers still have, and addresses of the topology with links or circuits."""
+    """Connections of clients that routers still have, addresses of the topology with links or circuits, and
+    subscriptions at brokers.
+    """
     found = []
     for router in ROUTERS:
         node = mesh.snapshot(router)["node"]
         found += [f"{router}: {each}" for each in node["connections"] if each["kind"] == "client"]
         found += [f"{router}: {each}" for each in node["addresses"] if each["address"].partition(".")[0] in DECLARED]
+    for broker in BROKERS:
+        queues = mesh.snapshot(broker)["node"]["queues"]
+        found += [f"{broker}: {each}" for each in queues if each["is_subscription"]]
     return found
 
 

@@ -82,6 +82,9 @@ class Pair:
     """For a producer without an address: the address of the consumer."""
     subscription: str | None = None
     """The name of a durable subscription: the consumer detaches, comes back to the subscription, and ends it."""
+    is_away: bool = False
+    """The consumer has detached, and not come back yet."""
+    has_come_back: bool = False
 
 
 @dataclass
@@ -135,7 +138,11 @@ class Population:
             self._turned_at = max(due, time.monotonic() - TURN_S)
 
     def leave(self) -> None:
-        """Let everybody close its connection in order, and wait for the routers' answers."""
+        """Let everybody close its connection in order, and wait for the routers' answers.
+
+        Durable subscriptions are ended before: the broker would rightly keep their queues, some more at each rest.
+        """
+        self._end_subscriptions()
         self._closing += [(time.monotonic() + CLOSING_S, client) for client in self._clients()]
         for _, client in self._closing:
             client.leave()
@@ -144,6 +151,20 @@ class Population:
         while self._closing:
             self._move(TURN_S)
             self._bury(time.monotonic())
+
+    def _end_subscriptions(self) -> None:
+        durable = [pair for pair in self._pairs if pair.subscription is not None]
+        for pair in durable:
+            if pair.is_away:
+                self._come_back(pair)
+        ends_at = time.monotonic() + CLOSING_S
+        while not all(_is_attached(pair.consumer_link) for pair in durable) and time.monotonic() < ends_at:
+            for client in self._standing:
+                if client.has_output:
+                    client.work()
+            self._move(TURN_S)
+        for pair in durable:
+            pair.consumer.end(pair.consumer_link)
 
     def _clients(self) -> Iterator[ChurnClient]:
         yield from self._standing
@@ -275,18 +296,23 @@ class Population:
             pair.to_send -= pair.producer.send_if_possible(link, data)
         if now < pair.ends_at:
             return pair
-        if pair.subscription is not None and pair.to is not None:
+        if pair.subscription is not None and not pair.has_come_back:
             pair.ends_at = now + AWAY_S
-            if not pair.consumer_link.has_left:
-                pair.consumer.end(pair.consumer_link, keeps_terminus=True)
+            if pair.is_away:
+                self._come_back(pair)
             else:
-                pair.consumer_link = self._subscribe(pair.consumer, pair.to, pair.subscription)
-                pair.subscription = None
+                pair.consumer.end(pair.consumer_link, keeps_terminus=True)
+                pair.is_away = True
             return pair
         pair.consumer.end(pair.consumer_link)
         if link is not None:
             pair.producer.end(link)
         return self._pair()
+
+    def _come_back(self, pair: Pair) -> None:
+        if pair.to is not None and pair.subscription is not None:
+            pair.consumer_link = self._subscribe(pair.consumer, pair.to, pair.subscription)
+            pair.is_away, pair.has_come_back = False, True
 
     # Messages
     def _publish(self) -> None:
@@ -300,3 +326,7 @@ class Population:
                 address = f"job.{number}" if draw < 0.85 else f"news.{number}"
             if not client.send_if_possible(link, encode(Message(body="x", to=address))):
                 self.counts["publications without credit"] += 1
+
+
+def _is_attached(link: Link) -> bool:
+    return link.is_gone or link.is_peer_attached
