@@ -30,6 +30,8 @@ cdef class AddressGroup(Group):
     cdef Copies copies
     cdef object hold_timer
     cdef bint is_dead
+    # True if an inlet has no credit because no taker may have its deliveries: the next taker's coming concerns all.
+    cdef bint has_excluded
     # True from the loss of a taker until all waiting inlets were looked at: a head may be too large for those left.
     cdef bint is_thorough
     # Time in s for which deliveries are held while the group has no taker.
@@ -42,6 +44,11 @@ cdef class AddressGroup(Group):
     cdef bint has_other_than(self, Inlet inlet) noexcept
     cdef int credit_for(self, Inlet inlet) except? -2147483648
     cdef int top_up_now(self, Inlet inlet) except -1
+    cdef int top_up_all(self) except -1
+    cdef int offer_credit(self) except -1
+    cdef int note_use(self, Inlet inlet) except -1
+    cdef int exclude(self, Inlet inlet) except -1
+    cdef int end_exclusion(self) except -1
     cdef int kick(self) except -1
     cdef bint serve(self) except -1
     cdef bint serve_in_turn(self, Turns turns) except -1

@@ -96,6 +96,19 @@ cdef class AddressGroup(Group):
         taker.join()
         self.revive()
         self.on_credit(taker)
+        self.end_exclusion()
+
+    cdef int exclude(self, Inlet inlet) except -1:
+        """Leave the inlet without credit until a taker comes, since no taker here may have its deliveries."""
+        self.has_excluded = True
+        return 0
+
+    cdef int end_exclusion(self) except -1:
+        """Top up all inlets if some had no taker, since a taker came that may have their deliveries."""
+        if not self.has_excluded:
+            return 0
+        self.has_excluded = False
+        return self.top_up_all()
 
     cdef int revive(self) except -1:
         """End the wait for a taker, since the group has one, and have the group's owner look at the address."""
@@ -192,6 +205,7 @@ cdef class AddressGroup(Group):
     def _despair_later(self):
         for inlet in self.inlets:
             inlet.revoke()
+            self.exclude(inlet)
         if self.hold_timer is None:
             self.hold_timer = self.timers.after(self.hold_s, self.give_up)
 
@@ -224,6 +238,7 @@ cdef class AddressGroup(Group):
         for inlet in list(self.inlets):
             if inlet.shuns == edge and not self.has_other_than(inlet):
                 inlet.revoke()
+                self.exclude(inlet)
                 self.waiting.pop(inlet, None)
                 self.released += inlet.release_held()
 
@@ -233,12 +248,23 @@ cdef class AddressGroup(Group):
         raise NotImplementedError
 
     cdef int top_up_now(self, Inlet inlet) except -1:
-        if self.takers:
-            return self.sharing.top_up(inlet, self.credit_for(inlet))
-        return 0
+        if not self.takers:
+            return self.exclude(inlet)
+        return self.sharing.top_up(inlet, self.credit_for(inlet))
 
     def top_up(self, Inlet inlet):
         self.top_up_now(inlet)
+
+    cdef int top_up_all(self) except -1:
+        """Top up every inlet, after a change that may concern inlets that were not short of credit."""
+        cdef Inlet inlet
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
+        return 0
+
+    cdef int offer_credit(self) except -1:
+        """Top up the inlets that were short of credit, since takers may have credit again."""
+        return self.sharing.offer() if self.sharing is not None else 0
 
     cdef int on_returned(self, Inlet inlet) except -1:
         if inlet.is_member:
@@ -250,7 +276,6 @@ cdef class AddressGroup(Group):
         return self.look_at_drains()
 
     cdef int on_credit(self, Taker taker) except -1:
-        cdef Inlet inlet
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.kick()
             if self.drains is None:
@@ -258,9 +283,7 @@ cdef class AddressGroup(Group):
             self.drains.begin(taker)
             return 0
         self.kick()
-        for inlet in list(self.inlets):
-            self.top_up_now(inlet)
-        return 0
+        return self.offer_credit()
 
     def on_drained(self):
         """Grant credit to the inlets again; called when a consumer's drain is over."""
@@ -268,6 +291,7 @@ cdef class AddressGroup(Group):
         if not self.drains:
             self.drains = None
         for inlet in list(self.inlets):
+            self.note_use(inlet)
             self.top_up_now(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
@@ -295,7 +319,11 @@ cdef class AddressGroup(Group):
         if inlet.is_from_node() and inlet.link.session.is_crowded_now():
             self.released += inlet.read_ahead(self.copies, True)
         self.waiting[inlet] = None
-        return 0
+        return self.note_use(inlet)
+
+    cdef int note_use(self, Inlet inlet) except -1:
+        """Note that the inlet is in use, and so has a share of scarce credit until a period passes without use."""
+        return self.sharing.watch(inlet)
 
     def go_on(self):
         """Try to pass on the group's waiting deliveries again, since a condition that they may wait for has changed."""

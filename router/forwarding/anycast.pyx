@@ -137,7 +137,7 @@ cdef class Anycast(AddressGroup):
 
     cdef int top_up_now(self, Inlet inlet) except -1:
         if self.leads_nowhere(inlet):
-            return 0
+            return self.exclude(inlet)
         return AddressGroup.top_up_now(self, inlet)
 
     cdef bint leads_nowhere(self, Inlet inlet) noexcept:
@@ -190,8 +190,7 @@ cdef class Anycast(AddressGroup):
         if self.is_strict:
             # The takers that are now the nearest may have more credit than the taker that left: the inlets are granted
             # more.
-            for inlet in list(self.inlets):
-                self.top_up_now(inlet)
+            self.offer_credit()
 
     def _give_back(self):
         """Release the deliveries from circuits that wait here, if no consumer, broker or edge router here takes them.
@@ -204,6 +203,7 @@ cdef class Anycast(AddressGroup):
         for inlet in list(self.inlets):
             if inlet.is_circuit:
                 inlet.revoke()
+                self.exclude(inlet)
                 self.waiting.pop(inlet, None)
                 self.released += inlet.release_held()
 
@@ -272,13 +272,10 @@ cdef class Anycast(AddressGroup):
 
     cdef int on_taker_room(self, Taker taker) except -1:
         """Wake the inlets that rest and may feed ``taker``, if the taker has credit and its link is writable again."""
-        cdef Inlet inlet
         if not self.has_resting or taker not in self.takers or taker.credit_count <= 0:
             return 0
         self._wake_if_writable(taker)
-        for inlet in list(self.inlets):
-            self.top_up_now(inlet)
-        return 0
+        return self.offer_credit()
 
     cdef int _wake_if_writable(self, Taker taker) except -1:
         """Wake resting inlets if the taker's link is writable; else wait for room: its credit is of no use yet."""
@@ -287,12 +284,17 @@ cdef class Anycast(AddressGroup):
         return taker.link.endpoint.wait(taker)
 
     cdef int _wake(self, Taker taker) except -1:
-        """Let each inlet that may feed ``taker`` rest no longer, since the taker has credit."""
+        """Let each inlet that may feed ``taker`` rest no longer, and top it up, since the taker has credit."""
         cdef Inlet inlet
+        cdef list woken = []
         self.has_resting = False
         for inlet in self.inlets:
-            inlet.is_resting = inlet.is_resting and not inlet.may_feed(taker)
+            if inlet.is_resting and inlet.may_feed(taker):
+                inlet.is_resting = False
+                woken.append(inlet)
             self.has_resting = self.has_resting or inlet.is_resting
+        for inlet in woken:
+            self.top_up_now(inlet)
         return 0
 
     cdef bint _has_ready_for(self, Inlet inlet) except -1:
@@ -323,13 +325,11 @@ cdef class Anycast(AddressGroup):
         return False
 
     cdef int on_moved(self, Taker taker) except -1:
-        cdef Inlet inlet
         if self.has_resting and taker.credit_count > 0:
             # The taker was only busy when an ingress recalled the deliveries that waited here, and has credit: the
             # resting inlets are woken.
             self._wake_if_writable(taker)
-            for inlet in list(self.inlets):
-                self.top_up_now(inlet)
+            self.offer_credit()
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:

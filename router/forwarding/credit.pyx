@@ -4,6 +4,9 @@ Each inlet gets a float, one credit for each producer that it stands for, and th
 that sends gets credit up to its limit as far as the takers' credit goes. Scarce credit is shared among the inlets in
 use, where a circuit counts as many times as there are producers behind it. While other inlets are short of credit, the
 credit of an idle inlet is reduced to one within ``PERIOD_S``.
+
+No step looks at all inlets. Fresh credit of the takers goes to the inlets that were short of credit, the longest
+waiting first, and a period ends with a look at the inlets that were used in it or still hold more than their float.
 """
 
 PERIOD_S = 0.05
@@ -14,6 +17,8 @@ cdef enum:
     # The least credit of an inlet for each producer that it stands for: a sender without credit has no way in AMQP to
     # say that it has a message.
     FLOAT = 1
+    # Fresh credit of the takers is offered on until it is no use to so many inlets in a row.
+    MOST_REFUSED = 8
 
 
 cdef int room_of(Inlet inlet) noexcept:
@@ -26,17 +31,59 @@ cdef int room_of(Inlet inlet) noexcept:
     return inlet.limit_now() - inlet.promised_count - unsettled
 
 
+cdef class ShortInlets:
+    """The inlets that were short of credit when they were last topped up, the longest waiting first.
+
+    A linked list through the inlets themselves. Always: an inlet is in one list at most, its ``short_in``.
+    """
+
+    def __len__(self):
+        return self.count
+
+    cdef int append(self, Inlet inlet) except -1:
+        """Put the inlet at the end, and so take it out of the list that it was in."""
+        if inlet.short_in is not None:
+            (<ShortInlets>inlet.short_in).remove(inlet)
+        inlet.short_in = self
+        inlet.short_before = self.last
+        if self.last is not None:
+            self.last.short_behind = inlet
+        else:
+            self.first = inlet
+        self.last = inlet
+        self.count += 1
+        return 0
+
+    cdef int remove(self, Inlet inlet) except -1:
+        """Take the inlet out of the list; no effect if it is not in the list."""
+        if inlet.short_in is not self:
+            return 0
+        if inlet.short_before is not None:
+            inlet.short_before.short_behind = inlet.short_behind
+        else:
+            self.first = inlet.short_behind
+        if inlet.short_behind is not None:
+            inlet.short_behind.short_before = inlet.short_before
+        else:
+            self.last = inlet.short_before
+        inlet.short_in = inlet.short_before = inlet.short_behind = None
+        self.count -= 1
+        return 0
+
+
 cdef class CreditSharing:
     """The sharing of the credit of a group's takers among the group's inlets.
 
-    ``again(inlet)`` is called at the end of each ``PERIOD_S`` for each inlet that was short of credit, to top it up.
+    ``again(inlet)`` is called to top up an inlet that was short of credit: at the end of each ``PERIOD_S``, and by
+    `offer`. Always: ``watched`` has each inlet that holds more than its float, or was used in the last period.
     """
 
     def __init__(self, dict inlets, again, timers):
         self.inlets = inlets
         self.again = again
         self.timers = timers
-        self.hungry = {}
+        self.short = ShortInlets()
+        self.watched = {}
 
     cdef int behind(self, Taker taker) noexcept:
         """Return how many producers, in use at the last count (`on_period`), may send to ``taker``, a circuit.
@@ -46,7 +93,31 @@ cdef class CreditSharing:
         return self.in_use if taker.edge else self.producers_in_use
 
     def forget(self, Inlet inlet):
-        self.hungry.pop(inlet, None)
+        self.short.remove(inlet)
+        self.watched.pop(inlet, None)
+
+    cdef int watch(self, Inlet inlet) except -1:
+        """Look at the inlet at the end of the period, since it is in use."""
+        self.watched[inlet] = None
+        return 0
+
+    cdef int offer(self) except -1:
+        """Top up inlets that were short of credit, the longest waiting first, since takers may have credit again.
+
+        Inlets that are not short want nothing more, or are topped up once they send or one of their deliveries is
+        settled. Stop after ``MOST_REFUSED`` inlets in a row that got nothing, so that the work is in proportion to the
+        grants: the others are first in the next call, or are topped up at the end of the period.
+        """
+        cdef Inlet inlet
+        cdef int promised, refused = 0, count = self.short.count
+        while count > 0 and refused < MOST_REFUSED and self.short.first is not None:
+            count -= 1
+            inlet = self.short.first
+            self.short.remove(inlet)
+            promised = inlet.promised_count
+            self.again(inlet)
+            refused = 0 if inlet.promised_count > promised else refused + 1
+        return 0
 
     cdef int top_up(self, Inlet inlet, int room) except -1:
         """Grant the inlet credit if there is enough to be worth a flow frame; else a float if the inlet needs one.
@@ -64,17 +135,19 @@ cdef class CreditSharing:
             count = self._ration(inlet, count)
         # A grant at least doubles the promised credit of the inlet, or is not made: a flow frame for each delivery
         # would double the number of frames.
-        if count > 0 and count >= inlet.promised_count:
-            return inlet.top_up(count)
-        if wanted >= 0 and inlet.needs_float():
-            return inlet.top_up(FLOAT * inlet.weight)
-        return 0
+        if count <= 0 or count < inlet.promised_count:
+            if wanted < 0 or not inlet.needs_float():
+                return 0
+            count = FLOAT * inlet.weight
+        self.watched[inlet] = None
+        return inlet.top_up(count)
 
     cdef int _ration(self, Inlet inlet, int count) except? -1:
         cdef int sharers = len(self.inlets)
+        if inlet.short_in is not self.short:
+            self.short.append(inlet)
         if sharers <= 1:
             return count
-        self.hungry[inlet] = None
         if self.timer is None:
             self.timer = self.timers.after(PERIOD_S, self.on_period)
         return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
@@ -83,22 +156,28 @@ cdef class CreditSharing:
         """Reduce the credit of each inlet that was idle for a period to one; top up the inlets that were short of credit.
         """
         cdef Inlet inlet
-        cdef bint was_used
-        cdef int in_use = 0, producers = 0
+        cdef int in_use = 0, producers = 0, count
         cdef double now = self.timers.now
         self.timer = None
-        for inlet in self.inlets:
+        watched, self.watched = self.watched, {}
+        for inlet in watched:
             if inlet.seen_at != <long long>inlet.deliveries_in:
                 inlet.seen_at, inlet.seen_s = inlet.deliveries_in, now
-            was_used = now < inlet.seen_s + _IDLE_S or inlet.has_queued()
-            if was_used:
+            if now < inlet.seen_s + _IDLE_S or inlet.has_queued():
                 in_use += inlet.weight
                 producers += 0 if inlet.is_circuit else inlet.weight
-            if not was_used and inlet.promised_count >= FLOAT and inlet.link.is_open_now() and not inlet.is_draining:
+                self.watched[inlet] = None
+            elif inlet.promised_count >= FLOAT:
+                if inlet.is_draining or not inlet.link.is_open_now():
+                    self.watched[inlet] = None
+                    continue
                 inlet.idle_at = inlet.deliveries_in
                 inlet.reduce(FLOAT)
         self.in_use = max(in_use, 1)
         self.producers_in_use = producers
-        hungry, self.hungry = self.hungry, {}
-        for inlet in hungry:
+        count = self.short.count
+        while count > 0 and self.short.first is not None:
+            count -= 1
+            inlet = self.short.first
+            self.short.remove(inlet)
             self.again(inlet)

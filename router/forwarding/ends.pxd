@@ -136,6 +136,10 @@ cdef class Inlet(InletHead):
     # Time in s of the last check that found new deliveries: several sharings may check an inlet of a multicast.
     cdef double seen_s
     cdef long long idle_at
+    # The list of inlets short of credit (`credit.ShortInlets`) that has this inlet, and its neighbors there; else None.
+    cdef object short_in
+    cdef Inlet short_before
+    cdef Inlet short_behind
     # Number of producers behind the inlet, which is its share of turns and of scarce credit; `turns`: the turns taken
     # of the present share.
     cdef int weight

@@ -7,6 +7,9 @@ from router.forwarding.move cimport Move
 cdef class AnycastWithFallback(Anycast):
     cdef readonly Taker fallback
     cdef readonly bint is_falling_back
+    # Whether inlets had a taker when a taker granted credit last (`has_direct`, `has_taker`): a change concerns all.
+    cdef bint had_direct
+    cdef bint had_taker
     cdef readonly bint is_holding
     cdef readonly dict feeds
     # The fallback queue is in reach, as the owner last said.

@@ -127,6 +127,7 @@ cdef class AnycastWithFallback(Anycast):
         A queue puts the released messages back in their place; an ingress sends them to its fallback queue.
         """
         inlet.revoke()
+        self.exclude(inlet)
         self.waiting.pop(inlet, None)
         self.released += inlet.release_held()
         if self.retries and not self.is_called_home(inlet):
@@ -148,6 +149,7 @@ cdef class AnycastWithFallback(Anycast):
         for inlet in self.inlets:
             if not self.has_taker_for(inlet):
                 inlet.revoke()
+                self.exclude(inlet)
         if self.hold_timer is None and not self.has_taker():
             self.hold_timer = self.timers.after(self.hold_s, self.give_up)
 
@@ -208,7 +210,7 @@ cdef class AnycastWithFallback(Anycast):
 
     cdef int top_up_now(self, Inlet inlet) except -1:
         if self.leads_nowhere(inlet) or not self.has_taker_for(inlet):
-            return 0
+            return self.exclude(inlet)
         if not inlet.is_circuit and inlet in self.feeds and not self.feeds[inlet].holds:
             # The fallback queue is known to be empty: one credit on the link from the queue suffices to learn of a new
             # message.
@@ -219,9 +221,15 @@ cdef class AnycastWithFallback(Anycast):
         return inlet.link.is_open_now() and not inlet.is_draining and inlet.needs_float()
 
     cdef int on_credit(self, Taker taker) except -1:
+        cdef bint has_direct = self.has_direct(), has_taker
         if taker is self.fallback:
             self._mind_despair()
-        return Anycast.on_credit(self, taker)
+        Anycast.on_credit(self, taker)
+        has_taker = self.has_taker()
+        if has_direct == self.had_direct and has_taker == self.had_taker:
+            return 0
+        self.had_direct, self.had_taker = has_direct, has_taker
+        return self.end_exclusion()
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
         if inlet in self.feeds:

@@ -19,8 +19,6 @@ cdef class FilterGroup(Multicast):
     cdef dict senders
     # Members in which a delivery waits for a consumer of the filter, the longest waiting first: an OrderedDict.
     cdef object blocked
-    # Senders that got less credit than they have room for, since the consumers had no more: an OrderedDict.
-    cdef object starved
     cdef bint has_freed_soon
 
     cdef int room(self) noexcept
@@ -30,4 +28,3 @@ cdef class FilterGroup(Multicast):
     cdef int add_sender(self, Inlet inlet) except -1
     cdef int forget_sender(self, Inlet inlet) except -1
     cdef int _kick_blocked(self) except -1
-    cdef int _feed_starved(self) except -1

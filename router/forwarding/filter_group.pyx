@@ -14,7 +14,7 @@ on in the order in which they began to wait.
 """
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.credit cimport CreditSharing, room_of
+from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Inlet, Taker
 from router.forwarding.fan cimport Fan, FanCopy
 from router.forwarding.multicast cimport Multicast
@@ -65,6 +65,8 @@ cdef class MatchedMulticast(Multicast):
         filter_.dismiss(self)
         self.filters = [each for each in self.filters if each is not filter_] or None
         self.on_filter_left()
+        # The consumers of the filter may have been those with the least credit.
+        self.top_up_all()
 
     def leave_filters(self):
         """Copy deliveries to no consumer of a filter any more, since the group's owner drops the group."""
@@ -75,12 +77,9 @@ cdef class MatchedMulticast(Multicast):
 
     cdef int on_filter_taken(self) except -1:
         """Called when a consumer joined the group of a matching filter."""
-        cdef Inlet inlet
         self.revive()
         self.kick()
-        for inlet in list(self.inlets):
-            self.top_up_now(inlet)
-        return 0
+        return self.end_exclusion()
 
     cdef int on_filter_left(self) except -1:
         """Called when a consumer left the group of a matching filter."""
@@ -150,17 +149,25 @@ cdef class MatchedMulticast(Multicast):
         return -promised if least == PLENTY else least
 
     cdef int top_up_now(self, Inlet inlet) except -1:
-        cdef int credit
+        cdef int credit, promised = inlet.promised_count
         if self.filters is None:
             return Multicast.top_up_now(self, inlet)
         if not self.has_takers() or (inlet.shuns and not self.has_other_than(inlet)):
-            return 0
+            return self.exclude(inlet)
         credit = self.credit_for(inlet)
         if self.tightest is None:
-            return self.sharing.top_up(inlet, credit)
-        if credit < room_of(inlet):
-            self.tightest.starved[inlet] = None
-        return self.tightest.sharing.top_up(inlet, credit)
+            self.sharing.top_up(inlet, credit)
+        else:
+            self.tightest.sharing.top_up(inlet, credit)
+        return self.note_use(inlet) if inlet.promised_count > promised else 0
+
+    cdef int note_use(self, Inlet inlet) except -1:
+        cdef FilterGroup each
+        Multicast.note_use(self, inlet)
+        if self.filters is not None:
+            for each in self.filters:
+                each.sharing.watch(inlet)
+        return 0
 
     # Movement
     cdef int on_late(self, Taker taker) except -1:
@@ -195,7 +202,6 @@ cdef class FilterGroup(Multicast):
         self.members = {}
         self.senders = {}
         self.blocked = OrderedDict()
-        self.starved = OrderedDict()
         self.sharing = CreditSharing(self.senders, self._top_up_sender, self.timers)
 
     # Members
@@ -216,11 +222,10 @@ cdef class FilterGroup(Multicast):
 
     cdef int add_sender(self, Inlet inlet) except -1:
         self.senders[inlet] = None
-        return 0
+        return self.sharing.watch(inlet)
 
     cdef int forget_sender(self, Inlet inlet) except -1:
         self.senders.pop(inlet, None)
-        self.starved.pop(inlet, None)
         self.sharing.forget(inlet)
         return 0
 
@@ -291,7 +296,7 @@ cdef class FilterGroup(Multicast):
             while self.is_kicked:
                 self.is_kicked = False
                 self._kick_blocked()
-                self._feed_starved()
+                self.offer_credit()
         finally:
             self.is_kicking = self.is_thorough = False
         return self.look_at_drains()
@@ -307,15 +312,8 @@ cdef class FilterGroup(Multicast):
                 member.kick()
         return 0
 
-    cdef int _feed_starved(self) except -1:
-        cdef Inlet inlet
-        cdef Py_ssize_t count = len(self.starved)
-        while count > 0 and self.starved and self.room() > 0:
-            count -= 1
-            inlet, _ = self.starved.popitem(last=False)
-            if inlet in self.senders:
-                (<AddressGroup>inlet.group).top_up_now(inlet)
-        return 0
+    cdef int offer_credit(self) except -1:
+        return self.sharing.offer() if self.room() > 0 else 0
 
     def _top_up_sender(self, Inlet inlet):
         (<AddressGroup>inlet.group).top_up_now(inlet)

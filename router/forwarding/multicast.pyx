@@ -135,7 +135,7 @@ cdef class Multicast(AddressGroup):
 
     cdef int top_up_now(self, Inlet inlet) except -1:
         if inlet.shuns and not self.has_other_than(inlet):
-            return 0
+            return self.exclude(inlet)
         return AddressGroup.top_up_now(self, inlet)
 
     cdef Carrier begin(self, Inlet inlet):
