@@ -240,6 +240,7 @@ class BrokerNode:
         self._look_at_clock(now)
         self._message_store.on_time(now)
         self._message_store.published.on_time(now)
+        self._message_store.used.on_time(now)
         self._abandoned.on_time(now)
         self._made.on_time(now)
         self._last_words.on_time(now)
@@ -256,6 +257,7 @@ class BrokerNode:
         deadlines = (
             self._message_store.next_deadline(),
             self._message_store.published.next_deadline(),
+            self._message_store.used.next_deadline(),
             self._abandoned.next_deadline(),
             self._made.next_deadline(),
             self._last_words.next_deadline(),

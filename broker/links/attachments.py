@@ -407,18 +407,21 @@ class Attachments:
     def _targets(self, link: Link, claim: OwnershipClaim, address: bytes) -> list[HeldQueue]:
         """Return the queue or subscriptions for a message to ``address``, as it stands in the message or the target.
 
-        The subscriptions of a topic are remembered, so that the next message there needs no call. None are remembered
-        while any subscription of the broker has a no-local filter. Raises LinkError if there is no such address, or if
-        the address has wildcards.
+        A queue, and the subscriptions of a topic, are remembered, so that the next message there needs no call. No
+        subscriptions are remembered while any subscription of the broker has a no-local filter. Raises LinkError if
+        there is no such address, if the address has wildcards, or if a limit forbids a new queue.
         """
         place = self._place_to_send(address.decode())
-        held = self._queue_at(place, claim)
+        held, now = self._queue_at(place, claim), self._message_store.now
         if held is not None:
+            self._made.on_used(held, now)
+            if held.is_durable:
+                self._message_store.used.note(address, held, now)
             return [held]
         found = self._message_store.matching(place.address)
         if self._no_local:
             return self._no_local.without_own(found, link)
-        return self._message_store.published.note(address, found, place.published, self._message_store.now)
+        return self._message_store.published.note(address, found, place.published, now)
 
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> BrokerSender:
         return BrokerSender(

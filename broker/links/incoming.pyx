@@ -377,6 +377,9 @@ cdef class BrokerReceiver(QueueProducer):
         cdef bytes address = self.to if self.target is None else self.target
         if address is None:
             raise AmqpError("amqp:not-found", "expected an address in the link's target or the message's `to`")
+        cdef HeldQueue held = self.message_store.used.queue_at(address, self.message_store.now)
+        if held is not None:
+            return [held]
         cdef list found = self.message_store.published.subscriptions_of(address)
         return self.targets(address) if found is None else found
 

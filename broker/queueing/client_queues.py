@@ -37,7 +37,10 @@ class _Made:
     held: HeldQueue
     policy: PatternPolicy
     used_at: float
-    """When a link last attached or detached, or the queue was made; after a restart up to 1/100 of the expiry late."""
+    """When a link last attached or detached, or the queue was made; after a restart up to 1/100 of the expiry late.
+
+    Of messages over links without an address, up to 1/100 of the expiry before the last one.
+    """
     number: int = 0
     """Number of the queue's valid place in the heap ``_due``; 0 if it has none, as while links use the queue."""
 
@@ -112,9 +115,10 @@ class ClientQueues:
             )
 
     def on_used(self, held: HeldQueue, now: float) -> None:
-        """Note that a link attached to a queue, or detached.
+        """Note a use of a queue: a link attached or detached, or a message came over a link without an address.
 
-        The queue's time until expiry stops while links use the queue, and starts anew once none does.
+        Such messages count once in 1/100 of the expiry. The queue's time until expiry stops while links use the queue,
+        and starts anew once none does.
         """
         made = self._made.get(held)
         if made is not None:
@@ -130,7 +134,9 @@ class ClientQueues:
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             made = heapq.heappop(self._due)[2]
             made.number = 0
-            if not made.is_empty:
+            if made.used_at + made.policy.expiry_s > now:
+                self._await(made, made.used_at + made.policy.expiry_s)
+            elif not made.is_empty:
                 self._await(made, now + made.policy.expiry_s / LOOKS)
             elif not made.is_in_use:
                 self._message_store.delete(made.held)
@@ -156,6 +162,7 @@ class ClientQueues:
 
     def _note_use(self, made: _Made, now: float) -> None:
         made.used_at = now
+        made.held.use_due_s = now + made.policy.expiry_s / GRAIN
         row = made.held.row
         wall_s = int(now + self._wall_offset_s)
         if row is not None and wall_s - row.used_at_s >= made.policy.expiry_s / GRAIN:

@@ -42,6 +42,8 @@ cdef class HeldQueue:
     cdef dict consumers
     cdef public long producer_count
     cdef public long taker_count
+    # Time from which the next use of a queue that a client made has to be noted (`ClientQueues`); else INFINITY.
+    cdef public double use_due_s
     cdef double due_s
     cdef long long written_marks[LEVELS]
     cdef readonly object policy

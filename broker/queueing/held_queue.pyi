@@ -34,6 +34,7 @@ class HeldQueue:
     owner: str | None
     producer_count: int
     taker_count: int
+    use_due_s: float
     def __init__(
         self,
         address: str,

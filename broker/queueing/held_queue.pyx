@@ -73,7 +73,7 @@ cdef class HeldQueue:
         self.filter_set = filter_set
         self.has_wildcards = is_subscription and is_pattern(address)
         self.consumers = {}
-        self.due_s = INFINITY
+        self.due_s = self.use_due_s = INFINITY
         self.recorder = recorder
         self.number = recorder.next_number()
         self.record_level = recorder.level_of(policy.link_log)

@@ -1,6 +1,7 @@
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
 from broker.queueing.published cimport PublishedTopics
+from broker.queueing.used_queues cimport UsedQueues
 from recording.records cimport Recorder
 
 
@@ -11,6 +12,7 @@ cdef class BrokerQueues:
     cdef dict queues
     cdef object subscriptions
     cdef readonly PublishedTopics published
+    cdef readonly UsedQueues used
     cdef dict subscribers
     cdef dict every
     # The non-durable subscriptions, as a set: their messages are in memory only.

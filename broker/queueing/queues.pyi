@@ -5,6 +5,7 @@ from broker.queueing.filter_set import FilterChange, FilterSet
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.published import PublishedTopics
 from broker.queueing.subscribers import SubscriptionKey
+from broker.queueing.used_queues import UsedQueues
 
 @type_check_only
 class QueueWatcher(Protocol):
@@ -14,6 +15,8 @@ class QueueWatcher(Protocol):
 class BrokerQueues:
     @property
     def published(self) -> PublishedTopics: ...
+    @property
+    def used(self) -> UsedQueues: ...
     def watch(self, watcher: QueueWatcher) -> None: ...
     def queue(self, address: Address, owner: str | None = None) -> HeldQueue: ...
     def note_use(self, held: HeldQueue, used_at_s: int) -> None: ...

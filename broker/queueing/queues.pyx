@@ -4,6 +4,7 @@ from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
 from broker.queueing.published cimport PublishedTopics
 from broker.queueing.queue cimport Queue
+from broker.queueing.used_queues cimport UsedQueues
 from recording.records cimport Recorder
 
 from dataclasses import replace
@@ -33,6 +34,7 @@ cdef class BrokerQueues:
         self.queues, self.subscribers, self.every, self.passing = {}, {}, {}, {}
         self.subscriptions = SubscriptionTrees()
         self.published = PublishedTopics()
+        self.used = UsedQueues()
         self.next_queue_id = 1
 
     def watch(self, watcher):
