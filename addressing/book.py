@@ -122,6 +122,14 @@ class AddressPolicy:
         """Say whether this policy is that of a declared pattern whose addresses share links."""
         return self.shared == self.address
 
+    @property
+    def is_shared_by_user(self) -> bool:
+        """Say whether this is the policy of a pattern whose addresses share links, but not with those of other users.
+
+        True of a pattern of queues: the broker makes the user of a link the owner of the queues made for that link.
+        """
+        return self.kind.has_queues and self.stands_for_pattern
+
     def target_at_broker(self, broker: str) -> str | None:
         """Return the target of a router's link that sends to ``broker``; None if each message names its address."""
         return None if self.stands_for_pattern else self.at_broker(broker)
@@ -223,14 +231,17 @@ class AddressBook:
     def _shared_of(self, pattern: str, entry: DeclaredAddress) -> Address | None:
         """Return ``pattern`` as the address for which routers pass on the messages of all its addresses together.
 
-        None if each address has links of its own. Only the addresses of a topic's pattern share links: a topic never
-        holds its producers back, so no address can stop the others, as a full queue would. The broker has to know each
-        address by the name in the message: so the broker is embedded, and the space is the default space.
+        None if each address has links of its own. No address of a pattern with shared links may hold its producers
+        back by itself, as it would stop the others: a topic never does, and a queue does so only with a limit and
+        ``when_full: block``. The broker has to know each address by the name in the message: so the only broker is
+        embedded, and the space is the default space.
         """
-        if not is_pattern(pattern) or not entry.type.has_subscriptions or entry.broker_address or self.space:
+        if not is_pattern(pattern) or not entry.type.is_stored or entry.broker_address or self.space:
+            return None
+        if entry.type.has_queues and self.queue_policy(entry).blocks:
             return None
         sites = [self._topology.brokers[broker] for broker in self._topology.brokers_of(entry)]
-        if not all(site.is_embedded and not site.address_prefix for site in sites):
+        if len(sites) != 1 or not sites[0].is_embedded or sites[0].address_prefix:
             return None
         return Address(self.space, pattern)
 

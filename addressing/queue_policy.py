@@ -46,6 +46,11 @@ class QueuePolicy:
     def is_limited(self) -> bool:
         return bool(self.max_messages or self.max_bytes)
 
+    @property
+    def blocks(self) -> bool:
+        """Whether the queue holds its producers back while it is full."""
+        return self.is_limited and self.when_full is WhenFull.BLOCK
+
 
 @dataclass(frozen=True, slots=True)
 class PatternPolicy:

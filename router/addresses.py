@@ -47,6 +47,8 @@ from wire.errors import AmqpError
 from wire.link import IncomingLink, OutgoingLink
 from wire.log import Emit
 
+EntryKey = tuple[Address, int, str | None]
+"""The key of an address entry: address, phase, and the user of a pattern of queues, None for any other address."""
 BURIAL_S = 0.5
 _MOST_AT_ONCE = 64
 """Most addresses settled in one turn. Other inputs are handled between turns, and the next hop gets the first circuits
@@ -96,7 +98,9 @@ class RouterAddresses:
             self._reach, self._circuits, self._broker_links, self._upkeep, timers, self._changed, settings.path_wait_s
         )
         self._fallbacks = Fallbacks(books, ways, advertise, emit)
-        self._entries: dict[tuple[Address, int], AddressEntry] = {}
+        self._entries: dict[EntryKey, AddressEntry] = {}
+        self._of_users: dict[Address, dict[AddressEntry, None]] = {}
+        """The entries of each pattern of queues for single users, in addition to the entry for messages of nobody."""
         self._filters = Filters(self._reach.is_advertised, self._changed)
         self._joining = AttachWaits(self._reach, self._filters, timers, settings.path_wait_s, self._changed)
         self._has_more = False
@@ -108,20 +112,26 @@ class RouterAddresses:
         """
 
     # Groups
-    def group(self, policy: AddressPolicy, phase: int = 0) -> AddressGroup:
-        return self._entry(policy, phase).group
+    def group(self, policy: AddressPolicy, phase: int = 0, user: str | None = None) -> AddressGroup:
+        """Return the group of an address and phase, made if there is none.
 
-    def _entry(self, policy: AddressPolicy, phase: int) -> AddressEntry:
-        key = (policy.address, phase)
+        ``user``, the sender of the messages, matters only for a pattern of queues, which has a group for each user.
+        """
+        return self._entry(policy, phase, user if policy.is_shared_by_user else None).group
+
+    def _entry(self, policy: AddressPolicy, phase: int, user: str | None = None) -> AddressEntry:
+        key = (policy.address, phase, user)
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = self._make(policy, phase)
+            entry = self._entries[key] = self._make(policy, phase, user)
+            if user is not None:
+                self._of_users.setdefault(policy.address, {})[entry] = None
             self._changed.add(entry)
             if policy.kind.is_copied_by_routers:
                 self._filters.on_made(entry)
         return entry
 
-    def _make(self, policy: AddressPolicy, phase: int) -> AddressEntry:
+    def _make(self, policy: AddressPolicy, phase: int, user: str | None) -> AddressEntry:
         given = (policy.address, phase, self._timers, self._settings, self, self._actions, self._copies, self._recorder)
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
@@ -132,6 +142,7 @@ class RouterAddresses:
             "closest": policy.distribution is Distribution.CLOSEST,
             "spills": policy.spill,
             "is_retransmitted": policy.retransmit,
+            "user": user,
         }
         if phase or not self._reach.may_fall_back(policy):
             return AddressEntry(policy, Anycast(*given, **options))
@@ -142,7 +153,7 @@ class RouterAddresses:
 
     def has_taker(self, policy: AddressPolicy) -> bool:
         """True if a dynamic address has a taker here, or, as an open one, at a router that advertises consumers."""
-        entry = self._entries.get((policy.address, 0))
+        entry = self._entries.get((policy.address, 0, None))
         return bool(entry is not None and entry.group.takers) or self._reach.is_taken_elsewhere(policy)
 
     def add_consumer(self, policy: AddressPolicy, link: OutgoingLink, user: str | None) -> None:
@@ -178,7 +189,7 @@ class RouterAddresses:
         if router_of(spec.address.name) and not is_copy and not edge and not self._is_alive(policy):
             raise AmqpError(NO_TAKER, f"dynamic address {spec.address.name!r} has no receiver, so it takes no circuit")
         self._fallbacks.check_circuit(policy, spec.phase)
-        group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
+        group = self.group(policy, self._reach.arrival_phase(policy, spec.phase), spec.user or None)
         group.maker = group.maker or spec.user or None
         link.accept_as_proposed()
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=not edge)
@@ -205,10 +216,10 @@ class RouterAddresses:
     def _take_actions(self) -> None:
         """Carry out what groups reported; have the addresses of the groups that changed brought up to date."""
         for group in self._actions.take_changed():
-            if (entry := self._entries.get((group.address, group.phase))) is not None:
+            if (entry := self._entries.get(_key(group))) is not None:
                 self._changed.add(entry)
         for action in self._actions.take():
-            entry = self._entries.get((action.group.address, action.group.phase))
+            entry = self._entries.get(_key(action.group))
             if entry is None or entry.group is not action.group:
                 continue  # The entry of the group was dropped after the group's report: nothing is left to do.
             match action:
@@ -219,7 +230,7 @@ class RouterAddresses:
 
     # Methods that a group calls in the midst of a delivery, since the group needs the answer or the effect at once
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
-        entry = self._entries.get((group.address, group.phase))
+        entry = self._entries.get(_key(group))
         if entry is None:
             return
         if isinstance(end, Inlet) and end.is_circuit:
@@ -241,23 +252,23 @@ class RouterAddresses:
         A broker that refused its link less than 2 s ago does not count. ``is_circuit``, for a consumer at another
         router: True if the messages arrive from each broker connected to this router.
         """
-        entry = self._entries.get((group.address, group.phase))
+        entry = self._entries.get(_key(group))
         if entry is None:
             return True
         ingresses = {inlet.ingress for inlet in group.inlets if inlet.is_circuit}
         return self._broker_links.are_open(entry) and (is_circuit or self._reach.shards(entry.policy) <= ingresses)
 
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
-        entry = self._entries.get((group.address, group.phase))
+        entry = self._entries.get(_key(group))
         return self._fallbacks.stream(entry, taker, inlet) if entry is not None else None
 
     def open_branches(self, group: AddressGroup) -> None:
-        entry = self._entries.get((group.address, group.phase))
+        entry = self._entries.get(_key(group))
         if entry is not None and (self._branches.lacks_some(entry) or _has_one_producer(group)):
             self._branches.settle(entry)
 
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
-        entry = self._entries.get((group.address, group.phase))
+        entry = self._entries.get(_key(group))
         return self._branches.streams(entry, inlet) if entry is not None else []
 
     # Methods that the node calls after the routing core reported changes of paths, or of takers at other routers
@@ -309,7 +320,9 @@ class RouterAddresses:
             self._joining.look_at_filters(address)
         if phase == 1 and key.form is KeyForm.TAKERS:
             self._consumed.add(text)
-        if (entry := self._entries.get((address, phase))) is not None:
+        for entry in self._of_users.get(address, ()):
+            self._changed.add(entry)
+        if (entry := self._entries.get((address, phase, None))) is not None:
             self._changed.add(entry)
         elif phase == 1 and (policy := self._books.resolve(address)) is not None and self._hosts(policy):
             self.group(policy, 1)
@@ -335,7 +348,9 @@ class RouterAddresses:
             policy = self._books.resolve_filter(key.address) if key is not None else None
             if key is None or policy is None or policy.kind.is_refused or key != policy.key(key.phase):
                 self._deny(text)
-            elif (key.address, key.phase) in self._entries or self._edges.taking(text) or self._edges.asking(text):
+            elif (
+                (key.address, key.phase, None) in self._entries or self._edges.taking(text) or self._edges.asking(text)
+            ):
                 self._changed.add(self._entry(policy, key.phase))
                 self._filters.on_key(key)
 
@@ -401,7 +416,7 @@ class RouterAddresses:
         while self._has_work() and count < _MOST_AT_ONCE:
             count += 1
             entry = self._changed.pop()
-            key = entry.group.address, entry.group.phase
+            key = _key(entry.group)
             if self._entries.get(key) is entry:
                 self._settle(key, entry)
         if self._changed and not self._has_more:
@@ -425,7 +440,7 @@ class RouterAddresses:
         """
         self._has_more = False
 
-    def _settle(self, key: tuple[Address, int], entry: AddressEntry) -> None:
+    def _settle(self, key: EntryKey, entry: AddressEntry) -> None:
         group = entry.group
         self._reach.follow(entry)
         if isinstance(group, Multicast):
@@ -454,6 +469,10 @@ class RouterAddresses:
             group.give_up()
         if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
+            if group.user is not None:
+                del self._of_users[group.address][entry]
+                if not self._of_users[group.address]:
+                    del self._of_users[group.address]
             if entry.policy.kind.is_copied_by_routers:
                 self._filters.on_dropped(entry)
             self._fallbacks.drop(entry)
@@ -514,6 +533,10 @@ class RouterAddresses:
 
     def snapshot(self) -> tuple[AddressSnapshot, ...]:
         return tuple(entry.group.snapshot() for entry in self._entries.values())
+
+
+def _key(group: AddressGroup) -> EntryKey:
+    return group.address, group.phase, group.user
 
 
 def _has_one_producer(group: AddressGroup) -> bool:

@@ -212,7 +212,7 @@ class ClientConnection(RouterConnection):
             return self._noted(services.addresses.group(policy), policy)
         shared = services.books.resolve(pattern)
         assert shared is not None
-        return services.addresses.group(shared)
+        return services.addresses.group(shared, user=self._user)
 
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
         """Return ``group``, after noting this client's user as the maker of its queue if no maker is noted yet.

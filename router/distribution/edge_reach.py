@@ -29,7 +29,8 @@ class EdgeReach(AddressReach):
         super().__init__(router_id, uplinks, brokers)
         self._uplinks = uplinks
         self._ask = ask
-        self._asked: set[str] = set()
+        self._asked: dict[str, set[AddressEntry]] = {}
+        """The routing keys asked for, with the entries that asked: a pattern of queues has an entry for each user."""
 
     # Deliveries of a queue, or of an address with a fallback queue, always go into the mesh, and never straight to
     # consumers at this edge router: messages that are stored in the queue come before new messages.
@@ -50,16 +51,21 @@ class EdgeReach(AddressReach):
 
     # Asking
     def follow(self, entry: AddressEntry) -> None:
-        key = entry.key
-        if key not in self._asked and entry.has_producer:
-            self._asked.add(key)
-            self._ask(key, True)
+        if not entry.has_producer:
+            return
+        askers = self._asked.setdefault(entry.key, set())
+        if not askers:
+            self._ask(entry.key, True)
+        askers.add(entry)
 
     def forget(self, entry: AddressEntry) -> None:
-        key = entry.key
-        if key in self._asked:
-            self._asked.remove(key)
-            self._ask(key, False)
+        askers = self._asked.get(entry.key)
+        if askers is None or entry not in askers:
+            return
+        askers.remove(entry)
+        if not askers:
+            del self._asked[entry.key]
+            self._ask(entry.key, False)
 
     # Answers
     def takers(self, entry: AddressEntry) -> frozenset[str]:

@@ -9,6 +9,7 @@ cdef class AddressGroup(Group):
     cdef readonly object address
     cdef readonly int phase
     cdef readonly int priority
+    cdef readonly object user
     # The user whose attach made the queue, for an address that is stored at a broker; None if an operator made the
     # queue, or if nobody knows.
     cdef public object maker

@@ -40,6 +40,7 @@ class AddressGroup(Group):
     address: Address
     phase: int
     priority: int
+    user: str | None
     maker: str | None
     inlets: dict[Inlet, None]
     takers: dict[Taker, None]

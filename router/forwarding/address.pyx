@@ -27,6 +27,7 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "transactions are not suppor
 cdef class AddressGroup(Group):
     """Base class of anycast and multicast groups: the inlets and takers of one address and phase at this router.
 
+    ``user`` is the user whose messages share the group of a pattern of queues; None for any other group.
     ``owner`` opens circuits, advertises takers, and drops an unused group. The group reports to the owner by
     ``actions`` (`router.forwarding.actions`), which the owner takes after each input, and marks itself in
     ``actions.changed`` when an inlet or taker came or went. Only what cannot wait is a call of the owner (`GroupOwner`
@@ -35,11 +36,12 @@ cdef class AddressGroup(Group):
 
     def __init__(
         self, address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
-        int priority=DEFAULT_PRIORITY, record_level=None,
+        int priority=DEFAULT_PRIORITY, record_level=None, user=None,
     ):  # fmt: skip
         super().__init__(recorder, record_level)
         self.address = address
         self.phase = phase
+        self.user = self.maker = user
         self.priority = priority
         self.inlets = {}
         self.takers = {}
