@@ -70,6 +70,12 @@ _DURABILITIES = {int(each): each for each in Durability}
 _EXPIRIES = {int(each): each for each in Expiry}
 _MODES = {int(each): each for each in DistributionMode}
 
+WAITS_WHEN_FULL = "amqpmesh:waits-when-full"
+"""Target capability of a router's link to all queues of a pattern, which reads on while messages to a full queue wait.
+
+An embedded broker gives each such message the state `received` at once [3.4.1], and the outcome once there is room.
+"""
+
 
 class TerminusHead(NamedTuple):
     """The fields of a terminus that decide how an attach is answered. ``type`` UNSPECIFIED: the terminus is null."""

@@ -263,6 +263,8 @@ class Attachments:
             self._made.on_used(held, now)
         if link.remote_settle_modes[1] == RECEIVE_SECOND:
             receiving.await_last_word(self._last_words)
+        if held is None and terminus.WAITS_WHEN_FULL in wanted.capabilities:
+            receiving.wait_when_full()
         attachment = self._record(link, held, receiving, claim)
         attachment.owns_queue = wanted.is_dynamic and held is not None
         self._open(attachment, now)

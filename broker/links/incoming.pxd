@@ -2,7 +2,7 @@ from broker.queueing.commit cimport Commits
 from broker.links.second_settlement cimport SecondSettlement
 from broker.queueing.message cimport QueuedMessage
 from broker.queueing.body_cache cimport BodyCache
-from broker.queueing.held_queue cimport HeldQueue, QueueProducer
+from broker.queueing.held_queue cimport HeldQueue, LateMessage, QueueProducer
 from broker.queueing.message_store cimport MessageStore
 from wire.core cimport IncomingCore
 from wire.drought cimport Drought
@@ -11,6 +11,14 @@ from wire.sections cimport Head
 
 
 cdef class BrokerReceiver(QueueProducer)
+cdef class _Late(LateMessage):
+    cdef BrokerReceiver receiving
+    cdef pn_delivery_t *delivery
+    cdef HeldQueue held
+    cdef QueuedMessage message
+    # None: large.
+    cdef bytes body
+
 
 
 cdef class ProducerGate:
@@ -45,6 +53,8 @@ cdef class BrokerReceiver(QueueProducer):
     cdef ProducerGate gate
     # Set if the producer asked for rcv-settle-mode second, so that the broker settles after the producer; else None.
     cdef SecondSettlement last_word
+    # The late messages of this link by the pointers of their deliveries; None if messages to full queues are rejected.
+    cdef dict late
     cdef long credit_count
     cdef long room
     cdef long link_credit
@@ -90,6 +100,13 @@ cdef class BrokerReceiver(QueueProducer):
     cpdef int settle_accepted(self, size_t delivery) except -1
     cdef int _settle(self, pn_delivery_t *delivery) except -1
     cdef int _spend(self) except -1
+    cdef bint _is_late(self, pn_delivery_t *delivery, list targets) except -1
+    cdef int _keep_late(self, pn_delivery_t *delivery, bytes body, list targets) except -1
+    cdef int _forget_late(self, _Late late) except -1
+    cdef int _discard(self, _Late late) except -1
+    cdef int _give_back(self, _Late late) except -1
+    cdef bint _enter(self, _Late late) except -1
+    cdef int on_let_in(self) except -1
     cdef int _refuse_when_full(self, HeldQueue held) except -1
     cdef long _grantable(self) except -1
     cdef int _top_up(self) except -1

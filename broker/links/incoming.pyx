@@ -9,14 +9,14 @@ from libc.math cimport INFINITY
 from broker.queueing.commit cimport Commits, Promise
 from broker.links.second_settlement cimport SecondSettlement, SecondSettlements
 from broker.queueing.message cimport QueuedMessage
-from broker.queueing.held_queue cimport HeldQueue, QueueProducer
+from broker.queueing.held_queue cimport HeldQueue, LateMessage, QueueProducer
 from broker.queueing.message_store cimport MessageStore
 from broker.store.addressed cimport addressed
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
 from wire.delivery_address cimport with_to
 from wire.drought cimport Drought, take_us, turn
-from wire.proton cimport ACCEPTED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
+from wire.proton cimport ACCEPTED_STATE, RECEIVED_STATE, RELEASED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from addressing.queue_policy import WhenFull
@@ -97,6 +97,7 @@ cdef class ProducerGate:
         receiving = next(iter(self.waiting))
         del self.waiting[receiving]
         receiving.go_on()
+        receiving.on_let_in()
         return True
 
 
@@ -112,11 +113,22 @@ cdef class _Written(Promise):
         return self.receiving._on_written(self.delivery, self.message, self.targets, now)
 
 
+cdef class _Late(LateMessage):
+    """A complete message from the link of a router that was told by the state `received` [3.4.1] that it is late."""
+
+    cdef bint enter(self) except -1:
+        return self.receiving._enter(self)
+
+    cdef int give_back(self) except -1:
+        return self.receiving._give_back(self)
+
+
 cdef class BrokerReceiver(QueueProducer):
     """A producer's link: reads deliveries, stores their messages, accepts the deliveries, and grants credit.
 
     Always: ``credit_count + unsettled + room == link_credit``, where ``unsettled`` are the complete deliveries that
-    await the disk or the producer's settlement, and a delivery still arriving counts as credit
+    await the disk or the producer's settlement, and a delivery still arriving counts as credit. Late messages count as
+    nothing, so that messages to other queues go on: their number is limited by what their producers may send.
 
     ``limited`` is the queue that holds the producer back when full, and so limits the credit of this link, or None.
     """
@@ -160,6 +172,13 @@ cdef class BrokerReceiver(QueueProducer):
         """
         self.last_word = SecondSettlement(last_words, self._on_no_last_word)
 
+    def wait_when_full(self):
+        """Keep messages to a full queue that blocks until it has room, since the sender is a router that knows of it.
+
+        The router sends no more messages there over this link, once it hears that the queue has late messages.
+        """
+        self.late = {}
+
     def _on_no_last_word(self, deliveries):
         for delivery in deliveries:
             self._settle(<pn_delivery_t *><size_t>delivery)
@@ -178,6 +197,9 @@ cdef class BrokerReceiver(QueueProducer):
             self.limited.promised -= self.credit_count
             self.limited.held_back.pop(self, None)
             self.message_store.with_room[self.limited] = None
+        for late in list(self.late.values()) if self.late else ():
+            self._forget_late(late)
+            self._discard(late)
         self._drop_arriving()
 
     # Methods of wire.core.DeliveryOwner, called at events of the link.
@@ -185,6 +207,10 @@ cdef class BrokerReceiver(QueueProducer):
         return self.go_on()
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        # A router recalls a message by the outcome that it wants to hear.
+        if self.late and pn.delivery_remote_state(delivery) == RELEASED_STATE and <size_t>delivery in self.late:
+            self._give_back(self.late[<size_t>delivery])
+            return self._top_up()
         if self.last_word is None or not pn.delivery_settled(delivery) or not self.last_word.is_given(<size_t>delivery):
             return 0
         self._settle(delivery)
@@ -332,6 +358,8 @@ cdef class BrokerReceiver(QueueProducer):
             targets = self._targets_now()
             if self.queues is None and body is not None:
                 body = self._for_subscriptions(body, targets)
+            if self.late is not None and self._is_late(delivery, targets):
+                return self._keep_late(delivery, body, targets)
             for held in targets:
                 self._refuse_when_full(held)
         except AmqpError as error:
@@ -346,11 +374,76 @@ cdef class BrokerReceiver(QueueProducer):
             return self.settle_accepted(<size_t>delivery)
         return self._accept(delivery, body, targets)
 
+    # Methods for messages to a full queue from a router that lets them wait here.
+    cdef bint _is_late(self, pn_delivery_t *delivery, list targets) except -1:
+        cdef HeldQueue held = targets[0] if targets else None
+        if held is None or not held.blocks or pn.delivery_settled(delivery):
+            return False
+        return bool(held.late) or held.room() <= 0
+
+    cdef int _keep_late(self, pn_delivery_t *delivery, bytes body, list targets) except -1:
+        cdef _Late late = _Late.__new__(_Late)
+        late.receiving, late.delivery, late.body, late.held = self, delivery, body, targets[0]
+        late.message = self._message(targets)
+        self._forget_arriving()
+        if late.held.late is None:
+            late.held.late = {}
+        late.held.late[late] = None
+        self.late[<size_t>delivery] = late
+        self.room += 1
+        pn.delivery_update(delivery, RECEIVED_STATE)
+        return self.link.endpoint.mark()
+
+    cdef int _forget_late(self, _Late late) except -1:
+        del late.held.late[late]
+        del self.late[<size_t>late.delivery]
+        self.room -= 1
+        return 0
+
+    cdef int _discard(self, _Late late) except -1:
+        return self.message_store.discard_large(late.message.message_id) if late.message.is_large else 0
+
+    cdef int _give_back(self, _Late late) except -1:
+        self._forget_late(late)
+        self._discard(late)
+        if not pn.delivery_settled(late.delivery):
+            pn.delivery_update(late.delivery, RELEASED_STATE)
+        return self._settle(late.delivery)
+
+    cdef bint _enter(self, _Late late) except -1:
+        """Have a late message written, or released if it has expired; False if the gate holds this link back."""
+        cdef _Written promise
+        if self.gate.holds_back(self):
+            return False
+        if late.message.deadline_s <= self.message_store.now:
+            self._give_back(late)
+            return True
+        self._forget_late(late)
+        if late.message.is_stored and not late.message.is_large:
+            # Ids are in the order in which messages enter, as after a restart queues are in the order of ids.
+            late.message.message_id = self.message_store.new_message_id()
+        promise = _Written.__new__(_Written)
+        promise.receiving, promise.delivery, promise.message = self, late.delivery, late.message
+        promise.targets = [late.held]
+        self.message_store.write(late.message, late.body, promise.targets)
+        self.commits.promise_kept_by(promise)
+        return True
+
+    cdef int on_let_in(self) except -1:
+        """Have late messages of this link looked at again, now that the gate lets the link go on."""
+        cdef _Late late
+        for late in self.late.values() if self.late else ():
+            self.message_store.with_room[late.held] = None
+        return 0
+
     cdef int _refuse_when_full(self, HeldQueue held) except -1:
         """Raise AmqpError, which rejects the message, if queue ``held`` is full and does not shed its oldest messages.
 
-        Never raised for the queue ``limited``, which holds this producer back by credit instead.
+        Never raised for the queue ``limited``, which holds this producer back by credit instead, nor where messages to
+        a full queue are late instead.
         """
+        if self.late is not None and held.blocks:
+            return 0
         if not held.is_limited or held is self.limited or held.has_room_for(self.size_bytes):
             return 0
         if held.policy.when_full in _SHEDDING:
@@ -518,7 +611,7 @@ cdef class BrokerReceiver(QueueProducer):
         `on_room_in_queue` once there is room.
         """
         cdef HeldQueue held = self.limited
-        cdef long long room = held.room()
+        cdef long long room = 0 if held.late else held.room()
         cdef long granted = <long>max(<long long>0, min(<long long>self.room, (room - held.promised) // 2))
         if granted == 0 and self.credit_count == 0 and room > 0:
             granted = 1

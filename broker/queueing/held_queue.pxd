@@ -22,6 +22,13 @@ cdef class QueueProducer(DeliveryOwner):
     cdef int on_room_in_queue(self) except -1
 
 
+cdef class LateMessage:
+    """A message that its queue had no room for as it came, not stored: its sender has no outcome yet."""
+
+    cdef bint enter(self) except -1
+    cdef int give_back(self) except -1
+
+
 cdef class HeldQueue:
     # For the link log: the queue's number, which the node never reuses, the record level, and whether a change of the
     # queue's depth is not recorded yet.
@@ -48,6 +55,10 @@ cdef class HeldQueue:
     cdef long long written_marks[LEVELS]
     cdef readonly object policy
     cdef readonly bint is_limited
+    # True if the queue holds its producers back while it is full.
+    cdef readonly bint blocks
+    # The late messages of the queue, in order, as a dict from each to None; None until the first.
+    cdef dict late
     cdef long long max_messages
     cdef long long max_bytes
     cdef set moved

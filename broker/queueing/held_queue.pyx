@@ -45,6 +45,16 @@ cdef class QueueProducer(DeliveryOwner):
         raise NotImplementedError
 
 
+cdef class LateMessage:
+    cdef bint enter(self) except -1:
+        """Have the message written, to enter its queue; False if the broker takes no messages now."""
+        raise NotImplementedError
+
+    cdef int give_back(self) except -1:
+        """Release the message to its sender: it was never stored."""
+        raise NotImplementedError
+
+
 cdef class HeldQueue:
     """A queue or subscription of a broker, with name, policy, consumers and producers.
 
@@ -58,12 +68,14 @@ cdef class HeldQueue:
 
     Always: ``moved`` has the ids of the messages moved to this queue from another whose cause (reason and origin of the
     move) is in the store, or in a batch on the way to the store
+    Always: late messages enter the queue in order, and before messages of producers without credit
     Always: ``promised`` is the sum of the credit of the producers that this queue holds back when it is full
     """
 
     def __init__(self, address, queue, Recorder recorder not None, row=None, key=None, is_subscription=False,
                  is_probe=False, policy=NO_POLICY, owner=None, filter_set=None):
         self.policy, self.moved, self.held_back = policy, set(), {}
+        self.blocks = policy.blocks
         self.is_limited, self.max_messages, self.max_bytes = policy.is_limited, policy.max_messages, policy.max_bytes
         self.address, self.queue = address, queue
         self.row, self.key = row, key
@@ -184,8 +196,8 @@ cdef class HeldQueue:
 
     @property
     def coming_count(self):
-        """Number of messages that wait for the disk before they enter this queue."""
-        return self.arriving_count
+        """Number of messages that wait for the disk, or for room, before they enter this queue."""
+        return self.arriving_count + len(self.late or ())
 
     @property
     def is_temporary(self):

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY
 from broker.queueing.action cimport Archive, Deliver, Recount, WantMark
 from broker.queueing.commit cimport Commits, Promise
 from broker.queueing.body_eviction cimport BodyEviction
-from broker.queueing.held_queue cimport HeldQueue, QueueProducer, QueueTaker
+from broker.queueing.held_queue cimport HeldQueue, LateMessage, QueueProducer, QueueTaker
 from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.message_records cimport MessageRecords
 from broker.queueing.queue cimport LEVELS
@@ -136,12 +136,15 @@ cdef class MessageStore(BrokerQueues):
     def delete(self, HeldQueue held not None):
         """Delete a queue or subscription with all of its messages, those that consumers hold included.
 
-        The open batch deletes the queue from the store. In memory, waiting messages beyond the first thousand are
+        The open batch deletes the queue from the store. Late messages are released. In memory, waiting messages beyond the first thousand are
         dropped by later calls of `on_time`.
         """
         cdef int priority
+        cdef LateMessage late
         held.is_deleted = True
         self.forget(held)
+        for late in list(held.late or ()):
+            late.give_back()
         self.dropping.append(held)
         self.annotated.drop_queue(held)
         self._drop_some()
@@ -326,7 +329,7 @@ cdef class MessageStore(BrokerQueues):
         if held.record_level:
             self.records.left(held, entry.message, departure, False, self.now)
         held.count_out(entry.message)
-        if held.held_back:
+        if held.held_back or held.late:
             self.with_room[held] = None
         if held.is_limited and held.queue.count_now() == 0:
             held.largest_bytes = 0
@@ -344,7 +347,7 @@ cdef class MessageStore(BrokerQueues):
         """
         self._forget(held, entry)
         self.annotated.leave(held, entry.message, None if entry.message.message_id in target.moved else target)
-        if held.held_back:
+        if held.held_back or held.late:
             self.with_room[held] = None
         return self._go_to(target, entry.message, cause)
 
@@ -396,8 +399,16 @@ cdef class MessageStore(BrokerQueues):
             self._let_in(self.with_room.popitem()[0])
 
     def _let_in(self, HeldQueue held):
-        """Let the producers that the full queue ``held`` made wait ask for credit again, since there may be room."""
+        """Let late messages into queue ``held``, which may have room again, then the producers that it holds back.
+
+        The producers ask for credit again once no late message waits.
+        """
         cdef QueueProducer producer
+        while held.late and held.room() > 0:
+            if not (<LateMessage>next(iter(held.late))).enter():
+                return
+        if held.late:
+            return
         waiting, held.held_back = held.held_back, {}
         for producer in waiting:
             producer.on_room_in_queue()

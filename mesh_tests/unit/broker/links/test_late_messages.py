@@ -1,0 +1,147 @@
+"""What does a broker do with messages to a full queue over the link of a router that lets them wait?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from addressing.address import Address
+from broker.store.space import Space
+from mesh_tests.unit.broker.rig import Producer, Rig, topology_with
+from wire import delivery as deliveries
+from wire.delivery import RELEASED
+from wire.outcome import OutcomeCode
+from wire.terminus import WAITS_WHEN_FULL
+
+LIMIT = 3
+GIB = 1 << 30
+LARGE = "x" * 100_000
+ADDRESSES = {
+    "short.#": {"type": "queue", "max_messages": LIMIT},
+    "heavy.#": {"type": "queue", "max_bytes": 3_000},
+    "refuses.#": {"type": "queue", "max_messages": LIMIT, "when_full": "reject"},
+}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path / "data", topology_with(ADDRESSES))
+    yield rig
+    rig.store.close()
+
+
+@pytest.fixture
+def router(rig: Rig) -> Producer:
+    return rig.client().producer(None, capabilities=(WAITS_WHEN_FULL,))
+
+
+def send(router: Producer, address: str, count: int, body: str = "") -> list[int]:
+    return [router.send(f"{body}{number}", to=address) for number in range(count)]
+
+
+def accepted(router: Producer, numbers: list[int]) -> int:
+    found = [router.outcomes.get(number) for number in numbers]
+    return sum(outcome is not None and outcome.kind is OutcomeCode.ACCEPTED for outcome in found)
+
+
+def states(router: Producer) -> list[int]:
+    return [deliveries.remote_state(delivery) for delivery in router._numbers]
+
+
+@pytest.mark.parametrize(("address", "body"), [("short.1", ""), ("heavy.1", "x" * 2_000), ("short.1", LARGE)])
+def test_late_messages_are_told_of_and_enter_in_order_as_the_queue_gets_room(
+    rig: Rig, router: Producer, address: str, body: str
+) -> None:
+    numbers = send(router, address, 10, body)
+    stored = accepted(router, numbers)
+    assert 0 < stored < 10
+    assert states(router) == [OutcomeCode.RECEIVED] * (10 - stored)
+    other = send(router, "short.2", LIMIT)
+    assert accepted(router, other) == LIMIT
+    consumer = rig.client("consumer").consumer(address, credit=100)
+    for _ in range(20):
+        for received in [each for each in consumer.received if not each.is_given]:
+            received.give(deliveries.ACCEPTED)
+        rig.run()
+    assert accepted(router, numbers) == 10
+    assert [received.message.body for received in consumer.received] == [f"{body}{number}" for number in range(10)]
+
+
+def test_a_producer_with_an_address_gets_credit_after_the_late_messages(rig: Rig, router: Producer) -> None:
+    numbers = send(router, "short.1", LIMIT + 2)
+    fixed = rig.client("fixed").producer("short.1")
+    assert fixed.link.credit == 0
+    consumer = rig.client("consumer").consumer("short.1", credit=100)
+    for received in consumer.received[:2]:
+        received.give(deliveries.ACCEPTED)
+    rig.run()
+    assert (accepted(router, numbers), fixed.link.credit) == (LIMIT + 2, 0)
+    for received in consumer.received[2:3]:
+        received.give(deliveries.ACCEPTED)
+    rig.run()
+    assert fixed.link.credit == 1
+
+
+@pytest.mark.parametrize("body", ["", LARGE])
+def test_a_late_message_that_the_router_recalls_is_released_and_the_others_stay(
+    rig: Rig, router: Producer, body: str
+) -> None:
+    numbers = send(router, "short.1", LIMIT + 3, body)
+    recalled = list(router._numbers)[1]
+    deliveries.set_outcome(recalled, RELEASED)
+    router.link.endpoint.mark_dirty()
+    rig.run()
+    assert router.outcomes[numbers[LIMIT + 1]] == RELEASED
+    consumer = rig.client("consumer").consumer("short.1", credit=100)
+    for _ in range(5):
+        for received in [each for each in consumer.received if not each.is_given]:
+            received.give(deliveries.ACCEPTED)
+        rig.run()
+    found = [received.message.body for received in consumer.received]
+    assert found == [f"{body}{number}" for number in range(LIMIT + 3) if number != LIMIT + 1]
+
+
+def test_late_messages_end_with_their_link_and_leave_the_room_to_others(rig: Rig, router: Producer) -> None:
+    send(router, "short.1", LIMIT + 3)
+    held = rig.node._message_store.existing_queue(Address("", "short.1"))
+    assert held is not None
+    assert held.coming_count == 3
+    router.link.close()
+    rig.run()
+    assert held.coming_count == 0
+    fixed = rig.client("fixed").producer("short.1")
+    consumer = rig.client("consumer").consumer("short.1", credit=100)
+    for received in consumer.received:
+        received.give(deliveries.ACCEPTED)
+    rig.run()
+    assert len(consumer.received) == LIMIT
+    assert fixed.link.credit > 0
+
+
+def test_late_messages_wait_for_space_on_the_disk_too(rig: Rig, router: Producer) -> None:
+    numbers = send(router, "short.1", LIMIT + 2)
+    consumer = rig.client("consumer").consumer("short.1", credit=100)
+    rig.node.on_space(Space("data", 10 * GIB, GIB // 2), rig.now)
+    for received in consumer.received:
+        received.give(deliveries.ACCEPTED)
+    rig.run()
+    assert accepted(router, numbers) == LIMIT
+    rig.node.on_space(Space("data", 10 * GIB, 5 * GIB), rig.now)
+    rig.run()
+    assert accepted(router, numbers) == LIMIT + 2
+
+
+def test_a_queue_that_refuses_when_it_is_full_has_no_late_messages(router: Producer) -> None:
+    numbers = send(router, "refuses.1", LIMIT + 2)
+    kinds = [outcome.kind for number in numbers if (outcome := router.outcomes[number]) is not None]
+    assert kinds == [OutcomeCode.ACCEPTED] * LIMIT + [OutcomeCode.REJECTED] * 2
+
+
+def test_late_messages_use_up_no_credit_of_the_link(router: Producer) -> None:
+    before = router.link.credit
+    for number in range(6_000):
+        router.send("x", to="short.1" if number % 2 else f"short.{number}")
+    assert router.link.credit >= before // 2
+    assert len(router._numbers) == 3_000 - LIMIT
