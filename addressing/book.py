@@ -130,6 +130,14 @@ class AddressPolicy:
         """
         return self.kind.has_queues and self.stands_for_pattern
 
+    @property
+    def may_be_full(self) -> bool:
+        """Say whether this is the policy of a pattern whose addresses share links, and hold producers back when full.
+
+        An address that is full is set apart: it has links of its own until it has room.
+        """
+        return self.is_shared_by_user and self.queue.blocks
+
     def target_at_broker(self, broker: str) -> str | None:
         """Return the target of a router's link that sends to ``broker``; None if each message names its address."""
         return None if self.stands_for_pattern else self.at_broker(broker)
@@ -231,14 +239,10 @@ class AddressBook:
     def _shared_of(self, pattern: str, entry: DeclaredAddress) -> Address | None:
         """Return ``pattern`` as the address for which routers pass on the messages of all its addresses together.
 
-        None if each address has links of its own. No address of a pattern with shared links may hold its producers
-        back by itself, as it would stop the others: a topic never does, and a queue does so only with a limit and
-        ``when_full: block``. The broker has to know each address by the name in the message: so the only broker is
-        embedded, and the space is the default space.
+        None if each address has links of its own. The broker has to know each address by the name in the message: so
+        the only broker is embedded, and the space is the default space.
         """
         if not is_pattern(pattern) or not entry.type.is_stored or entry.broker_address or self.space:
-            return None
-        if entry.type.has_queues and self.queue_policy(entry).blocks:
             return None
         sites = [self._topology.brokers[broker] for broker in self._topology.brokers_of(entry)]
         if len(sites) != 1 or not sites[0].is_embedded or sites[0].address_prefix:

@@ -143,6 +143,7 @@ class RouterAddresses:
             "spills": policy.spill,
             "is_retransmitted": policy.retransmit,
             "user": user,
+            "may_be_full": policy.may_be_full,
         }
         if phase or not self._reach.may_fall_back(policy):
             return AddressEntry(policy, Anycast(*given, **options))
@@ -320,8 +321,8 @@ class RouterAddresses:
             self._joining.look_at_filters(address)
         if phase == 1 and key.form is KeyForm.TAKERS:
             self._consumed.add(text)
-        for entry in self._of_users.get(address, ()):
-            self._changed.add(entry)
+        for of_user in self._of_users.get(address, ()):
+            self._changed.add(of_user)
         if (entry := self._entries.get((address, phase, None))) is not None:
             self._changed.add(entry)
         elif phase == 1 and (policy := self._books.resolve(address)) is not None and self._hosts(policy):

@@ -200,13 +200,14 @@ class ClientConnection(RouterConnection):
         self._dynamic.add(policy.address)
         return policy, address
 
-    def _find_group(self, to: str) -> AddressGroup:
+    def _find_group(self, to: str, is_apart: bool = False) -> AddressGroup:
         """Return the group for a message to address ``to`` of a link without an address.
 
-        The group is that of the address's pattern, if the addresses of the pattern share links.
+        The group is that of the address's pattern, if the addresses of the pattern share links and ``is_apart`` is
+        False.
         """
         services, peer = self._services, self.endpoint.peer
-        pattern = self._book.shared_pattern(to)
+        pattern = None if is_apart else self._book.shared_pattern(to)
         if pattern is None or not services.permissions.may_send(peer.user, to, is_mesh=peer.is_mesh):
             policy = self._resolve(to, sends=True)
             return self._noted(services.addresses.group(policy), policy)

@@ -25,7 +25,7 @@ from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink
 from wire.log import Emit
 from wire.node import Command, ConnectorSpec, OpenConnector
 from wire.routed_name import USER
-from wire.terminus import source, target
+from wire.terminus import WAITS_WHEN_FULL, source, target
 
 _NAMED_CHARS = 64
 """The name of a link to a broker ends with so many characters of the address, for people; termini have all of it."""
@@ -149,7 +149,8 @@ class Brokers:
         name, address = policy.at_broker(broker), policy.target_at_broker(broker)
         link = session.sender(self._name(role, name))
         link.set_source(source(name))
-        link.set_target(target(address, capabilities=self.kind_capabilities(broker, policy.kind)))
+        capabilities = (WAITS_WHEN_FULL,) if policy.may_be_full else self.kind_capabilities(broker, policy.kind)
+        link.set_target(target(address, capabilities=capabilities))
         self._say_user(link, broker, user)
         link.check_fits()
         return link

@@ -8,7 +8,10 @@ an address whose takers stand still (`stalls`) are RELEASED, too, since they wou
 addresses. A message that is not complete at 64 KiB streams from the link, and later messages wait behind it.
 
 Addresses of a declared pattern may share a group, and so an inlet and a list: then ``patterns`` remembers the pattern
-of each address, for all producers of the user.
+of each address, for all producers of the user. When a broker says that a message of the producer waits at its full
+queue (`Move._on_late`), the address is set apart: its next messages wait in the group of the address itself, which has
+links of its own, until all earlier ones were settled. Once nothing of the address is under way for a while, the next
+message shares links again.
 """
 
 from collections import deque
@@ -20,15 +23,18 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
 from router.forwarding.head cimport ReturnMark, insert_returned, release, returned_at
+from router.forwarding.move cimport Move
+from router.forwarding.recall cimport ask_back
 from router.forwarding.stalls cimport SharedCreditInlet, Stalls
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.address_cache cimport AddressCache
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
+from wire.proton cimport REJECTED_STATE, RELEASED_STATE, pn, pn_delivery_t
 from recording.records cimport ABORTED, Recorder
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
+from addressing.address import normalize
 from addressing.pattern import is_pattern
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
@@ -41,6 +47,17 @@ cdef enum:
     MANY_SPELLINGS = 4000
     LONG_SPELLING_BYTES = 1024
 
+# The time in s after which an address that was set apart, and of which nothing is under way, shares links again.
+cdef double APART_S = 5.0
+
+
+cdef bytes _to_in(bytes message):
+    """Return the bytes of `to` of a message whose properties are known to be whole."""
+    cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(message)
+    cdef Head head
+    scan_head(raw, PyBytes_GET_SIZE(message), &head)
+    return PyBytes_FromStringAndSize(<const char *>raw + head.to.start, head.to.size_bytes)
+
 
 cdef class AnonymousInlet(SharedCreditInlet):
     """The inlet of one anonymous producer for one address, with the messages that wait for the address.
@@ -52,6 +69,15 @@ cdef class AnonymousInlet(SharedCreditInlet):
     cdef object held  # waiting messages: a deque of (delivery, bytes), or (delivery, bytes, mark) for a returned one
     cdef pn_delivery_t *partial
     cdef bint is_partial_discarded
+    # The inlet for the pattern of the address, if the address was set apart; None for any other inlet.
+    cdef AnonymousInlet shared
+    # Of an address set apart: the number of its deliveries that went to ``shared`` before and are not settled, and of
+    # those that were settled since; the deliveries at the last look whether the inlet is in use.
+    cdef int awaited
+    cdef unsigned long long settled_there
+    cdef unsigned long long seen_apart
+    # The address of ``partial``, if it is set apart and the delivery counts as awaited although no carrier has it.
+    cdef bytes partial_named
 
     def __init__(self, AnonymousProducer producer, group):
         super().__init__(producer.link, group, producer.capacity)
@@ -76,6 +102,15 @@ cdef class AnonymousInlet(SharedCreditInlet):
 
     cdef int waiting_now(self) noexcept:
         return len(self.held)
+
+    cdef int stuck_now(self) noexcept:
+        return len(self.held) + self.awaited
+
+    cdef unsigned long long progress_now(self) noexcept:
+        return self.deliveries_in + self.settled_there
+
+    cdef bint may_go_on_now(self) except -1:
+        return not self.awaited and Inlet.may_go_on_now(self)
 
     cdef bint is_from_client(self) noexcept:
         return True
@@ -111,9 +146,75 @@ cdef class AnonymousInlet(SharedCreditInlet):
 
     cdef int pop(self) except -1:
         cdef AnonymousProducer producer = self.producer
+        cdef bytes named = self.partial_named
         self.moving = None
         self.partial = NULL
+        self.partial_named = None
+        if named is not None:
+            producer.on_awaited_settled(named)
+            producer.pump_ready()
         return producer.on_head_done()
+
+    # Methods of an inlet for all addresses of a pattern, some of which may be set apart
+    cdef int hold(self, Carrier carrier) except -1:
+        Inlet.hold(self, carrier)
+        if self.group.may_be_full and carrier.outgoing is not NULL:
+            (<Move>carrier).named = self.producer.name_in(<bytes>self.held[0][1])
+            self.partial_named = None
+        return 0
+
+    cdef bint on_late(self, Carrier carrier) except -1:
+        cdef bytes named = (<Move>carrier).named
+        if named is not None:
+            self.producer.set_apart(named, self)
+        return True
+
+    cdef int on_settled(self) except -1:
+        Inlet.on_settled(self)
+        return self.producer.pump_ready()
+
+    cdef int give_to(self, AnonymousInlet apart, bytes named) except -1:
+        """Give all waiting messages to the address ``named`` to its inlet ``apart``, and count those that went on."""
+        cdef Carrier carrier = self.newest
+        cdef object held = deque(), times = self.held_since
+        cdef bint are_timed = times is not None and len(times) == len(self.held)
+        while carrier is not None:
+            if isinstance(carrier, Move) and (<Move>carrier).named == named:
+                apart.awaited += 1
+            carrier = carrier.older_in
+        if are_timed:
+            self.held_since, apart.held_since = deque(), deque()
+        for place in self.held:
+            inlet = self
+            if self.producer.name_in(<bytes>place[1]) == named:
+                if <pn_delivery_t *><size_t>place[0] is self.partial:
+                    self.partial_named = named
+                    apart.awaited += 1
+                else:
+                    inlet = apart
+                    place = place[:2]
+            if are_timed:
+                inlet.held_since.append(times.popleft())
+            (held if inlet is self else apart.held).append(place)
+        self.held = held
+        return 0
+
+    cdef int recall_awaited(self, bytes named, int count) except -1:
+        """Ask the broker for the newest ``count`` messages to the full queue ``named`` back, but no pre-settled ones.
+
+        Messages that were asked for before count.
+        """
+        cdef Carrier carrier = self.newest
+        cdef Move move
+        while carrier is not None and count > 0:
+            if isinstance(carrier, Move) and (<Move>carrier).named == named:
+                move = <Move>carrier
+                if move.is_late and move.may_be_recalled() and not pn.delivery_settled(move.incoming):
+                    count -= 1
+                    if pn.delivery_local_state(move.outgoing) != RELEASED_STATE:
+                        ask_back(move)
+            carrier = carrier.older_in
+        return 0
 
     cdef int drop_head(self) except -1:
         self.take_prefix()
@@ -121,7 +222,16 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return self.pop()
 
     cdef int drop(self, Carrier carrier) except -1:
+        cdef bytes named = None
+        if self.group.may_be_full and self.producer.apart and isinstance(carrier, Move):
+            named = (<Move>carrier).named
+            if named is not None and carrier.incoming is self.partial:
+                # The message comes back to the head, or is dropped there (`pop`).
+                self.partial_named = named if named in self.producer.apart else None
+                named = None
         Inlet.drop(self, carrier)
+        if named is not None:
+            self.producer.on_awaited_settled(named)
         self.producer.outstanding -= 1
         return self.producer.top_up_now()
 
@@ -149,7 +259,10 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return True
 
     cdef int give_back(self, int most) except -1:
-        cdef int _number, count = self._bring_forward(most)
+        cdef int _number, count
+        if self.awaited > most:
+            self.shared.recall_awaited((<AddressGroup>self.group).address.name.encode(), self.awaited - most)
+        count = self._bring_forward(max(0, most - self.awaited))
         for _number in range(count):
             self.release_head()
         # A message that still streams from the link is discarded, too: it blocks later messages to all addresses.
@@ -197,7 +310,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return True
 
     cdef bint is_idle(self) noexcept:
-        return not self.held and self.moving is None and self.unsettled_count == 0
+        return not self.held and self.moving is None and self.unsettled_count == 0 and not self.awaited
 
     cdef int top_up(self, int count) except -1:
         """Grant nothing: the sender gets its credit from the `AnonymousProducer`, for all addresses together."""
@@ -215,7 +328,8 @@ cdef class AnonymousProducer(DeliveryOwner):
     """An anonymous producer: owner of a client's incoming link without a target address.
 
     Each message goes to the producer's inlet in the group of the address that the message names. ``find(address)``
-    returns this group; it raises AmqpError when the user may not send to the address, or the topology does not declare
+    returns this group, and ``find(address, True)`` the group of the address itself, if the addresses of its pattern
+    share one; it raises AmqpError when the user may not send to the address, or the topology does not declare
     it or declares it unavailable.
     """
 
@@ -227,6 +341,9 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef dict known  # bytes of `to` as in the message -> inlet, for addresses that have a group of their own
     cdef AddressCache patterns  # bytes of `to` -> `Address` of the pattern whose group the address shares
     cdef dict by_pattern  # `Address` of a pattern -> inlet
+    cdef dict apart  # name of an address that is set apart, as bytes -> inlet
+    cdef list ready  # inlets of addresses set apart of which no delivery is awaited any more
+    cdef object apart_timer
     cdef size_t many_inlets
     cdef int outstanding  # number of deliveries of all inlets that were read, or begun, and are not settled
     cdef Guard guard
@@ -244,6 +361,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.stalls = Stalls(capacity, self.inlets)
         self.known = {}
         self.patterns, self.by_pattern = patterns, {}
+        self.apart, self.ready = {}, []
         self.many_inlets = MANY_INLETS
         self.find = find
         self.prefix = b""
@@ -367,25 +485,104 @@ cdef class AnonymousProducer(DeliveryOwner):
         if inlet is not None:
             return inlet
         pattern = self.patterns.get_now(to)
-        if pattern is not None:
-            inlet = self.by_pattern.get(pattern)
+        if pattern is None:
+            return self._look_up(to)
+        if type(pattern) is tuple:
+            pattern, to = pattern
+        if self.apart:
+            inlet = self.apart.get(to)
+            if inlet is not None:
+                return inlet
+        inlet = self.by_pattern.get(pattern)
         return self._look_up(to) if inlet is None else inlet
 
     cdef AnonymousInlet _look_up(self, bytes to):
         group = self.find(to.decode())
-        inlet = self.inlets.get(group)
-        if inlet is None:
-            self._forget_idle()
-            inlet = self.inlets[group] = AnonymousInlet(self, group)
-            group.add_inlet(inlet)
+        inlet = self._inlet_in(group)
         if is_pattern(group.address.name):
+            name = normalize(to.decode()).encode()
             self.by_pattern[group.address] = inlet
-            self.patterns.put_now(to, group.address)
+            self.patterns.put_now(to, group.address if name == to else (group.address, name))
+            inlet = self.apart.get(name, inlet)
         elif len(to) <= LONG_SPELLING_BYTES:
             if len(self.known) >= MANY_SPELLINGS:
                 self.known.clear()
             self.known[to] = inlet
         return inlet
+
+    cdef AnonymousInlet _inlet_in(self, group):
+        inlet = self.inlets.get(group)
+        if inlet is None:
+            self._forget_idle()
+            inlet = self.inlets[group] = AnonymousInlet(self, group)
+            group.add_inlet(inlet)
+        return inlet
+
+    # Methods about addresses of a pattern that are set apart
+    cdef bytes name_in(self, bytes message):
+        """Return the name of the address of a message whose address shares links with others of its pattern."""
+        cdef bytes to = _to_in(message)
+        pattern = self.patterns.get_now(to)
+        if pattern is None:
+            return normalize(to.decode()).encode()
+        return pattern[1] if type(pattern) is tuple else to
+
+    cdef int set_apart(self, bytes named, AnonymousInlet shared) except -1:
+        """Let the address ``named``, whose queue is full, no longer share the links of ``shared``."""
+        cdef AnonymousInlet inlet
+        if named in self.apart or self.link.is_gone:
+            return 0
+        try:
+            group = self.find(named.decode(), True)
+        except AmqpError:
+            return 0  # The user may no longer send there: the next message is rejected.
+        inlet = self._inlet_in(group)
+        inlet.shared = shared
+        shared.give_to(inlet, named)
+        self.apart[named] = inlet
+        if self.apart_timer is None:
+            self._look_later(group)
+        return self.stalls.on_waiting(inlet)
+
+    cdef int on_awaited_settled(self, bytes named) except -1:
+        cdef AnonymousInlet inlet = self.apart.get(named)
+        if inlet is None:
+            return 0
+        inlet.awaited -= 1
+        inlet.settled_there += 1
+        if not inlet.awaited:
+            self.ready.append(inlet)
+        return 0
+
+    cdef int pump_ready(self) except -1:
+        """Let messages to addresses set apart go on, whose earlier messages were all settled now."""
+        cdef AnonymousInlet inlet
+        while self.ready:
+            inlet = self.ready.pop()
+            inlet.group.pump(inlet)
+        return 0
+
+    def _look_later(self, AddressGroup group):
+        self.apart_timer = group.timers.after(APART_S, lambda: self._look_at_apart(group))
+
+    def _look_at_apart(self, AddressGroup group):
+        """Let addresses share links again of which nothing was under way at the last look, nor came since."""
+        cdef AnonymousInlet inlet
+        self.apart_timer = None
+        for named, inlet in list(self.apart.items()):
+            if inlet.is_idle() and inlet.seen_apart == inlet.progress_now() + 1:
+                del self.apart[named]
+                self._forget(inlet)
+            else:
+                inlet.seen_apart = inlet.progress_now() + 1 if inlet.is_idle() else 0
+        if self.apart:
+            self._look_later(group)
+
+    cdef int _forget(self, AnonymousInlet inlet) except -1:
+        del self.inlets[inlet.group]
+        inlet.recorder.note(inlet, False, None)
+        (<AddressGroup>inlet.group).lose_inlet(inlet, None)
+        return 0
 
     cdef int _forget_idle(self) except -1:
         """Forget the producer's idle inlets if it has many: a client that answers requests uses ever new addresses."""
@@ -394,11 +591,9 @@ cdef class AnonymousProducer(DeliveryOwner):
             return 0
         self.known.clear()
         self.by_pattern.clear()
-        for group, inlet in list(self.inlets.items()):
-            if inlet.is_idle():
-                del self.inlets[group]
-                inlet.recorder.note(inlet, False, None)
-                group.lose_inlet(inlet, None)
+        for inlet in list(self.inlets.values()):
+            if inlet.is_idle() and inlet.shared is None:
+                self._forget(inlet)
         self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
         return 0
 
@@ -455,6 +650,11 @@ cdef class AnonymousProducer(DeliveryOwner):
     def on_left(self, closed, error):
         cdef AnonymousInlet inlet
         self.stalls.stop()
+        if self.apart_timer is not None:
+            self.apart_timer.cancel()
+            self.apart_timer = None
+        self.apart.clear()
+        self.ready.clear()
         inlets = dict(self.inlets)
         self.inlets.clear()
         self.known.clear()

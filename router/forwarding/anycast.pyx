@@ -70,10 +70,11 @@ cdef class Anycast(AddressGroup):
 
     def __init__(
         self, address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
-        bint closest=False, bint spills=False, bint is_retransmitted=False, **options,
+        bint closest=False, bint spills=False, bint is_retransmitted=False, bint may_be_full=False, **options,
     ):  # fmt: skip
         super().__init__(address, phase, timers, settings, owner, actions, copies, recorder, **options)
         self.is_retransmitted = is_retransmitted
+        self.may_be_full = may_be_full
         self.hold_s = settings.hold_s(is_retransmitted=is_retransmitted)
         self.is_closest = closest
         self.is_strict = closest and not spills
@@ -238,9 +239,9 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int _recall_further(self, Carrier carrier) except -1:
-        """Pass a recall of the carrier's delivery on, at the border between an edge router and the interior routers.
+        """Pass a recall of the carrier's delivery on: to a broker, or between an edge router and the interior routers.
 
-        A delivery that another router has is recalled from that router. A delivery that a taker gave back, and that
+        A broker hears only of a delivery that waits at its full queue.         A delivery that another router has is recalled from that router. A delivery that a taker gave back, and that
         waits here for another taker, goes back to the router that recalls it.
         """
         cdef Move move
@@ -249,7 +250,7 @@ cdef class Anycast(AddressGroup):
         move = <Move>carrier
         if move.taker is None and self.retries and move in self.retries:
             self._on_late(move)
-        elif move.taker is not None and move.taker.cost and move.may_be_recalled():
+        elif move.taker is not None and (move.taker.cost or move.is_late) and move.may_be_recalled():
             ask_back(move)
         return 0
 

@@ -28,6 +28,8 @@ cdef class Group:
     # The node's recorder, and the record level of the group's deliveries (`recording.records`).
     cdef readonly Recorder recorder
     cdef readonly unsigned char record_level
+    # True if the addresses of the group share links, and some may be full: the broker tells of full ones.
+    cdef bint may_be_full
     # True if an ingress router may recall deliveries from this group by the outcome RELEASED (`recall`).
     cdef bint takes_recalls
     # The groups of the filters that match the group's address and have consumers here; None without any.
@@ -166,6 +168,7 @@ cdef class Inlet(InletHead):
     cdef int set_promised(self, int count) except -1
     cdef bint is_second(self) noexcept
     cdef bint may_go_on_now(self) except -1
+    cdef bint on_late(self, Carrier carrier) except -1
     cdef bint is_from_client(self) noexcept
     cdef bint is_of_queue(self) noexcept
     cdef int pop(self) except -1

@@ -543,6 +543,13 @@ cdef class Inlet(InletHead):
             self.settled_to = _with(self.settled_to, taker)
         return 0
 
+    cdef bint on_late(self, Carrier carrier) except -1:
+        """Called when the delivery's broker said that its queue is full, and that the delivery waits there for room.
+
+        Return False to have the caller tell the sender, which is a router.
+        """
+        return False
+
     cdef int on_settled(self) except -1:
         """Tell the group that one of the inlet's deliveries was settled."""
         return self.group.on_returned(self)

@@ -29,6 +29,9 @@ cdef class Move(Carrier):
     cdef object said
     # True if the delivery came back, and its taker had not written it.
     cdef bint is_untried
+    # True if the delivery waits at its broker for room in its queue; the address of the queue, if the inlet noted it.
+    cdef bint is_late
+    cdef bytes named
     # True if an earlier taker of the delivery is lost.
     cdef bint is_in_doubt
     # True if the sender is lost and not a client, so that the message may come again over another link.
@@ -46,6 +49,7 @@ cdef class Move(Carrier):
     cdef int _turn_away(self) except -1
     cdef int _on_too_large_there(self) except -1
     cdef int _unbegin(self) except -1
+    cdef int _on_late(self) except -1
     cdef bint _is_of_shared_queue(self) noexcept
     cdef int _let_down(self) except -1
     cdef int _on_let_down(self) except -1

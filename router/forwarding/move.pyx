@@ -17,7 +17,7 @@ from router.forwarding.retransmit cimport send_again, tell_lost
 from router.forwarding.words cimport LOST_WORD, TOO_LARGE_WORD, UNWRITTEN_WORD, Word, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
-from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
+from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RECEIVED_STATE, RELEASED_STATE, pn
 from recording.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of
 
 from router.forwarding.words import TOO_LARGE, UNWRITTEN
@@ -117,7 +117,8 @@ cdef class Move(Carrier):
         if self.taker is None:
             return True
         inlet.on_unheard(self.taker)
-        return not self.taker.is_broker
+        # A late delivery has its place at the broker: a later one may take any link.
+        return not self.taker.is_broker or self.is_late
 
     cdef int advance(self) except -1:
         cdef Taker taker = self.taker
@@ -446,6 +447,8 @@ cdef class Move(Carrier):
         if state == MODIFIED_STATE or (self.said is not None and state == RELEASED_STATE):
             if self._is_of_shared_queue() and give_on(self, is_over):
                 return 0
+        if state == RECEIVED_STATE and not is_over and self.inlet is not None and self.inlet.group.may_be_full:
+            return self._on_late()
         if self.is_in_doubt and state == RELEASED_STATE:
             self._settle_outgoing()
             return self.settle_incoming(MODIFIED_STATE)
@@ -455,6 +458,18 @@ cdef class Move(Carrier):
         if is_over:
             self._settle(0)
         return 0
+
+    cdef int _on_late(self) except -1:
+        """Note, and tell a router, that the queue of this delivery is full, and that the delivery waits at the broker.
+
+        Deliveries that waited until the broker has this one may go on.
+        """
+        cdef Inlet inlet = self.inlet
+        self.is_late = True
+        if not inlet.on_late(self):
+            copy_state(self.outgoing, self.incoming)
+            inlet.link.endpoint.mark()
+        return inlet.on_settled()
 
     cdef bint _is_of_shared_queue(self) noexcept:
         """True if the message comes from a sharded queue, whose consumers here share one link from each broker."""
@@ -578,7 +593,7 @@ cdef class Move(Carrier):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.has_left = self.is_copy_sent = self.is_untried = False
+        self.has_left = self.is_copy_sent = self.is_untried = self.is_late = False
         self.sent_bytes = 0
         self.outgoing = taker.start()
         self.taker_number = taker.number

@@ -5,6 +5,8 @@ cdef class SharedCreditInlet(Inlet):
     """The inlet of one sender to an anonymous terminus for one of the addresses in its messages."""
 
     cdef int give_back(self, int most) except -1
+    cdef int stuck_now(self) noexcept
+    cdef unsigned long long progress_now(self) noexcept
 
 
 cdef class Stalls:

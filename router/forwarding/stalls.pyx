@@ -21,6 +21,14 @@ cdef class SharedCreditInlet(Inlet):
         """Release waiting deliveries of the inlet, but not ``most`` of them and no pre-settled one; return how many."""
         raise NotImplementedError
 
+    cdef int stuck_now(self) noexcept:
+        """Return the number of deliveries that wait for the address, here or at its full queue."""
+        return self.waiting_now()
+
+    cdef unsigned long long progress_now(self) noexcept:
+        """Return the number of the inlet's deliveries that went on."""
+        return self.deliveries_in
+
 
 cdef class Stalls:
     """The addresses of one anonymous producer that stand still.
@@ -42,9 +50,9 @@ cdef class Stalls:
 
     cdef bint has_enough(self, SharedCreditInlet inlet) except -1:
         """True if the inlet's address stands still and enough deliveries wait for it: the caller releases a new one."""
-        if not self.stalled or self.stalled.get(inlet) != inlet.deliveries_in:
+        if not self.stalled or self.stalled.get(inlet) != inlet.progress_now():
             return False
-        return inlet.waiting_now() >= self._share()
+        return inlet.stuck_now() >= self._share()
 
     cdef int stop(self) except -1:
         if self.timer is not None:
@@ -62,16 +70,16 @@ cdef class Stalls:
         self.timer = None
         seen, self.seen, self.stalled = self.seen, {}, {}
         for inlet in self.inlets.values():
-            if not inlet.waiting_now() or inlet.moving is not None:
+            if not inlet.stuck_now() or inlet.moving is not None:
                 continue
             count, since_s = seen.get(inlet, (-1, now))
-            self.seen[inlet] = (count, since_s) if count == inlet.deliveries_in else (inlet.deliveries_in, now)
+            self.seen[inlet] = (count, since_s) if count == inlet.progress_now() else (inlet.progress_now(), now)
             if now - self.seen[inlet][1] >= patience_s:
-                self.stalled[inlet] = inlet.deliveries_in
+                self.stalled[inlet] = inlet.progress_now()
         for inlet in list(self.stalled):
             (<AddressGroup>inlet.group).released += inlet.give_back(self._share())
-            self.stalled[inlet] = inlet.deliveries_in
-            self.seen[inlet] = (inlet.deliveries_in, self.seen[inlet][1])
+            self.stalled[inlet] = inlet.progress_now()
+            self.seen[inlet] = (inlet.progress_now(), self.seen[inlet][1])
         # Releasing deliveries may have let others in, which started the timer already, or ended the producer's link.
         if self.seen and self.inlets and self.timer is None:
             self._look_again(group)
