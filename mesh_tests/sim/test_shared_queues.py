@@ -89,7 +89,7 @@ def test_a_thousand_queues_of_a_pattern_have_the_links_of_one(mesh: SimMesh, pla
     assert seen(receiver) == [("jobs.7", "7")]
 
 
-def test_a_queue_that_drops_its_oldest_shares_links_and_one_that_blocks_or_has_two_brokers_does_not(
+def test_a_queue_of_two_brokers_has_links_of_its_own(
     mesh: SimMesh,
 ) -> None:
     sender = mesh.client("r1", "devices").sender(None)
