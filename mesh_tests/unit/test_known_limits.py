@@ -54,6 +54,10 @@ CHECKED_BY = {
     "float of one credit": (
         "router/forwarding/test_credit_sharing.py::test_the_float_comes_back_once_what_used_it_is_settled"
     ),
+    "messages on their way to a full queue": (
+        "../sim/test_full_shared_queues.py"
+        "::test_late_messages_are_in_doubt_once_their_path_is_lost_and_later_ones_still_arrive"
+    ),
     "messages at idle consumers": "../sim/test_recall.py::test_what_waits_at_a_resting_consumer_comes_to_the_other",
     "fallback without a broker": (
         "../sim/test_fallback.py::test_without_taker_and_broker_a_delivery_is_released_after_the_path_wait"
