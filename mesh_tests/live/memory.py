@@ -14,14 +14,14 @@ def resident_bytes(pid: int) -> int:
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Without files that are mapped: the pages of a link log's ring are written one after the other, and then again."""
+    """Without files that are mapped, such as the ring of a link log."""
     return _status_bytes(pid, "RssAnon")
 
 
-def mapped_bytes(file: Path) -> int:
-    """How much of the mappings of ``file`` in this process is resident."""
+def mapped_bytes(file: Path, pid: int | str = "self") -> int:
+    """How much of the mappings of ``file`` in a process is resident."""
     is_of_file, found = False, 0
-    for line in Path("/proc/self/smaps").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         first, *rest = line.split()
         if "-" in first and not first.endswith(":"):
             is_of_file = bool(rest) and rest[-1] == str(file)
