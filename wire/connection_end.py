@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from addressing.records import BY_PEER
 from wire import condition
 from wire.engine import Pointer, lib
-from wire.errors import ConnectionFault
+from wire.errors import AmqpError, ConnectionFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,12 @@ def read(connection: Pointer, transport: Pointer) -> ConnectionEnd:
     if fault is not None:
         return ConnectionEnd(False, str(fault))
     return ConnectionEnd(True, "closed")
+
+
+def close_error(connection: Pointer) -> AmqpError | None:
+    """Return the error in the peer's close or, if there is none, in ours; None without an error."""
+    remote = condition.read(lib.pn_connection_remote_condition(connection))
+    return remote or condition.read(lib.pn_connection_condition(connection))
 
 
 def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:

@@ -237,7 +237,8 @@ class Driver:
             return
         if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
-            endpoint.free()
+            if not endpoint.is_kept:
+                endpoint.free()
 
     def on_gone(self, connection: AmqpConnection, reason: str) -> None:
         self._connections.pop(connection, None)

@@ -127,8 +127,11 @@ class Endpoint(EndpointCore):
         self._links: dict[int, Link] = {}
         self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
+        self._is_socket_lost = False
         self.has_peer_closed_in_order = False
         """The peer closed the connection before us, and without an error."""
+        self.is_kept = False
+        """The node frees this endpoint itself, later, since it has not told all owners of links of their loss yet."""
         self.may_answer_close: Callable[[Endpoint], bool] = _at_once
         """Called when the peer has closed the connection: if it returns False, our close waits until `answer_close`."""
         self._connection = lib.pn_connection()
@@ -234,6 +237,15 @@ class Endpoint(EndpointCore):
         return connection_end.read(self._connection, self._transport)
 
     @property
+    def close_error(self) -> AmqpError | None:
+        """The error with which the peer closed the connection or, if it did not, we did.
+
+        None for a close without an error, and for a socket that was lost; callers must not read this once the endpoint
+        is freed.
+        """
+        return None if self._is_socket_lost else connection_end.close_error(self._connection)
+
+    @property
     def is_input_undecodable(self) -> bool:
         """Whether the engine stopped reading and gives no reason, as it does for a frame that is not AMQP data."""
         if self.is_freed or self._fault is not None or not self.has_stopped_reading:
@@ -271,6 +283,7 @@ class Endpoint(EndpointCore):
             lib.pn_transport_close_tail(self._transport)
             self.mark_dirty()
             return None
+        self._is_socket_lost = True
         is_cut = self.gate.is_in_frame
         name = "amqp:connection:framing-error" if is_cut else "amqp:connection:forced"
         where = "in the middle of a frame" if is_cut else "without closing the connection"
@@ -488,7 +501,9 @@ class Endpoint(EndpointCore):
         if session is None:
             return
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
-        for link in [link for link in self._links.values() if link.session is session]:
+        # Most sessions end after their links, and the links of a connection may be thousands.
+        left = [link for link in self._links.values() if link.session is session] if session.link_count else []
+        for link in left:
             if link.has_left:
                 # The peer's end of the session stands for the answer to our detach of the link, which is freed.
                 self.forget(link)

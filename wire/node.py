@@ -100,7 +100,7 @@ class Node(Protocol):
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         """Note that the connection of ``endpoint`` is gone, for ``reason``; the driver frees the endpoint next.
 
-        Called once for every endpoint.
+        If the node sets ``endpoint.is_kept``, the node itself frees the endpoint later. Called once for every endpoint.
         """
         ...
 

@@ -14,9 +14,13 @@ At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|
 an Artemis broker never deletes a subscription that is not shared and has ``|`` in its name, though its link is closed.
 An embedded broker reads the user from the link property `USER`, so names stay as they are.
 
+Over a connection that several clients share, ``%[<connection>]`` stands before all of the first form: two clients may
+use the same name, and the second attach would end the first link when its frame arrives, before the broker has compared
+the users. The broker knows the link by the name without this part.
+
 In the name of a link of another space than the default space, ``%(<space>)`` stands before all of these forms, so that
-equal container-ids and link names of two spaces are two names. Quoted text never begins with ``%(``. If the name of a
-global shared subscription of the default space does, ``%()`` stands before the name.
+equal container-ids and link names of two spaces are two names. Quoted text never begins with ``%(`` or ``%[``. If the
+name of a global shared subscription of the default space does, ``%()`` stands before the name.
 
 The part of the name before the first ``|`` names a shared subscription, here as for clients: so every broker that knows
 shared subscriptions reads the name. In a container-id ``|`` is written ``%7C``, and ``%`` as ``%25``.
@@ -29,8 +33,8 @@ USER = "amqpmesh.user"
 """Property of a router's link at an embedded broker: the user of the link. Only nodes set the property, since routers
 copy no property of a client's link; a link without the property belongs to a node or an operator."""
 
-
 _SPACE_BEGIN, _SPACE_END = "%(", ")"
+_APART_BEGIN, _APART_END = "%[", "]"
 
 
 def lasting(container_id: str, link_name: str, user: str | None = None, space: str = "") -> str:
@@ -52,6 +56,27 @@ def sharing(
     else:
         scoped = subscription if user is None else _quoted(_of(user) + subscription)
     return _within(space, f"{scoped}{others}{DELIMITER}{connection}")
+
+
+def apart(name: str, client: str) -> str:
+    """Return a name for the link ``name`` of the connection ``client`` that no link of another connection has."""
+    return name if name.endswith(f"{DELIMITER}{client}") else f"{_APART_BEGIN}{client}{_APART_END}{name}"
+
+
+def known(name: str) -> str:
+    """Return the name by which a broker knows the link ``name``: without the part that `apart` adds."""
+    return name.partition(_APART_END)[2] if name.startswith(_APART_BEGIN) else name
+
+
+def client(name: str) -> str | None:
+    """Return the connection of the client for which a router made the link ``name`` at an embedded broker.
+
+    None if the name has no client's connection.
+    """
+    if name.startswith(_APART_BEGIN):
+        return name[len(_APART_BEGIN) :].partition(_APART_END)[0]
+    _, delimiter, last = name.rpartition(DELIMITER)
+    return last if delimiter else None
 
 
 def split_space(name: str) -> tuple[str, str]:
@@ -85,7 +110,9 @@ def read_sharing(name: str) -> tuple[str, str] | None:
 
 
 def _within(space: str, name: str) -> str:
-    return f"{_SPACE_BEGIN}{space}{_SPACE_END}{name}" if space or name.startswith(_SPACE_BEGIN) else name
+    return (
+        f"{_SPACE_BEGIN}{space}{_SPACE_END}{name}" if space or name.startswith((_SPACE_BEGIN, _APART_BEGIN)) else name
+    )
 
 
 def _of(user: str | None) -> str:

@@ -117,7 +117,8 @@ class World:
         if node in self.nodes and not endpoint.is_freed:
             node.on_disconnected(endpoint, reason, self.now)
             self.touch(node)
-        endpoint.free()
+        if not endpoint.is_kept:
+            endpoint.free()
 
     def on_cut(self, pipe: Pipe) -> None:
         """Do nothing: a subclass may connect again here, upon each connection that was cut or dropped."""
