@@ -43,6 +43,7 @@ from wire.errors import LocalStateError
 from wire.events import Closed, LinkAttached, LinkDetached, Opened
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
+from wire.lost_links import TURN_S, LostLinks
 from wire.node import Command
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class BrokerNode:
         self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
+        self._lost = LostLinks(self._want_turn)
+        self._turn_at: float | None = None
         self._log = log
         self._recorder = recorder
         self._link_log = BrokerLinkLog(recorder)
@@ -220,7 +223,7 @@ class BrokerNode:
                     # The end of a session detaches its links, but does not close them: durable subscriptions stay.
                     self._attachments.detach(link, now, closed=closed and link.has_peer_left, error=error)
                 case Closed():
-                    self._end_links(endpoint, now)
+                    self._lost.on_closed(endpoint, self._end_link)
         endpoint.wake_waiters()
         self._settle_down(now)
 
@@ -232,8 +235,8 @@ class BrokerNode:
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self._look_at_clock(now)
         self._link_log.on_disconnected(endpoint, reason)
-        self._end_links(endpoint, now)
         self._endpoints.pop(endpoint, None)
+        self._lost.on_lost(endpoint, self._end_link)
         self._settle_down(now)
 
     def on_time(self, now: float) -> None:
@@ -246,6 +249,7 @@ class BrokerNode:
         self._last_words.on_time(now)
         self._commits.on_time(now)
         self._control.on_time()
+        self._take_turn(now)
         self._settle_down(now)
 
     def on_second(self, now: float) -> None:
@@ -263,6 +267,7 @@ class BrokerNode:
             self._last_words.next_deadline(),
             self._commits.next_deadline(),
             self._control.next_deadline(),
+            self._turn_at,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -303,9 +308,16 @@ class BrokerNode:
 
     # Within
 
-    def _end_links(self, endpoint: Endpoint, now: float) -> None:
-        for link in endpoint.links:
-            self._attachments.end(link, now)
+    def _end_link(self, link: Link) -> None:
+        self._attachments.end(link, self._message_store.now)
+
+    def _want_turn(self) -> None:
+        self._turn_at = self._message_store.now + TURN_S
+
+    def _take_turn(self, now: float) -> None:
+        if self._turn_at is not None and now >= self._turn_at:
+            self._turn_at = None
+            self._lost.take_turn()
 
     def _settle_down(self, now: float) -> None:
         """Do what follows each input: write as much as possible to consumers, and let waiting producers go on.

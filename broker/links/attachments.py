@@ -19,6 +19,7 @@ from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
 from broker.links.filter_control import request_link, wanted_filter_set
 from broker.links.incoming import BrokerReceiver, ProducerGate
 from broker.links.link_log import BrokerLinkLog
+from broker.links.link_name import LinkName, container_id, link_name, name_of
 from broker.links.outgoing import BrokerSender
 from broker.links.request_link import RequestLink
 from broker.links.second_settlement import SecondSettlements
@@ -39,7 +40,6 @@ from wire.terminus import DistributionMode, Durability, Expiry, Terminus, Termin
 
 SELECTORS = ("apache.org:selector-filter:string", 0x0000468C00000004)
 """Descriptors of a selector, a filter that the broker refuses; its name in the filter map is the client's choice."""
-LinkName = tuple[str, str, bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -119,8 +119,8 @@ class Attachments:
                 LinkRefused(
                     claim.peer,
                     claim.user,
-                    _container_id(link),
-                    link.name,
+                    container_id(link),
+                    name_of(link),
                     error.condition,
                     error.description,
                 )
@@ -165,7 +165,7 @@ class Attachments:
             f"all waiting messages of {held.address!r} are too large for this link: the first message "
             f"has {size:,} bytes, and max-message-size is {most:,}",
         )
-        self._log(ConsumerTooSmall(held.address, claim.peer, claim.user, _container_id(link), link.name, size, most))
+        self._log(ConsumerTooSmall(held.address, claim.peer, claim.user, *self._by_link[link].name[:2], size, most))
         self._end_link(link, now, error)
         if held.is_subscription and held.is_durable:
             link.detach(error)
@@ -198,19 +198,20 @@ class Attachments:
             raise LinkError(
                 "amqp:unauthorized-access", "only nodes and operators of the mesh may attach links at its brokers"
             )
-        old = self._by_name.get(_name(link))
+        old = self._by_name.get(link_name(link))
         if old is not None and claim.user is not None and old.claim.user != claim.user:
             raise LinkError(
                 "amqp:unauthorized-access",
-                f"link {link.name!r} is in use by another user: user {claim.user!r} cannot take the link over",
+                f"link {old.name[1]!r} is in use by another user: user {claim.user!r} cannot take the link over",
             )
 
     def _steal(self, link: Link, now: float) -> None:
         """Detach the earlier link of the same name and direction, if any, with an error, in favour of ``link``."""
-        old = self._by_name.get(_name(link))
+        old = self._by_name.get(link_name(link))
         if old is not None:
-            self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
-            error = LinkError("amqp:link:stolen", f"link {link.name!r} was attached again, over another session")
+            container, name, _ = old.name
+            self._log(LinkStolen(container, name, old.link.endpoint.peer.remote_address))
+            error = LinkError("amqp:link:stolen", f"link {name!r} was attached again, over another session")
             self._end(old, now, closed=False, error=error)
             if old.is_opened:
                 old.link.detach(error)
@@ -271,7 +272,7 @@ class Attachments:
 
     def _attach_filter_control(self, link: IncomingLink, wanted: Terminus, claim: OwnershipClaim, now: float) -> None:
         """Attach a link over which a client changes the filter set of the subscription of the same link name."""
-        subscription = self._by_name.get((_container_id(link), link.name, False))
+        subscription = self._by_name.get((*link_name(link)[:2], False))
         held = None if subscription is None else subscription.held
         place = self._place(wanted.address or "")
         if held is None or held.filter_set is None or held.address != place.address.text:
@@ -330,11 +331,11 @@ class Attachments:
     def _subscribe(
         self, link: OutgoingLink, place: BrokerAddress, wanted: Terminus, claim: OwnershipClaim, now: float
     ) -> None:
-        container_id = _container_id(link)
+        container, name, _ = link_name(link)
         filter_set = wanted_filter_set(wanted, has_wildcards=place.has_wildcards)
-        self._subscriptions.judge(container_id, link.name, wanted, claim.user)
+        self._subscriptions.judge(container, name, wanted, claim.user)
         self._steal(link, now)
-        held = self._subscriptions.take(container_id, link.name, place.address, wanted, claim, filter_set)
+        held = self._subscriptions.take(container, name, place.address, wanted, claim, filter_set)
         attachment = self._record(link, held, self._sending(link, held), claim)
         attachment.timeout_s = timeout_s(wanted)
         if no_local_of(wanted):
@@ -353,7 +354,7 @@ class Attachments:
         JMS clients attach so, then close the link to end the subscription. Raises LinkError if there is no such
         subscription for this user, or if consumers use it.
         """
-        held = self._subscriptions.recall(_container_id(link), link.name, claim.user)
+        held = self._subscriptions.recall(*link_name(link)[:2], claim.user)
         self._steal(link, now)
         self._subscriptions.unless_taken(held)
         link.set_source(
@@ -433,7 +434,7 @@ class Attachments:
     def _record(
         self, link: Link, held: HeldQueue | None, worker: BrokerReceiver | BrokerSender | None, claim: OwnershipClaim
     ) -> Attachment:
-        attachment = Attachment(link, _name(link), held, worker, claim)
+        attachment = Attachment(link, link_name(link), held, worker, claim)
         if isinstance(worker, BrokerSender) and held is not None:
             held.taker_count += 1
         link.owner = worker
@@ -540,11 +541,3 @@ def _refuse_unsupported(wanted: Terminus) -> None:
 def _with_its_link(wanted: Terminus) -> Terminus:
     """Return the source to answer a queue's consumer with: never durable, as no state of such a link outlives it."""
     return replace(wanted, durability=Durability.NONE, expiry=Expiry.LINK_DETACH) if wanted.outlives_link else wanted
-
-
-def _container_id(link: Link) -> str:
-    return link.endpoint.remote.container_id if link.endpoint.remote is not None else ""
-
-
-def _name(link: Link) -> LinkName:
-    return _container_id(link), link.name, isinstance(link, IncomingLink)

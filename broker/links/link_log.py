@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.links.incoming import BrokerReceiver
+from broker.links.link_name import name_of
 from broker.links.outgoing import BrokerSender
 from broker.queueing.held_queue import HeldQueue
 from recording.columns import RecordEvent, RecordKind
@@ -73,7 +74,7 @@ class BrokerLinkLog:
             direction="incoming" if is_incoming else "outgoing",
             address=worker.address,
             treatment=treatment,
-            name=link.name,
+            name=name_of(link),
         )
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:
