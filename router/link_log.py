@@ -40,6 +40,8 @@ class RouterLinkLog:
         self._arriving: dict[int, RouterConnection] = {}
         self._links: dict[int, dict[int, None]] = {}
         """For each connection with a state record, the numbers of its links with a state record."""
+        self._reasons: dict[int, str] = {}
+        """For each connection that is gone and has links left to record, the reason."""
         self._neighbors: dict[str, int] = {}
         self._is_topology_new = False
         self._routing = routing
@@ -51,10 +53,17 @@ class RouterLinkLog:
         if self._teller.is_on:
             self._arriving[connection.number] = connection
 
+    def on_losing(self, connection: RouterConnection, reason: str) -> None:
+        """Note that ``connection`` is gone for ``reason``: its links, which may end later, get this reason."""
+        self._reasons[connection.number] = reason
+
     def on_disconnected(self, connection: RouterConnection, reason: str) -> None:
+        """Record that ``connection`` is gone for ``reason``, and all of its links."""
         # The links of this connection get the connection's ``reason``: the error noted at each link is the error that
         # was passed on to peers on other connections.
-        self._settle(connection.number, reason)
+        self.on_losing(connection, reason)
+        self.settle()
+        del self._reasons[connection.number]
         self._arriving.pop(connection.number, None)
         links = self._links.pop(connection.number, None)
         if links is not None:
@@ -71,22 +80,14 @@ class RouterLinkLog:
     # Links
     def settle(self) -> None:
         """Record all connections and links that came or went since the last call."""
-        self._settle(None, "")
-
-    def _settle(self, lost: int | None, reason: str) -> None:
-        """Record all connections and links that came or went since the last call.
-
-        ``lost``: the number of a connection that is gone, with all its links, for ``reason``; None if none is.
-        """
         if self._arriving:
             self._meet()
         if self._recorder.has_changes:
-            cause = end_reasons.without_words(reason)
             for end, is_there, error in self._recorder.take_changes():
                 if is_there:
                     self._on_link(end)
-                elif end.link.endpoint.owner.number == lost:
-                    self._on_link_left(end, cause)
+                elif (reason := self._reasons.get(end.link.endpoint.owner.number)) is not None:
+                    self._on_link_left(end, end_reasons.without_words(reason))
                 else:
                     self._on_link_left(end, end_reasons.told(error))
 

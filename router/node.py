@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from addressing.book import SpaceBooks
@@ -49,6 +50,7 @@ from wire.errors import AmqpError
 from wire.events import LinkDetached
 from wire.link import IncomingLink, Link
 from wire.log import Emit, LogEvent
+from wire.lost_links import TURN_S, LostLinks
 from wire.node import Abort, Command
 
 
@@ -69,6 +71,7 @@ class RouterNode:
         self._emit = emit
         self._recorder = recorder
         self._timers = Timers()
+        self._lost = LostLinks(self._want_turn)
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
@@ -209,14 +212,24 @@ class RouterNode:
             # of the loss would attach again over the connection that is being lost.
             connection.on_lost(reason)
         error = path_lost(f"connection to {connection.describe()} lost: {reason}")
-        for link in endpoint.links:
+
+        def tell(link: Link) -> None:
             if link.owner is not None and not link.is_gone:
                 link.owner.on_left(False, error)
-        if not isinstance(connection, BrokerConnection):
+
+        if isinstance(connection, BrokerConnection):
+            self._link_log.on_losing(connection, reason)
+            self._lost.on_lost(endpoint, tell, partial(self._link_log.on_disconnected, connection, reason))
+        else:
+            for link in endpoint.links:
+                tell(link)
             connection.on_lost(reason)
-        self._link_log.on_disconnected(connection, reason)
+            self._link_log.on_disconnected(connection, reason)
         self._leaving.look()
         self._settle()
+
+    def _want_turn(self) -> None:
+        self._timers.after(TURN_S, self._lost.take_turn)
 
     def _settle(self) -> None:
         """Carry out the groups' actions and bring changed addresses up to date; called at the end of each input."""

@@ -268,8 +268,10 @@ class WireClient:
         self._answer_detaches()
         self.endpoint.tick(time.monotonic())
         self._write()
-        readable, _, _ = select.select([self.socket], [], [], timeout_s)
-        if readable:
+        # `select` takes no file number above 1023.
+        ready = select.poll()
+        ready.register(self.socket, select.POLLIN)
+        if ready.poll(1000 * timeout_s):
             self._read()
         self.events += self.endpoint.drain(self)
         for event in self.events:

@@ -49,13 +49,13 @@ def timers(mesh: SimMesh) -> Counter[str]:
 
 def _claimed(router: RouterNode) -> set[str]:
     sites = router._brokers._sites
-    return {f"broker:{name}:{client}" for name, site in sites.items() for client in site.routes.clients}
+    return {f"broker:{name}:{route}" for name, site in sites.items() for route in site.routes.names}
 
 
 def _of_router(name: str, router: RouterNode) -> Iterator[str]:
     for broker, site in router._brokers._sites.items():
-        for client in site.routes.clients:
-            yield f"{name} keeps a connection to {broker} for {client}, with {site.routes.claim_count} claims"
+        for route in site.routes.names:
+            yield f"{name} keeps connection {route} to {broker}, with {site.routes.claim_count} claims"
     for connection in router._connections.values():
         yield from _of_connection(name, connection)
     if router._circuits.transit_count:
@@ -71,8 +71,8 @@ def _of_router(name: str, router: RouterNode) -> Iterator[str]:
 def _of_connection(name: str, connection: RouterConnection) -> Iterator[str]:
     if isinstance(connection, ClientConnection):
         yield f"{name} keeps the connection of client {connection.describe()}"
-    if isinstance(connection, BrokerConnection) and connection.client is not None:
-        yield f"{name} is connected to a broker for {connection.client}"
+    if isinstance(connection, BrokerConnection) and connection.route is not None:
+        yield f"{name} is connected to a broker for {connection.route}"
     endpoint = connection.endpoint
     for link in endpoint.links:
         if link.name != CONTROL:

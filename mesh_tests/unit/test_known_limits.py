@@ -47,6 +47,9 @@ CHECKED_BY = {
     "metrics for Prometheus": UNKNOWN_KEYS,
     "a console": UNKNOWN_KEYS,
     "the `$management` address": "test_known_limits.py::test_the_management_address_does_not_exist",
+    "clients that close shared connections": (
+        "../sim/test_shared_connections.py::test_a_client_that_comes_back_as_another_is_under_no_suspicion"
+    ),
     "multicast on a lost branch": "../sim/test_multicast_again.py::test_what_another_consumer_has_is_not_sent_again",
     "strict priority": (
         "../sim/test_priority.py::test_with_a_full_connection_to_a_consumer_the_higher_priority_overtakes"

@@ -1,4 +1,4 @@
-"""One connection to a broker: the base connection of this router, or one for the link routes of a single client."""
+"""One connection to a broker: the base connection of this router, or one for link routes of clients."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class BrokerConnectionOwner(Protocol):
 class BrokerConnection(RouterConnection):
     """A connection to a broker.
 
-    ``client``: the client whose link routes the connection carries; None for the base connection, which carries this
-    router's own links.
+    ``route``: the name of a connection for link routes (`router.connections.route_connections`); None for the base
+    connection, which carries this router's own links.
     """
 
     kind = "broker"
 
-    def __init__(self, endpoint: Endpoint, number: int, site: BrokerConnectionOwner, client: str | None) -> None:
+    def __init__(self, endpoint: Endpoint, number: int, site: BrokerConnectionOwner, route: str | None) -> None:
         super().__init__(endpoint, number)
         self.sessions = SessionPool(endpoint)
-        self.client = client
+        self.route = route
         self.was_opened = False
         self._site = site
 

@@ -1,9 +1,9 @@
-"""The broker connections of this router: one base connection to each broker, and one for each client with link
-routes.
+"""The broker connections of this router: one base connection to each broker, and others for the link routes of clients.
 
 Every router uses the mesh's name as container-id towards brokers. The base connection shows that the broker is up and
-carries waypoint links, the router's own links to queues and topics. A client's link routes share a connection of their
-own, since transactions are scoped to a connection.
+carries waypoint links, the router's own links to queues and topics. The link routes of many clients share connections
+to an embedded broker; at an existing broker, the link routes of each client share a connection of their own, since
+transactions are scoped to a connection.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ class BrokerSettings:
     say whether its address is a queue or a topic.
     """
 
+    @property
+    def shares_connections(self) -> bool:
+        """Whether the link routes of many clients share a connection to this broker."""
+        return not self.needs_kind
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerConnectionSnapshot:
@@ -61,32 +66,37 @@ class BrokerSite:
         self.base: BrokerConnection | None = None
         self.down_reason: str | None = "not connected yet"
         self.routes = RouteConnections(
-            lambda client: settings.connector(route_connector(settings.name, client)), timers, commands
+            settings.name,
+            lambda route: settings.connector(route_connector(settings.name, route)),
+            timers,
+            commands,
+            shares=settings.shares_connections,
         )
         self._owner = owner
 
     def on_opened(self, connection: BrokerConnection) -> None:
-        if connection.client is None:
+        if connection.route is None:
             self.base, self.down_reason = connection, None
             remote = connection.endpoint.remote
             self._owner.on_up(self, remote.container_id if remote else "")
         else:
-            self.routes.on_opened(connection, connection.client)
+            self.routes.on_opened(connection, connection.route)
 
     def on_lost(self, connection: BrokerConnection, reason: str) -> None:
-        if connection.client is not None:
-            self.routes.on_lost(connection if connection.was_opened else None, connection.client)
+        if connection.route is not None:
+            known = connection if connection.was_opened else None
+            self.routes.on_lost(known, connection.route, connection.endpoint.close_error)
         elif self.base is connection:
             self.base, self.down_reason = None, reason
             self._owner.on_down(self, reason)
         else:
             self.down_reason = reason
 
-    def on_connect_failed(self, client: str | None, reason: str) -> None:
-        if client is None:
+    def on_connect_failed(self, route: str | None, reason: str) -> None:
+        if route is None:
             self.down_reason = reason
         else:
-            self.routes.on_lost(None, client)
+            self.routes.on_lost(None, route)
 
 
 class Brokers:
@@ -185,28 +195,28 @@ class Brokers:
 
     # Link routes
     def claim(self, claim: RouteClaim, broker: str, client: str, ready: OnConnection) -> None:
-        """Call ``ready`` with the connection for link routes of ``client`` to ``broker``, which is dialed if missing.
+        """Call ``ready`` with a connection for link routes of ``client`` to ``broker``, which is dialed if missing.
 
-        Call ``ready`` with None if the connection fails, at once if ``broker`` is down. ``claim`` keeps the connection
-        open; ``ready`` is not called once the claim is released.
+        Call ``ready`` with None if the connection fails, at once if ``broker`` is down or the client is refused.
+        ``claim`` keeps the connection open; ``ready`` is not called once the claim is released.
         """
         if self.is_up(broker):
             self._sites[broker].routes.claim(claim, client, ready)
         else:
-            ready(None)
+            ready(None, None)
 
     # Connections
     def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> BrokerConnection:
-        broker, client = parse_connector(connector)
+        broker, route = parse_connector(connector)
         site = self._sites[broker]
         endpoint = Endpoint(site.settings.endpoint, peer, dirty)
-        connection = BrokerConnection(endpoint, number, site, client)
+        connection = BrokerConnection(endpoint, number, site, route)
         endpoint.open()
         return connection
 
     def on_connect_failed(self, connector: str, reason: str) -> None:
-        broker, client = parse_connector(connector)
-        self._sites[broker].on_connect_failed(client, reason)
+        broker, route = parse_connector(connector)
+        self._sites[broker].on_connect_failed(route, reason)
 
     def on_up(self, site: BrokerSite, container_id: str) -> None:
         self._emit(BrokerUp(site.settings.name, container_id))
@@ -229,14 +239,14 @@ class Brokers:
         )
 
 
-def route_connector(broker: str, client: str) -> str:
-    return f"broker:{broker}:{client}"
+def route_connector(broker: str, route: str) -> str:
+    return f"broker:{broker}:{route}"
 
 
 def parse_connector(name: str) -> tuple[str, str | None]:
-    """Return (broker, client) from the name of a connector to a broker; client is None for the base connection."""
-    _, broker, *client = name.split(":", 2)
-    return broker, client[0] if client else None
+    """Return (broker, route) from the name of a connector to a broker; route is None for the base connection."""
+    _, broker, *route = name.split(":", 2)
+    return broker, route[0] if route else None
 
 
 def is_broker_connector(name: str) -> bool:

@@ -25,7 +25,7 @@ from router.timers import RetryDelay
 from wire.errors import AmqpError, ConnectionFault, FrameTooSmall, LinkError
 from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink, Session
 from wire.log import Emit
-from wire.routed_name import USER
+from wire.routed_name import USER, apart
 
 OnLink = Callable[[Link | None, AmqpError | None], None]
 """Called with a link to the broker that is not opened yet. Or with None and the reason for a refusal, for which a retry
@@ -90,15 +90,15 @@ class BrokerSide:
         is_embedded = self._brokers.is_embedded(broker)
         said_user = user if is_embedded else ""
 
-        def on_connection(connection: BrokerConnection | None) -> None:
+        def on_connection(connection: BrokerConnection | None, error: AmqpError | None) -> None:
             if connection is None:
-                ready(None, None)
+                ready(None, error)
                 return
             sessions = connection.sessions
             try:
                 # An existing broker may end a whole session because of one link, so it gets a session for each link.
                 session = session_of_route(sessions, near, priority) if is_embedded else sessions.own()
-                far = self._link(session, near, name, said_user, terminus)
+                far = self._link(session, near, apart(name, client) if is_embedded else name, said_user, terminus)
             except ConnectionFault:
                 # The broker accepts no more sessions: the route may try again if a session is about to end, else the
                 # client's link is refused.
