@@ -30,8 +30,10 @@ MAX_LINGERING = 32
 """Most connections without claims to one broker; beyond, the oldest is dropped. Short-lived clients must not use up the
 router's file descriptors.
 """
-MOST_CLIENTS = 1000
-"""A shared connection with so many clients takes no other client, so that its loss concerns no more of them."""
+MOST_CLIENTS = 500
+"""A shared connection with so many clients takes no other client: the engine frees a lost connection in one go, which
+takes some milliseconds with 500 sessions, and an error of one client concerns no more of them.
+"""
 _CROWD_CLAIMS = 2 * MOST_CLIENTS
 """A shared connection with so many claims takes no other client: the engine looks for a free channel one by one."""
 MOST_CLAIMS = 16_384
