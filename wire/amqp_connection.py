@@ -5,6 +5,7 @@ begin --> SASL --accepted--> endpoint --peer's OPEN--> established --is_finished
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -221,11 +222,17 @@ class AmqpConnection(ByteProtocol):
     def on_fault(self, fault: Exception) -> bool:
         """Close the connection with ``fault`` and return True if it is an AmqpError, a fault of the peer. [2.8.16]
 
-        Return False for any other exception.
+        Any other exception is a bug: send our close, as far as the socket takes bytes now, and return False. A router
+        at the other end then knows that one of its clients may have caused the end of the connection.
         """
         if isinstance(fault, AmqpError):
             self.close(fault)
             return True
+        if self.endpoint is not None and self.is_open:
+            # The state of the endpoint is unknown, and the first exception is the one for the log.
+            with contextlib.suppress(Exception):
+                self.endpoint.close(AmqpError("amqp:internal-error", "a bug in this program, which its log describes"))
+                self.transport.write_from(self.endpoint)
         return False
 
     def on_ended(self, reason: str) -> None:

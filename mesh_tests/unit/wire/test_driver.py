@@ -144,6 +144,9 @@ def test_a_fault_in_the_node_drops_that_connection_only() -> None:
             assert "in stumble" in bug.traceback
             await server.node.wait(lambda: server.node.disconnected)
             assert len(server.node.disconnected) == 1
+            # The peer hears that an error, and not a lost socket, ended the connection.
+            await bad.node.wait(lambda: bad.node.closed)
+            assert [error.condition for error in bad.node.closed] == ["amqp:internal-error"]
             assert good.node.disconnected == []
 
     run(scenario)
