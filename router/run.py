@@ -266,6 +266,7 @@ class _Parts:
         return BrokerSettings(
             name=name,
             needs_kind=not broker.is_embedded,
+            may_share=broker.share_connections,
             endpoint=EndpointSettings(
                 # All routers have one container-id at a broker, so that a durable subscriber may come back at another
                 # router.

@@ -58,9 +58,14 @@ def sharing(
     return _within(space, f"{scoped}{others}{DELIMITER}{connection}")
 
 
+def is_of_connection(name: str, client: str) -> bool:
+    """Whether ``name`` ends in the connection ``client``, so that no link of another connection has the name."""
+    return name.endswith(f"{DELIMITER}{client}")
+
+
 def apart(name: str, client: str) -> str:
     """Return a name for the link ``name`` of the connection ``client`` that no link of another connection has."""
-    return name if name.endswith(f"{DELIMITER}{client}") else f"{_APART_BEGIN}{client}{_APART_END}{name}"
+    return name if is_of_connection(name, client) else f"{_APART_BEGIN}{client}{_APART_END}{name}"
 
 
 def known(name: str) -> str:

@@ -53,5 +53,7 @@ class Broker(TopologyPart, BrokerQueries):
     """Existing broker: hostname to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
     subscriptions: Subscriptions = Subscriptions.BY_NAME
     """Existing broker: 'by_user' keeps subscriptions of users apart; subscriptions by name are no longer found."""
+    share_connections: bool = False
+    """Existing broker: true lets the links of many clients share connections; durable links stay apart."""
     tls: BrokerTls = BrokerTls()
     """Existing broker: how to check an amqps:// broker."""

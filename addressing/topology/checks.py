@@ -19,7 +19,7 @@ from addressing.topology.queries import Authentication
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")
-_EXISTING_ONLY = ("address_prefix", "hostname", "subscriptions", "tls")
+_EXISTING_ONLY = ("address_prefix", "hostname", "share_connections", "subscriptions", "tls")
 
 
 def check(topology: Topology, declared: DeclaredNames) -> list[Problem]:

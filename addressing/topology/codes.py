@@ -207,7 +207,7 @@ _ALL = (
         "AM303",
         "a key for the other kind of broker",
         "'host', 'port' and 'disk_free_min_bytes' are for embedded brokers, which listen and write to a disk here; "
-        "'address_prefix', 'hostname', 'subscriptions' and 'tls' are for existing brokers.",
+        "'address_prefix', 'hostname', 'share_connections', 'subscriptions' and 'tls' are for existing brokers.",
         "remove the key.",
     ),
     Code(

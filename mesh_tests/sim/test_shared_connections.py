@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from proton import Message
 
 from broker.links.attachments import Attachments
+from mesh.simulation import sim_mesh
 from mesh.simulation.clients import SimClient, SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.leftovers import QUIET_S, leftovers
 from router.connections import route_connections
 from router.connections.route_blame import REFUSE_S, TRUST_S
+from wire.codec.values import Described, Symbol
 from wire.delivery import ACCEPTED
-from wire.endpoint import Endpoint
+from wire.endpoint import Endpoint, EndpointSettings
 from wire.errors import AmqpError
 from wire.link import Link
 from wire.terminus import Durability, Expiry
@@ -104,6 +107,53 @@ def test_many_clients_share_a_connection_and_each_has_sessions_of_its_own(
         receiver.link.endpoint.close()
     mesh.run(QUIET_S)
     assert leftovers(mesh) == []
+
+
+@pytest.fixture
+def existing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The routers take the broker for an existing one, whose topology has ``share_connections: true``."""
+    settings_of = sim_mesh._broker_settings
+    endpoint = EndpointSettings("mesh")
+    monkeypatch.setattr(
+        sim_mesh,
+        "_broker_settings",
+        lambda name: replace(settings_of(name), needs_kind=True, may_share=True, endpoint=endpoint),
+    )
+
+
+@AT
+@pytest.mark.usefixtures("existing")
+def test_clients_share_connections_to_an_existing_broker_that_may_be_shared(
+    make_mesh: Callable[..., SimMesh], broker_at: str
+) -> None:
+    mesh = make_mesh(broker_at)
+    receivers = consumers(mesh, 150)
+    assert connection_count(mesh) == 3
+    # One client has more links than a connection takes.
+    client = mesh.client("r1", "many")
+    more = [client.receiver(f"q.many.{index}") for index in range(100)]
+    mesh.run_until(lambda: all(receiver.link.is_open for receiver in more))
+    assert connection_count(mesh) == 5
+    # A link whose name a client may resume is on a connection of its client.
+    for number, user in enumerate(("one", "other")):
+        durable = mesh.client("r1", user).receiver("news.#", name="mine", **DURABLE)
+        mesh.run_until(lambda durable=durable: durable.link.is_open)
+        assert connection_count(mesh) == 6 + number
+    assert all(receiver.error is None for receiver in [*receivers, *more])
+    for each in [each for each in mesh.nodes if isinstance(each, SimClient)]:
+        each.endpoint.close()
+    mesh.run(QUIET_S)
+    assert leftovers(mesh) == []
+
+
+@pytest.mark.usefixtures("existing")
+def test_no_local_is_refused_over_shared_connections_to_an_existing_broker(make_mesh: Callable[..., SimMesh]) -> None:
+    mesh = make_mesh("r1")
+    no_local = {"no-local": Described(Symbol("apache.org:no-local-filter:list"), [])}
+    refused = mesh.client("r1").receiver("news.#", filter=no_local)
+    mesh.run_until(lambda: refused.error is not None, 1)
+    assert refused.error.condition == "amqp:not-implemented"
+    assert "share_connections" in refused.error.description
 
 
 def test_a_crowded_connection_takes_no_other_client(

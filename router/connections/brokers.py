@@ -42,11 +42,13 @@ class BrokerSettings:
     """True for a broker that is not embedded, and so does not know the mesh's addresses: the terminus of each link must
     say whether its address is a queue or a topic.
     """
+    may_share: bool = False
+    """Whether the links of many clients may share connections to a broker that is not embedded."""
 
     @property
     def shares_connections(self) -> bool:
         """Whether the link routes of many clients share a connection to this broker."""
-        return not self.needs_kind
+        return self.may_share or not self.needs_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class BrokerSite:
             timers,
             commands,
             shares=settings.shares_connections,
+            has_session_each=settings.needs_kind,
         )
         self._owner = owner
 
@@ -194,14 +197,21 @@ class Brokers:
         return base
 
     # Link routes
-    def claim(self, claim: RouteClaim, broker: str, client: str, ready: OnConnection) -> None:
+    def shares_connections(self, broker: str) -> bool:
+        """Whether the link routes of many clients share a connection to ``broker``."""
+        return self._sites[broker].settings.shares_connections
+
+    def claim(
+        self, claim: RouteClaim, broker: str, client: str, ready: OnConnection, *, is_apart: bool = False
+    ) -> None:
         """Call ``ready`` with a connection for link routes of ``client`` to ``broker``, which is dialed if missing.
 
         Call ``ready`` with None if the connection fails, at once if ``broker`` is down or the client is refused.
-        ``claim`` keeps the connection open; ``ready`` is not called once the claim is released.
+        ``claim`` keeps the connection open; ``ready`` is not called once the claim is released. ``is_apart``: no other
+        client may have links on the connection.
         """
         if self.is_up(broker):
-            self._sites[broker].routes.claim(claim, client, ready)
+            self._sites[broker].routes.claim(claim, client, ready, is_apart=is_apart)
         else:
             ready(None, None)
 

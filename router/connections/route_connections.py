@@ -38,6 +38,8 @@ _CROWD_CLAIMS = 2 * MOST_CLIENTS
 """A shared connection with so many claims takes no other client: the engine looks for a free channel one by one."""
 MOST_CLAIMS = 16_384
 """A shared connection with so many claims takes no other: it has more sessions than claims, whatever the claims are."""
+_MOST_SESSIONS_EACH = 60
+"""The same where each link has a session of its own, at an existing broker: RabbitMQ takes 64 sessions."""
 _CLAIMS_AT_ONCE = 32
 _TURN_S = 0.001
 """Claims are told of a connection 32 at a time, and the node serves its other inputs in between."""
@@ -88,10 +90,11 @@ class RouteConnection:
     ``linger`` runs while the open connection has no claim.
     """
 
-    __slots__ = ("claims", "clients", "connection", "linger", "name", "waiting")
+    __slots__ = ("claims", "clients", "connection", "is_shared", "linger", "name", "waiting")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_shared: bool) -> None:
         self.name = name
+        self.is_shared = is_shared
         self.connection: BrokerConnection | None = None
         self.claims: dict[RouteClaim, None] = {}
         self.waiting: dict[RouteClaim, None] = {}
@@ -99,16 +102,12 @@ class RouteConnection:
         """For each client, the number of its claims."""
         self.linger: Timer | None = None
 
-    @property
-    def is_crowded(self) -> bool:
-        return len(self.clients) >= MOST_CLIENTS or len(self.claims) >= _CROWD_CLAIMS
-
 
 class RouteConnections:
     """The connections to one broker for link routes.
 
     ``connector(name)`` makes the spec of a connector; commands for the driver go to ``commands``. ``shares``: whether
-    many clients share a connection.
+    many clients share a connection. ``has_session_each``: each link has a session of its own.
 
     Always: a connector exists for exactly the names in ``_routes``. A connection in ``_lingering`` is open and has no
     claim; every other connection in ``_routes`` has claims.
@@ -122,11 +121,13 @@ class RouteConnections:
         commands: list[Command],
         *,
         shares: bool,
+        has_session_each: bool = False,
     ) -> None:
         self._connector = connector
         self._timers = timers
         self._commands = commands
         self._shares = shares
+        self._has_session_each = has_session_each
         self._count = itertools.count(1)
         self._routes: dict[str, RouteConnection] = {}
         self._of_client: dict[str, RouteConnection] = {}
@@ -148,22 +149,23 @@ class RouteConnections:
     def claim_count(self) -> int:
         return sum(len(route.claims) for route in self._routes.values())
 
-    def claim(self, claim: RouteClaim, client: str, ready: OnConnection) -> None:
+    def claim(self, claim: RouteClaim, client: str, ready: OnConnection, *, is_apart: bool = False) -> None:
         """Call ``ready`` with a connection for ``client``, dialed if there is none; with None if dialing fails.
 
         Call ``ready`` with an error if the client is refused, since it closed its connections with errors. The
-        connection stays open until ``claim`` and all other claims are released.
+        connection stays open until ``claim`` and all other claims are released. ``is_apart``: the client shares the
+        connection with no other.
         """
         error = self._blame.refusal(client)
         if error is not None:
             ready(None, error)
             return
-        route = self._route_of(client)
+        route = self._own_of(client) if is_apart or not self._shares else self._route_of(client)
         self._keep(route)
         claim.wait(self, route, client, ready)
         route.claims[claim] = None
         route.clients[client] += 1
-        if route.is_crowded:
+        if self._is_crowded(route):
             self._with_room.pop(route, None)
         connection = route.connection
         if connection is None or not connection.endpoint.is_open or route.waiting:
@@ -172,17 +174,25 @@ class RouteConnections:
         else:
             claim.tell(connection)
 
+    @property
+    def _most_claims(self) -> int:
+        return _MOST_SESSIONS_EACH if self._has_session_each else MOST_CLAIMS
+
+    def _is_crowded(self, route: RouteConnection) -> bool:
+        return len(route.clients) >= MOST_CLIENTS or len(route.claims) >= min(_CROWD_CLAIMS, self._most_claims)
+
+    def _own_of(self, client: str) -> RouteConnection:
+        return self._routes.get(client) or self._begin(client, is_shared=False)
+
     def _route_of(self, client: str) -> RouteConnection:
-        """Return the connection of ``client`` that takes another claim, begun if there is none."""
+        """Return the shared connection of ``client`` that takes another claim, begun if there is none."""
         route = self._of_client.get(client)
-        if route is not None and len(route.claims) < MOST_CLAIMS:
+        if route is not None and len(route.claims) < self._most_claims:
             return route
         route = self._of_client[client] = self._place(client)
         return route
 
     def _place(self, client: str) -> RouteConnection:
-        if not self._shares:
-            return self._routes.get(client) or self._begin(client)
         part = self._blame.part_of(client)
         if part is not None:
             # The first claim of a part of the clients of a closed connection begins the part's connection.
@@ -193,8 +203,8 @@ class RouteConnections:
         self._with_room[route] = None
         return route
 
-    def _begin(self, name: str) -> RouteConnection:
-        route = self._routes[name] = RouteConnection(name)
+    def _begin(self, name: str, *, is_shared: bool = True) -> RouteConnection:
+        route = self._routes[name] = RouteConnection(name, is_shared=is_shared)
         self._commands.append(OpenConnector(self._connector(name)))
         return route
 
@@ -209,7 +219,7 @@ class RouteConnections:
             del route.clients[client]
             if self._of_client.get(client) is route:
                 del self._of_client[client]
-        if self._shares and not route.is_crowded and not self._blame.has(route.name):
+        if route.is_shared and not self._is_crowded(route) and not self._blame.has(route.name):
             self._with_room[route] = None
         if route.claims:
             return
@@ -254,7 +264,7 @@ class RouteConnections:
         if route is None or route.connection is not connection:
             return
         self._drop(route)
-        if error is not None and self._shares:
+        if error is not None and route.is_shared:
             self._blame.divide(name, list(route.clients), error)
         for claim in list(route.waiting):
             claim.tell(None)

@@ -25,12 +25,14 @@ from router.timers import RetryDelay
 from wire.errors import AmqpError, ConnectionFault, FrameTooSmall, LinkError
 from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink, Session
 from wire.log import Emit
-from wire.routed_name import USER, apart
+from wire.routed_name import USER, apart, is_of_connection
 
 OnLink = Callable[[Link | None, AmqpError | None], None]
 """Called with a link to the broker that is not opened yet. Or with None and the reason for a refusal, for which a retry
 would not help; None and None if a retry may help.
 """
+_NO_LOCAL = ("apache.org:no-local-filter:list", 0x0000468C00000003)
+"""Descriptors of the no-local filter, whose name in the filter map is the client's choice."""
 _KIND_CAPABILITIES = {QUEUE_CAPABILITY, TOPIC_CAPABILITY}
 
 
@@ -89,6 +91,13 @@ class BrokerSide:
         """
         is_embedded = self._brokers.is_embedded(broker)
         said_user = user if is_embedded else ""
+        is_apart = False
+        if not is_embedded and self._brokers.shares_connections(broker):
+            if _is_no_local(near):
+                ready(None, _no_local_refused(broker))
+                return
+            # Another client may have a link of the same name, which the broker would end, with all of its connection.
+            is_apart = not is_of_connection(name, client)
 
         def on_connection(connection: BrokerConnection | None, error: AmqpError | None) -> None:
             if connection is None:
@@ -109,7 +118,7 @@ class BrokerSide:
                 return
             ready(far, None)
 
-        self._brokers.claim(claim, broker, client, on_connection)
+        self._brokers.claim(claim, broker, client, on_connection, is_apart=is_apart)
 
     def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
         """Return the terminus at ``broker`` for a client that asked for ``address``; None for no address.
@@ -241,6 +250,18 @@ class EgressRoute(UnstitchedOwner):
             other.close()
         else:
             other.detach()
+
+
+def _is_no_local(near: Link) -> bool:
+    """Whether the client of ``near`` asks for a no-local filter, which existing brokers apply to whole connections."""
+    return any(getattr(value, "descriptor", None) in _NO_LOCAL for value in near.remote_source.filter.values())
+
+
+def _no_local_refused(broker: str) -> AmqpError:
+    return AmqpError(
+        "amqp:not-implemented",
+        f"no no-local filter at broker {broker}: with share_connections, messages of other clients would be left out",
+    )
 
 
 def _too_many_links(connection: BrokerConnection, broker: str) -> AmqpError:

@@ -90,6 +90,7 @@ EXAMPLES = [
     (R + "brokers: {b1: {url: 'amqp://h', disk_free_min_bytes: 0}}", "3:33 AM303"),
     (R + "brokers: {b1: {data: x, disk_free_min_bytes: -1}}", "3:46 AM106"),
     (R + "brokers: {b1: {data: x, address_prefix: /q}}", "3:25 AM303"),
+    (R + "brokers: {b1: {data: x, share_connections: true}}", "3:25 AM303"),
     (R + "brokers: {b1: {data: x}, b2: {data: ./x}}", "3:37 AM304"),
     (R + "addresses: {'a*': anycast}", "3:13 AM401"),
     (R + "users: {a: {send: ['a#']}}", "3:20 AM401"),

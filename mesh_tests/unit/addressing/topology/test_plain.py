@@ -25,7 +25,7 @@ routers:
   e1: {mode: edge, connect: [{to: r2, cost: 5}, r1]}
 brokers:
   b1: {data: ./data, routers: [r2]}
-  b2: {url: "amqps://user:word@example.org:5671", subscriptions: by_user, tls: {ca: ./ca.pem}}
+  b2: {url: "amqps://user:word@example.org:5671", subscriptions: by_user, share_connections: true, tls: {ca: ./ca.pem}}
 default_broker: b1
 addresses:
   orders: queue
