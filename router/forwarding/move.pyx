@@ -114,11 +114,11 @@ cdef class Move(Carrier):
 
     cdef bint note_taker(self) except -1:
         cdef Inlet inlet = self.inlet
-        if self.taker is None:
+        # A late delivery is at its broker, and has its place there: a later one may take any link.
+        if self.taker is None or self.is_late:
             return True
         inlet.on_unheard(self.taker)
-        # A late delivery has its place at the broker: a later one may take any link.
-        return not self.taker.is_broker or self.is_late
+        return not self.taker.is_broker
 
     cdef int advance(self) except -1:
         cdef Taker taker = self.taker
