@@ -19,7 +19,7 @@ from wire.delivery import ACCEPTED, OutcomeCode
 
 LIMIT = 2
 ROUTERS = ("r3", "r1", "e1")
-LARGE = "x" * 100_000
+LARGE = "x" * 300_000
 
 
 @pytest.fixture
@@ -157,6 +157,21 @@ def test_large_messages_to_a_full_queue_keep_their_places(mesh: SimMesh, place: 
     settled(mesh, sender)
     mesh.run(1)
     assert bodies(receiver) == sent
+
+
+def test_every_spelling_of_the_address_of_a_full_queue_waits_in_turn(mesh: SimMesh) -> None:
+    sender = mesh.client("r1", "devices").sender(None)
+    spellings = ["amqp:/short.1", "short.1", "amqp://host/short.1", "amqp:short.1"]
+    for number in range(40):
+        send(mesh, sender, spellings[number % 4], str(number))
+        if number == 9:
+            mesh.run(1)
+    mesh.run(1)
+    assert late(mesh, "short.1") == 10 - LIMIT
+    receiver = mesh.client("r2", "worker").receiver("short.1", credit=1_000)
+    settled(mesh, sender)
+    mesh.run(1)
+    assert bodies(receiver) == [str(number) for number in range(40)]
 
 
 def test_a_message_that_expires_while_it_is_late_is_released(mesh: SimMesh) -> None:

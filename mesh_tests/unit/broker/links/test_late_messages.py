@@ -133,6 +133,19 @@ def test_late_messages_wait_for_space_on_the_disk_too(rig: Rig, router: Producer
     assert accepted(router, numbers) == LIMIT + 2
 
 
+def test_after_a_restart_a_late_message_stands_where_it_entered_the_queue(rig: Rig, router: Producer) -> None:
+    fixed = rig.client("fixed").producer("short.1")
+    send(router, "short.1", LIMIT + 1)
+    fixed.send("on credit that it had")
+    consumer = rig.client("consumer").consumer("short.1", credit=2, name="first")
+    for received in list(consumer.received):
+        received.give(deliveries.ACCEPTED)
+    rig.run()
+    rig.restart()
+    consumer = rig.client("consumer").consumer("short.1", credit=10)
+    assert [received.message.body for received in consumer.received] == ["2", "on credit that it had", "3"]
+
+
 def test_a_queue_that_refuses_when_it_is_full_has_no_late_messages(router: Producer) -> None:
     numbers = send(router, "refuses.1", LIMIT + 2)
     kinds = [outcome.kind for number in numbers if (outcome := router.outcomes[number]) is not None]
