@@ -743,7 +743,8 @@ cdef class Taker(DeliveryOwner):
         self.had_credit = self.credit_count > 0
         asked = link.remote_settle_modes[0] if cost == 0 and not is_broker else SEND_MIXED
         self.presettles = asked == SEND_SETTLED
-        self.wants_outcomes = is_broker or asked == SEND_UNSETTLED
+        # Where a queue behind a circuit may be full, the ingress has to hear so, also of pre-settled messages.
+        self.wants_outcomes = is_broker or asked == SEND_UNSETTLED or group.may_be_full
         self.max_message_bytes = link.remote_max_message_bytes
         self.record_level = group.record_level
         self.group.recorder.note(self, True, None)
