@@ -2,6 +2,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.turns cimport Turns
+from router.forwarding.waiting cimport WaitingInlets
 from wire.proton cimport pn_delivery_t
 
 
@@ -21,7 +22,7 @@ cdef class AddressGroup(Group):
     cdef CreditSharing sharing
     cdef readonly unsigned long long released
     cdef unsigned long long retried
-    cdef dict waiting
+    cdef WaitingInlets waiting
     cdef bint is_kicking
     cdef bint is_kicked
     cdef object timers
@@ -53,9 +54,12 @@ cdef class AddressGroup(Group):
     cdef int kick(self) except -1
     cdef bint serve(self) except -1
     cdef bint serve_in_turn(self, Turns turns) except -1
+    cdef bint serve_one(self, Inlet inlet) except -1
+    cdef bint _serve_eager(self, list tried) except -1
+    cdef bint _needs_no_taker(self, Inlet inlet) except -1
+    cdef int wait_for_taker_room(self) except -1
     cdef bint has_ready_taker(self) noexcept
     cdef bint may_pass_on(self) noexcept
-    cdef int wait_for_room(self, Inlet inlet) except -1
     cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1

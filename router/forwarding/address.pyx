@@ -13,6 +13,7 @@ from router.forwarding.move cimport Move, start_refusal
 from router.forwarding.order cimport answer_barrier, give_up_order, has_passed_on, leave
 from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport Turns
+from router.forwarding.waiting cimport WaitingInlets
 from wire.proton cimport pn, pn_delivery_t
 from recording.records cimport Recorder
 
@@ -45,7 +46,7 @@ cdef class AddressGroup(Group):
         self.priority = priority
         self.inlets = {}
         self.takers = {}
-        self.waiting = {}
+        self.waiting = WaitingInlets()
         self.timers = timers
         self.settings = settings
         self.hold_s = settings.path_wait_s
@@ -138,7 +139,7 @@ cdef class AddressGroup(Group):
         if self.inlets.pop(inlet, self) is self:
             return
         inlet.is_member = False
-        self.waiting.pop(inlet, None)
+        self.waiting.discard(inlet)
         self.sharing.forget(inlet)
         inlet.set_promised(0)
         if self.drains is not None:
@@ -241,7 +242,7 @@ cdef class AddressGroup(Group):
             if inlet.shuns == edge and not self.has_other_than(inlet):
                 inlet.revoke()
                 self.exclude(inlet)
-                self.waiting.pop(inlet, None)
+                self.waiting.discard(inlet)
                 self.released += inlet.release_held()
 
     # Credit
@@ -273,7 +274,7 @@ cdef class AddressGroup(Group):
             self.top_up_now(inlet)
         # Without a taker that has credit and room, the settlement of an earlier delivery can only let a barrier of a
         # router go on. A look at each of a hundred waiting senders for every settlement would cost most of a core.
-        if self.waiting and inlet in self.waiting and (inlet.is_from_node() or self.may_pass_on()):
+        if len(self.waiting) > 0 and inlet in self.waiting and (inlet.is_from_node() or self.may_pass_on()):
             return self.kick()
         return self.look_at_drains()
 
@@ -312,7 +313,7 @@ cdef class AddressGroup(Group):
 
     # Movement
     cdef int on_moved(self, Taker taker) except -1:
-        return self.kick() if self.waiting else 0
+        return self.kick() if len(self.waiting) > 0 else 0
 
     cdef int wait_for_taker(self, Inlet inlet) except -1:
         # Unread deliveries fill the session's window, which circuits of other addresses share, whose consumers may be
@@ -320,7 +321,7 @@ cdef class AddressGroup(Group):
         # budget of copies has no room are released.
         if inlet.is_from_node() and inlet.link.session.is_crowded_now():
             self.released += inlet.read_ahead(self.copies, True)
-        self.waiting[inlet] = None
+        self.waiting.add(inlet)
         return self.note_use(inlet)
 
     cdef int note_use(self, Inlet inlet) except -1:
@@ -355,12 +356,12 @@ cdef class AddressGroup(Group):
         """Let each waiting inlet pass on deliveries in its turn; True if another round may pass on more."""
         cdef Inlet inlet
         if len(self.waiting) > 1:
-            return self.serve_in_turn(Turns())
-        for inlet in list(self.waiting):
-            del self.waiting[inlet]
+            return self.serve_in_turn(None)
+        if len(self.waiting) == 1:
+            inlet = self.waiting.take_only()
             if inlet in self.inlets and self.try_step(inlet):
                 self._renew_float(inlet)
-                self.waiting.setdefault(inlet)
+                self.waiting.add(inlet)
                 return True
         return False
 
@@ -368,37 +369,73 @@ cdef class AddressGroup(Group):
         """Pass on deliveries of waiting inlets, and returned deliveries in ``turns``, by the priority of the message.
 
         A turn of an inlet is one delivery for each producer that the inlet stands for; an interrupted turn continues in
-        the next round. Once no taker has credit and room, clients' inlets wait on without a look at their heads. Return
-        True if another round may pass on more.
+        the next round. Once no taker has credit and room, clients' inlets wait on without a look at them. Return True if
+        another round may pass on more.
         """
         cdef Inlet inlet
+        cdef int level
         cdef bint has_gone_on, has_failed = False, is_news = False, is_over = False
-        waiting, self.waiting = self.waiting, {}
-        for inlet in waiting:
-            turns.add(inlet, inlet.head_level())
-        while (who := turns.next()) is not None:
-            if isinstance(who, Inlet):
-                inlet = who
-                if is_over and inlet.moving is None and not inlet.is_from_node() and not inlet.is_discarding():
-                    self.waiting[inlet] = None
-                    self.wait_for_room(inlet)
-                    continue
-                has_gone_on = inlet in self.inlets and self.try_step(inlet)
-                if has_gone_on:
-                    self._renew_float(inlet)
-                    inlet.turns += 1
-                    if inlet.turns < inlet.weight:
-                        turns.add_first(inlet, inlet.head_level())
-                    else:
-                        inlet.turns = 0
-                        turns.add(inlet, inlet.head_level())
+        cdef list failed = []
+        self.waiting.rank_new()
+        while True:
+            level = -1 if is_over else self.waiting.level_now()
+            if turns is not None and turns.level_now() >= max(level, 0):
+                has_gone_on = self.offer_again(turns.next())
+            elif level < 0:
+                break
             else:
-                has_gone_on = self.offer_again(who)
+                inlet = self.waiting.take_at(level)
+                if inlet.head_level() < level:
+                    self.waiting.put(inlet, False)  # the head of a higher priority is gone
+                    continue
+                has_gone_on = self.serve_one(inlet)
+                if not has_gone_on:
+                    failed.append(inlet)
             # An inlet that could not pass on its head may be able to once another inlet has passed on a delivery.
             is_news = is_news or (has_gone_on and has_failed)
             has_failed = has_failed or not has_gone_on
             is_over = not has_gone_on and not self.is_thorough and not self.may_pass_on()
+        for inlet in reversed(failed):
+            if inlet in self.waiting:
+                self.waiting.put(inlet, True)
+        if is_over and len(self.waiting) > 0:
+            is_news = self._serve_eager(failed) or is_news
+            self.wait_for_taker_room()
         return is_news
+
+    cdef bint serve_one(self, Inlet inlet) except -1:
+        """Let an inlet whose turn it is pass on a delivery; True if it did, and then waits for its next turn."""
+        if inlet not in self.inlets or not self.try_step(inlet):
+            return False
+        self._renew_float(inlet)
+        inlet.turns += 1
+        if inlet.turns < inlet.weight:
+            self.waiting.put(inlet, True)
+        else:
+            inlet.turns = 0
+            self.waiting.put(inlet, False)
+        return True
+
+    cdef bint _serve_eager(self, list tried) except -1:
+        """Go on with inlets whose heads need no further taker, though no taker has credit and room.
+
+        Such a head was begun, is a barrier, or was let down. Return True if an inlet went on; none of ``tried`` is looked at.
+        """
+        cdef Inlet inlet
+        cdef bint is_news = False
+        for inlet in list(self.waiting.eager):
+            if inlet in tried or inlet not in self.waiting or not self._needs_no_taker(inlet):
+                continue
+            if inlet in self.inlets and self.try_step(inlet):
+                self._renew_float(inlet)
+                self.waiting.put(inlet, False)
+                is_news = True
+        return is_news
+
+    cdef bint _needs_no_taker(self, Inlet inlet) except -1:
+        if inlet.moving is not None or inlet.is_discarding():
+            return True
+        return self.is_for_nobody(inlet) or is_barrier(inlet.head_now())
 
     cdef bint offer_again(self, Carrier carrier) except -1:
         """Offer the returned delivery of ``carrier`` to another taker; False if the delivery goes on waiting for one.
@@ -409,8 +446,8 @@ cdef class AddressGroup(Group):
         """False if no taker has credit and room for a delivery now, so that a waiting head of a client waits on."""
         return True
 
-    cdef int wait_for_room(self, Inlet inlet) except -1:
-        """Have the inlet wait for room at the connections of takers with credit that it may feed."""
+    cdef int wait_for_taker_room(self) except -1:
+        """Have takers with credit wait for room at their connections, so that the waiting inlets go on then."""
         return 0
 
     cdef bint has_ready_taker(self) noexcept:
@@ -426,8 +463,8 @@ cdef class AddressGroup(Group):
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:
             return self._turn_away(inlet) if inlet.may_go_on_now() else 0
-        if self.waiting and inlet.moving is None and inlet not in self.waiting and self.has_ready_taker():
-            self.waiting[inlet] = None
+        if len(self.waiting) > 0 and inlet.moving is None and inlet not in self.waiting and self.has_ready_taker():
+            self.waiting.add(inlet)
             return self.kick()
         while self.try_step(inlet):
             pass
@@ -490,6 +527,7 @@ cdef class AddressGroup(Group):
     cdef int on_returned_unread(self, Inlet inlet) except -1:
         inlet.set_promised(inlet.promised_count + 1)
         inlet.deliveries_in -= 1
+        self.waiting.discard(inlet)  # its head is another one now, perhaps with another priority
         return self.wait_for_taker(inlet)
 
     cdef bint step(self, Inlet inlet) except -1:
@@ -504,6 +542,8 @@ cdef class AddressGroup(Group):
         # Once unread bytes take a quarter of the session's window, the rest of a small delivery is read out, to wait in
         # memory here.
         carrier = inlet.moving
+        if carrier is not None:
+            self.waiting.note_begun(inlet)
         return inlet.is_from_node() and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
 
     cdef Carrier begin(self, Inlet inlet):

@@ -32,6 +32,7 @@ cdef class Anycast(AddressGroup):
     cdef bint has_resting
 
     cdef bint has_local(self) noexcept
+    cdef int wait_for_room(self, Inlet inlet) except -1
     cdef bint leads_nowhere(self, Inlet inlet) noexcept
     cdef int watch_circuits(self) except -1
     cdef bint _has_ready_for(self, Inlet inlet) except -1

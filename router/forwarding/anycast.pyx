@@ -22,6 +22,8 @@ from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 from recording.records cimport ABORTED, Recorder
 
+from addressing.priority import DEFAULT_PRIORITY
+
 # The part of `path_wait_s` for which a delivery that a consumer gave back waits at its egress for another consumer.
 cdef double SHARE_OF_EGRESS = 0.25
 
@@ -205,7 +207,7 @@ cdef class Anycast(AddressGroup):
             if inlet.is_circuit:
                 inlet.revoke()
                 self.exclude(inlet)
-                self.waiting.pop(inlet, None)
+                self.waiting.discard(inlet)
                 self.released += inlet.release_held()
 
     # Methods about recalls of deliveries from circuits whose consumers have no credit, and about inlets that rest.
@@ -272,11 +274,13 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """Wake the inlets that rest and may feed ``taker``, if the taker has credit and its link is writable again."""
-        if not self.has_resting or taker not in self.takers or taker.credit_count <= 0:
+        """Go on with the inlets that rest, or wait, if the taker has credit and its link is writable again."""
+        if taker not in self.takers or taker.credit_count <= 0:
             return 0
-        self._wake_if_writable(taker)
-        return self.offer_credit()
+        if self.has_resting:
+            self._wake_if_writable(taker)
+            self.offer_credit()
+        return self.kick() if len(self.waiting) > 0 else 0
 
     cdef int _wake_if_writable(self, Taker taker) except -1:
         """Wake resting inlets if the taker's link is writable; else wait for room: its credit is of no use yet."""
@@ -331,7 +335,7 @@ cdef class Anycast(AddressGroup):
             # resting inlets are woken.
             self._wake_if_writable(taker)
             self.offer_credit()
-        return self.kick() if self.waiting or self.retries or self.drains is not None else 0
+        return self.kick() if len(self.waiting) > 0 or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         # A broker may get the next delivery over another link of this router: the barrier is held until the broker has
@@ -508,6 +512,14 @@ cdef class Anycast(AddressGroup):
         for taker in self.takers if self.ranking is None else self.ranking.heap:
             if taker.can_take_now() and inlet.may_feed(taker):
                 taker.link.endpoint.wait(inlet)
+        return 0
+
+    cdef int wait_for_taker_room(self) except -1:
+        cdef Taker taker
+        for taker in self.takers if self.ranking is None else self.ranking.heap:
+            if taker.can_take_now() and not taker.link.is_writable_now():
+                taker.rank = self.priority - DEFAULT_PRIORITY
+                taker.link.endpoint.wait(taker)
         return 0
 
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size):

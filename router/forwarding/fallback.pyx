@@ -128,7 +128,7 @@ cdef class AnycastWithFallback(Anycast):
         """
         inlet.revoke()
         self.exclude(inlet)
-        self.waiting.pop(inlet, None)
+        self.waiting.discard(inlet)
         self.released += inlet.release_held()
         if self.retries and not self.is_called_home(inlet):
             for move in [move for move in self.retries if (<Move>move).inlet is inlet]:

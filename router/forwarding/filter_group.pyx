@@ -170,6 +170,16 @@ cdef class MatchedMulticast(Multicast):
         return 0
 
     # Movement
+    cdef bint may_pass_on(self) noexcept:
+        cdef FilterGroup each
+        cdef Taker taker
+        if self.filters is not None:
+            for each in self.filters:
+                for taker in each.takers:
+                    if self.holds_up_all(taker):
+                        return False
+        return Multicast.may_pass_on(self)
+
     cdef int on_late(self, Taker taker) except -1:
         if taker.group is not self:
             (<FilterGroup>taker.group).blocked[self] = None

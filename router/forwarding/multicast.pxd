@@ -14,6 +14,7 @@ cdef class Multicast(AddressGroup):
     cdef size_t address_bytes
 
     cdef list takers_for(self, Inlet inlet, bint is_settled)
+    cdef bint holds_up_all(self, Taker taker) noexcept
     cdef int on_late(self, Taker taker) except -1
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled)

@@ -216,6 +216,22 @@ cdef class Multicast(AddressGroup):
         """Return by how many bytes at most the taker's copy is longer: a filter's consumer gets the address."""
         return self.address_bytes if taker.group.is_of_filter else 0
 
+    cdef bint may_pass_on(self) noexcept:
+        cdef Taker taker
+        for taker in self.takers:
+            if self.holds_up_all(taker):
+                return False
+        return True
+
+    cdef bint has_ready_taker(self) noexcept:
+        return self.may_pass_on()
+
+    cdef bint holds_up_all(self, Taker taker) noexcept:
+        """True if no delivery can begin now because of ``taker``, a consumer here, which gets every delivery."""
+        if taker.cost or taker.upstream is not None or taker.is_closing_now or taker.can_take_now():
+            return False
+        return not (taker.is_stalled or taker.is_skipped or taker.is_spent or taker.max_message_bytes)
+
     cdef int on_late(self, Taker taker) except -1:
         """Called when a delivery has to wait for ``taker``, which has no credit, or is still busy with another one."""
         return 0

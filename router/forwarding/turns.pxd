@@ -10,7 +10,7 @@ cdef class Turns:
     cdef int highest
 
     cdef int add(self, object who, int level) except -1
-    cdef int add_first(self, object who, int level) except -1
+    cdef int level_now(self) noexcept
     cdef object next(self)
 
 
