@@ -127,6 +127,7 @@ def test_an_edge_router_asks_for_a_pattern_as_long_as_one_of_its_users_sends(tmp
     settled(mesh, *senders)
     mesh.cut(ann.pipe)
     mesh.run(60)
+    assert mesh.routers["r1"]._addresses._edges.asking("M0jobs.#") == {"e1"}
     # A cut of the uplink makes the edge router ask anew, for what it still asks.
     mesh.cut_trunk("e1", "r1")
     mesh.link("e1", "r1")

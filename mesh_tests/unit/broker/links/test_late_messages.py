@@ -121,16 +121,24 @@ def test_late_messages_end_with_their_link_and_leave_the_room_to_others(rig: Rig
 
 
 def test_late_messages_wait_for_space_on_the_disk_too(rig: Rig, router: Producer) -> None:
-    numbers = send(router, "short.1", LIMIT + 2)
-    consumer = rig.client("consumer").consumer("short.1", credit=100)
+    """What comes meanwhile stays behind them, and a producer with an address gets no credit before them."""
+    numbers = send(router, "short.1", LIMIT + LIMIT)
+    consumer = rig.client("consumer").consumer("short.1", credit=LIMIT)
     rig.node.on_space(Space("data", 10 * GIB, GIB // 2), rig.now)
-    for received in consumer.received:
+    fixed = rig.client("fixed").producer("short.1")
+    numbers.append(router.send("last", to="short.1"))
+    for received in list(consumer.received):
         received.give(deliveries.ACCEPTED)
     rig.run()
     assert accepted(router, numbers) == LIMIT
     rig.node.on_space(Space("data", 10 * GIB, 5 * GIB), rig.now)
     rig.run()
-    assert accepted(router, numbers) == LIMIT + 2
+    assert (accepted(router, numbers), fixed.link.credit) == (2 * LIMIT, 0)
+    more = rig.client("more").consumer("short.1", credit=100)
+    for _ in range(3):
+        for received in [each for each in more.received if not each.is_given]:
+            received.give(deliveries.ACCEPTED)
+    assert [received.message.body for received in more.received] == ["3", "4", "5", "last"]
 
 
 def test_after_a_restart_a_late_message_stands_where_it_entered_the_queue(rig: Rig, router: Producer) -> None:
