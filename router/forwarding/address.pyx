@@ -274,7 +274,7 @@ cdef class AddressGroup(Group):
             self.top_up_now(inlet)
         # Without a taker that has credit and room, the settlement of an earlier delivery can only let a barrier of a
         # router go on. A look at each of a hundred waiting senders for every settlement would cost most of a core.
-        if len(self.waiting) > 0 and inlet in self.waiting and (inlet.is_from_node() or self.may_pass_on()):
+        if self.waiting.levels and inlet in self.waiting and (inlet.is_from_node() or self.may_pass_on()):
             return self.kick()
         return self.look_at_drains()
 
@@ -313,7 +313,7 @@ cdef class AddressGroup(Group):
 
     # Movement
     cdef int on_moved(self, Taker taker) except -1:
-        return self.kick() if len(self.waiting) > 0 else 0
+        return self.kick() if self.waiting.levels else 0
 
     cdef int wait_for_taker(self, Inlet inlet) except -1:
         # Unread deliveries fill the session's window, which circuits of other addresses share, whose consumers may be
@@ -398,7 +398,7 @@ cdef class AddressGroup(Group):
         for inlet in reversed(failed):
             if inlet in self.waiting:
                 self.waiting.put(inlet, True)
-        if is_over and len(self.waiting) > 0:
+        if is_over and self.waiting.levels:
             is_news = self._serve_eager(failed) or is_news
             self.wait_for_taker_room()
         return is_news
@@ -463,7 +463,7 @@ cdef class AddressGroup(Group):
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:
             return self._turn_away(inlet) if inlet.may_go_on_now() else 0
-        if len(self.waiting) > 0 and inlet.moving is None and inlet not in self.waiting and self.has_ready_taker():
+        if self.waiting.levels and inlet.moving is None and inlet not in self.waiting and self.has_ready_taker():
             self.waiting.add(inlet)
             return self.kick()
         while self.try_step(inlet):

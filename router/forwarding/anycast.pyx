@@ -280,7 +280,7 @@ cdef class Anycast(AddressGroup):
         if self.has_resting:
             self._wake_if_writable(taker)
             self.offer_credit()
-        return self.kick() if len(self.waiting) > 0 else 0
+        return self.kick() if self.waiting.levels else 0
 
     cdef int _wake_if_writable(self, Taker taker) except -1:
         """Wake resting inlets if the taker's link is writable; else wait for room: its credit is of no use yet."""
@@ -335,7 +335,7 @@ cdef class Anycast(AddressGroup):
             # resting inlets are woken.
             self._wake_if_writable(taker)
             self.offer_credit()
-        return self.kick() if len(self.waiting) > 0 or self.retries or self.drains is not None else 0
+        return self.kick() if self.waiting.levels or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         # A broker may get the next delivery over another link of this router: the barrier is held until the broker has
