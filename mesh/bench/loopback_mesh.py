@@ -51,6 +51,8 @@ SPREAD = BenchAddresses("bench.spread", "bench.topic")
 """Addresses of a queue on both brokers, and of a topic."""
 TYPED = BenchAddresses("bench", "bench")
 HOST = "127.0.0.1"
+MOST_QUEUES = 1_000_000
+"""Most queues that a benchmark makes at its broker; by default one user may make only 20,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +288,10 @@ def topology_of(plan: LoopbackPlan) -> dict[str, Any]:
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }
     if plan.type:
-        topology["addresses"] = {f"{MESH}.#": {"type": plan.type, **({"broker": "b1"} if plan.is_kept else {})}}
+        options: dict[str, Any] = {"broker": "b1"} if plan.is_kept else {}
+        if plan.type == "queue":
+            options |= {"max_queues": MOST_QUEUES, "max_queues_per_user": MOST_QUEUES}
+        topology["addresses"] = {f"{MESH}.#": {"type": plan.type, **options}}
     if plan.is_kept:
         topology["brokers"] = {"b1": {"port": next(ports), "data": "b1", "routers": ["r1"]}}
     if plan.has_records:
