@@ -841,6 +841,10 @@ cdef class OutgoingCore(LinkCore):
             self.endpoint.owing.append(self)
             self.endpoint.mark()
 
+    def end_credit(self):
+        """Have no credit from now on, since the connection is lost: a delivery would go nowhere."""
+        self.owes_credit = True
+
     @property
     def is_writable(self):
         """Whether the socket and the peer's session window have room for more message bytes.

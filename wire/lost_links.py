@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wire.endpoint import Endpoint
-from wire.link import Link
+from wire.link import Link, OutgoingLink
 
 LINKS_AT_ONCE = 32
 TURN_S = 0.001
@@ -49,8 +49,12 @@ class LostLinks:
     def on_lost(self, endpoint: Endpoint, tell: Callable[[Link], None], done: Callable[[], None] = _nothing) -> None:
         """Call ``tell`` for each link of ``endpoint``, whose connection is gone, for the first 32 now; then ``done``.
 
-        An endpoint with more links is kept (`Endpoint.is_kept`), and freed after ``done``.
+        An endpoint with more links is kept (`Endpoint.is_kept`), and freed after ``done``. No link has credit any more,
+        so what arrives for a link whose owner is not told yet waits for another path.
         """
+        for link in endpoint.links:
+            if isinstance(link, OutgoingLink):
+                link.end_credit()
         if not self._begin(endpoint, _Loss(endpoint.links[::-1], tell, done)):
             endpoint.is_kept = True
             # A delivery that the node passes to a lost link before its owner is told counts as never written.

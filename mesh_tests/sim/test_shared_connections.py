@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from mesh_tests.sim.leftovers import QUIET_S, leftovers
 from router.connections import route_connections
 from router.connections.route_blame import REFUSE_S, TRUST_S
 from wire.codec.values import Described, Symbol
-from wire.delivery import ACCEPTED
+from wire.delivery import ACCEPTED, OutcomeCode
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.errors import AmqpError
 from wire.link import Link
@@ -378,3 +379,23 @@ def _is_waiting(receivers: list[SimReceiver]) -> bool:
     return any(
         receiver.error is None and not receiver.link.has_left and not receiver.link.is_open for receiver in receivers
     )
+
+
+@AT
+def test_what_clients_send_while_the_loss_of_a_connection_is_told_comes_to_the_broker_that_is_back(
+    make_mesh: Callable[..., SimMesh], broker_at: str
+) -> None:
+    mesh = make_mesh(broker_at)
+    senders = [mesh.client("r1", f"c{index}").sender(f"q.{index}") for index in range(300)]
+    mesh.run_until(lambda: all(sender.link.is_open and sender.link.credit for sender in senders), 60)
+    mesh.kill_broker("b1")
+    # The clients of 300 links hear of the loss in some ten turns of a millisecond.
+    for _ in range(10):
+        for sender in senders:
+            sender.send(Message(body="m").encode())
+        mesh.run(0.002)
+    mesh.start_broker("b1")
+    mesh.run_until(lambda: all(len(sender.outcomes) == 10 for sender in senders), 60)
+    counts = Counter(outcome.kind for sender in senders for outcome in sender.outcomes.values())
+    assert set(counts) <= {OutcomeCode.ACCEPTED, OutcomeCode.MODIFIED}
+    assert counts[OutcomeCode.ACCEPTED] > counts[OutcomeCode.MODIFIED]

@@ -62,6 +62,20 @@ def test_many_links_are_told_in_turns_in_order_and_the_endpoint_is_freed_last() 
     assert not node.wanted
 
 
+def test_no_link_has_credit_before_its_owner_is_told() -> None:
+    node, (pipe, expected) = Node(), links(2 * LINKS_AT_ONCE)
+    for link in expected:
+        link.open()
+    pipe.run()
+    for link in pipe.b.links:
+        link.open()
+        link.set_credit(7)
+    pipe.run()
+    assert {link.credit for link in expected} == {7}
+    node.lost.on_lost(pipe.a, lambda told: None)
+    assert {link.credit for link in expected} == {0}
+
+
 def test_two_connections_share_the_turns() -> None:
     node, (one, _), (other, _) = Node(), links(2 * LINKS_AT_ONCE), links(2 * LINKS_AT_ONCE)
     for pipe in (one, other):
