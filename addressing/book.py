@@ -215,13 +215,13 @@ class AddressBook:
         found = self._declared.find(name)
         return None if found is None else self._fields_of(*found)["shared"]
 
-    def copied_overlaps(self, filter_: str) -> dict[str, AddressKind]:
+    def overlaps(self, filter_: str) -> dict[str, AddressKind]:
         """Return the declared addresses and patterns, with their kinds, that match some address of ``filter_``.
 
-        Only addresses whose messages are copied count: topics and multicast.
+        Entries that declare addresses unavailable do not count.
         """
         entries = self._addresses.items()
-        return {name: entry.type for name, entry in entries if entry.type.has_filters and may_overlap(name, filter_)}
+        return {name: entry.type for name, entry in entries if not entry.type.is_refused and may_overlap(name, filter_)}
 
     def resolve_filter(self, address: str) -> AddressPolicy | None:
         """Return the policy of an address in a consumer's source: that of `resolve`, or of a filter without an entry.
@@ -231,8 +231,8 @@ class AddressBook:
         found, name = self.resolve(address), normalize(address)
         if found is not None or not name or len(name) > MAX_ADDRESS_CHARS or not is_pattern(name):
             return found
-        overlaps = self.copied_overlaps(name)
-        if is_internal(name) or not overlaps or any(kind.has_subscriptions for kind in overlaps.values()):
+        copied = [kind for kind in self.overlaps(name).values() if kind.has_filters]
+        if is_internal(name) or not copied or any(kind.has_subscriptions for kind in copied):
             return None
         return AddressPolicy(Address(self.space, name), AddressKind.MULTICAST, pattern=name, has_wildcards=True)
 

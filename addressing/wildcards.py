@@ -20,27 +20,32 @@ def why_refused(policy: AddressPolicy, *, sends: bool) -> str | None:
     if not policy.has_wildcards or (policy.kind.has_filters and not sends):
         return None
     name = policy.address.name
-    instead = f"one address that {policy.pattern!r} matches, such as {example_of(name)!r}"
-    if sends:
-        return f"{name!r} has wildcards: expected {instead}"
-    who = "only topics and multicast addresses have receivers with wildcards"
-    return f"{name!r} has wildcards, and {who}: expected {instead}"
+    return _only(name, f"one address that {policy.pattern!r} matches, such as {example_of(name)!r}", sends=sends)
 
 
-def why_uncovered(filter_: str, overlaps: Mapping[str, AddressKind]) -> str | None:
-    """Return a sentence that says which filters work instead of one without a policy; None if none would.
+def why_uncovered(filter_: str, overlaps: Mapping[str, AddressKind], *, sends: bool = False) -> str | None:
+    """Return a sentence that says which address to use instead of one with wildcards and without a policy.
 
-    ``overlaps``: what `AddressBook.copied_overlaps` returns.
+    None if the topology declares nothing that ``filter_`` matches. ``overlaps``: what `AddressBook.overlaps` returns.
     """
-    topics = [name for name, kind in overlaps.items() if kind.has_subscriptions]
-    if not topics:
+    if not overlaps:
         return None
-    multicast = [name for name in overlaps if name not in topics]
+    topics = [name for name, kind in overlaps.items() if kind.has_subscriptions]
+    if sends or not topics:
+        return _only(filter_, f"one address, such as {example_of(next(iter(overlaps)))!r}", sends=sends)
+    multicast = [name for name, kind in overlaps.items() if kind.has_filters and name not in topics]
     examples = " or ".join(repr(name) for name in (*topics[:1], *multicast[:1]))
     return (
         f"no address of the topology covers the filter {filter_!r}, which matches {topics[0]!r} of type topic and "
         f"perhaps others: expected a filter of one address or pattern of the topology, such as {examples}"
     )
+
+
+def _only(name: str, instead: str, *, sends: bool) -> str:
+    if sends:
+        return f"{name!r} has wildcards: expected {instead}"
+    who = "only topics and multicast addresses have receivers with wildcards"
+    return f"{name!r} has wildcards, and {who}: expected {instead}"
 
 
 def example_of(pattern: str) -> str:

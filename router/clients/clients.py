@@ -302,7 +302,8 @@ class ClientConnection(RouterConnection):
         return policy
 
     def _not_declared(self, name: str, *, sends: bool) -> AmqpError:
-        if not sends and is_pattern(name) and (sentence := why_uncovered(name, self._book.copied_overlaps(name))):
+        overlaps = self._book.overlaps(name) if is_pattern(name) else {}
+        if sentence := why_uncovered(name, overlaps, sends=sends):
             return AmqpError("amqp:not-allowed", sentence)
         return AmqpError("amqp:not-found", f"the topology declares no address {name!r}")
 

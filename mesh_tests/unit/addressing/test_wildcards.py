@@ -104,7 +104,7 @@ def test_a_sender_or_an_exact_receiver_needs_an_entry() -> None:
 @pytest.mark.parametrize("filter_", ["#", "*.eu", "#.eu", "*"])
 def test_a_filter_that_matches_topics_too_is_refused_with_filters_that_work(filter_: str) -> None:
     assert MANY.resolve_filter(filter_) is None
-    sentence = why_uncovered(filter_, MANY.copied_overlaps(filter_))
+    sentence = why_uncovered(filter_, MANY.overlaps(filter_))
     assert sentence is not None
     assert "'news.#' of type topic" in sentence
     for example in ("news.#", "prices.#"):
@@ -113,8 +113,37 @@ def test_a_filter_that_matches_topics_too_is_refused_with_filters_that_work(filt
         assert why_refused(found, sends=False) is None
 
 
-@pytest.mark.parametrize("filter_", ["other.#", "*.*.other/x", "rpc/*", "_amqpmesh/#"])
+@pytest.mark.parametrize("filter_", ["other.#", "x.*.other/x", "rpc/*", "_amqpmesh/#"])
 def test_a_filter_that_matches_nothing_declared_is_unknown(filter_: str) -> None:
     book = AddressBook(parse_topology("mesh: m\nrouters: {r1: }\naddresses: {prices.*: multicast, rpc.#: anycast}"))
     assert book.resolve_filter(filter_) is None
-    assert why_uncovered(filter_, book.copied_overlaps(filter_)) is None
+    assert why_uncovered(filter_, book.overlaps(filter_)) is None
+
+
+def _book(addresses: str) -> AddressBook:
+    return AddressBook(parse_topology(f"mesh: m\nrouters: {{r1: }}\naddresses: {{{addresses}}}"))
+
+
+@pytest.mark.parametrize("filter_", ["orders.#", "#", "*"])
+def test_a_receiver_with_wildcards_where_only_exact_addresses_are_declared_is_told_that(filter_: str) -> None:
+    book = _book("orders: anycast, secret.#: unavailable")
+    sentence = why_uncovered(filter_, book.overlaps(filter_))
+    assert sentence == (
+        f"{filter_!r} has wildcards, and only topics and multicast addresses have receivers with wildcards: "
+        "expected one address, such as 'orders'"
+    )
+
+
+@pytest.mark.parametrize("pattern", ["#", "*.tea", "prices/#"])
+def test_a_sender_with_wildcards_that_no_entry_covers_is_told_to_name_one_address(pattern: str) -> None:
+    book = _book("prices.*: multicast, prices/x: anycast")
+    sentence = why_uncovered(pattern, book.overlaps(pattern), sends=True)
+    assert sentence is not None
+    assert sentence.startswith(f"{pattern!r} has wildcards: expected one address, such as 'prices")
+    assert "*" not in sentence.partition(" has ")[2]
+
+
+def test_what_is_only_unavailable_counts_as_undeclared() -> None:
+    assert (
+        why_uncovered("secret.*", _book("secret.#: unavailable, a: anycast").overlaps("secret.*"), sends=True) is None
+    )
