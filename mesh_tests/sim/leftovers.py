@@ -60,7 +60,7 @@ def _of_router(name: str, router: RouterNode) -> Iterator[str]:
         yield from _of_connection(name, connection)
     if router._circuits.transit_count:
         yield f"{name} counts {router._circuits.transit_count} circuits that pass through"
-    for address, phase in router._addresses._entries:
+    for address, phase, _ in router._addresses._entries:
         yield f"{name} keeps a group for {address!r}, phase {phase}"
     for who in router._leaving.leavers:
         yield f"{name} waits for {who}"

@@ -39,7 +39,7 @@ def leave_link_logs(folder: Path) -> Path:
 
         def recorder_of(name: str) -> Recorder:
             role = "broker" if name in BROKERS else "router"
-            recorder = recorded.enter_context(recording(topology, name, role, rings, lambda event: None))
+            recorder, _ = recorded.enter_context(recording(topology, name, role, rings, lambda event: None))
             recorder.set_clock(started_us)
             return recorder
 

@@ -212,7 +212,7 @@ def test_a_router_that_is_stopped_says_so_behind_all_that_it_closes_and_one_that
     model = {"mesh": "one", "node_tls": False, "routers": {"r1": {}}, "addresses": ADDRESSES, "link_logs": "full"}
     topology = Topology.model_validate(model)
     for name, is_stopped in (("stopped", True), ("killed", False)):
-        with recording(topology, "r1", "router", tmp_path / name, lambda event: None) as recorder:
+        with recording(topology, "r1", "router", tmp_path / name, lambda event: None) as (recorder, _):
             mesh = SimMesh(topology, recorder_of={"r1": recorder}.__getitem__)
             client = mesh.client("r1")
             client.sender("rpc")
