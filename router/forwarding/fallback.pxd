@@ -7,9 +7,8 @@ from router.forwarding.move cimport Move
 cdef class AnycastWithFallback(Anycast):
     cdef readonly Taker fallback
     cdef readonly bint is_falling_back
-    # Whether inlets had a taker when a taker granted credit last (`has_direct`, `has_taker`): a change concerns all.
-    cdef bint had_direct
-    cdef bint had_taker
+    # What `_taker_state` was when inlets were excluded; -1 if it was not the same for all of them.
+    cdef int excluded_at
     cdef readonly bint is_holding
     cdef readonly dict feeds
     # The fallback queue is in reach, as the owner last said.
@@ -22,6 +21,7 @@ cdef class AnycastWithFallback(Anycast):
     cdef bint has_direct(self) noexcept
     cdef bint has_taker(self) noexcept
     cdef bint has_taker_for(self, Inlet inlet)
+    cdef int _taker_state(self) noexcept
     cdef bint _lacks_float(self, Inlet inlet) noexcept
     cdef bint is_called_home(self, Inlet inlet) except -1
     cdef int _gather(self) except -1

@@ -221,15 +221,19 @@ cdef class AnycastWithFallback(Anycast):
         return inlet.link.is_open_now() and not inlet.is_draining and inlet.needs_float()
 
     cdef int on_credit(self, Taker taker) except -1:
-        cdef bint has_direct = self.has_direct(), has_taker
         if taker is self.fallback:
             self._mind_despair()
         Anycast.on_credit(self, taker)
-        has_taker = self.has_taker()
-        if has_direct == self.had_direct and has_taker == self.had_taker:
-            return 0
-        self.had_direct, self.had_taker = has_direct, has_taker
-        return self.end_exclusion()
+        return self.end_exclusion() if self.excluded_at != self._taker_state() else 0
+
+    cdef int exclude(self, Inlet inlet) except -1:
+        cdef int state = self._taker_state()
+        self.excluded_at = state if not self.has_excluded or state == self.excluded_at else -1
+        return Anycast.exclude(self, inlet)
+
+    cdef int _taker_state(self) noexcept:
+        """Return a number, not below 0, on which alone `has_taker_for` depends, whatever inlet is asked about."""
+        return self.has_direct() | self.has_taker() << 1 | self.has_local() << 2 | self.is_falling_back << 3
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
         if inlet in self.feeds:
