@@ -8,6 +8,7 @@ Spec: AMQP 1.0 [5.3.2].
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wire.sasl import headers, scram
@@ -138,6 +139,7 @@ class SaslClient:
             ours, theirs = " ".join(usable) or "nothing", " ".join(offered) or "nothing"
             self.verdict = SaslRefused(
                 f"no common SASL mechanism: the server offers {theirs}, our credentials allow {ours}"
+                f"{_expected(usable, offered)}"
             )
             return
         self._mechanism = make_mechanism(chosen, self._settings.user or "", self._settings.password or "")
@@ -149,3 +151,13 @@ class SaslClient:
         if self._rounds > _MAX_ROUNDS:
             raise FrameFault(f"the server sent more than {_MAX_ROUNDS} SASL challenges")
         self._output += encode_frame(SaslResponse(mechanism.on_challenge(challenge)))
+
+
+def _expected(usable: Sequence[str], offered: Sequence[str]) -> str:
+    """Return the end of a sentence that says with what the client could log in; "" if no advice is known."""
+    found = []
+    if any(name == "PLAIN" or name.startswith("SCRAM-") for name in offered):
+        found.append("a user with a password")
+    if "EXTERNAL" in usable:
+        found.append("TLS at the listener, without which a certificate is no login")
+    return f"; expected {' or '.join(found)}" if found else ""

@@ -95,7 +95,16 @@ def test_anonymous_where_nothing_is_required() -> None:
 def test_no_common_mechanism_names_both_sides() -> None:
     _, client = verdicts(REQUIRED, SaslClientSettings())
     assert client == SaslRefused(
-        "no common SASL mechanism: the server offers SCRAM-SHA-256 PLAIN, our credentials allow ANONYMOUS"
+        "no common SASL mechanism: the server offers SCRAM-SHA-256 PLAIN, our credentials allow ANONYMOUS; "
+        "expected a user with a password"
+    )
+
+
+def test_a_certificate_without_tls_at_the_listener_is_told_so() -> None:
+    _, client = verdicts(REQUIRED, SaslClientSettings(has_certificate=True))
+    assert isinstance(client, SaslRefused)
+    assert client.reason.endswith(
+        "; expected a user with a password or TLS at the listener, without which a certificate is no login"
     )
 
 
