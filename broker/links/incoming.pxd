@@ -104,6 +104,7 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int _keep_late(self, pn_delivery_t *delivery, bytes body, list targets) except -1
     cdef int _forget_late(self, _Late late) except -1
     cdef int _discard(self, _Late late) except -1
+    cdef int _take_out(self, _Late late) except -1
     cdef int _give_back(self, _Late late) except -1
     cdef bint _enter(self, _Late late) except -1
     cdef int on_let_in(self) except -1

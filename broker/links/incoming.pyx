@@ -198,8 +198,7 @@ cdef class BrokerReceiver(QueueProducer):
             self.limited.held_back.pop(self, None)
             self.message_store.with_room[self.limited] = None
         for late in list(self.late.values()) if self.late else ():
-            self._forget_late(late)
-            self._discard(late)
+            self._take_out(late)
         self._drop_arriving()
 
     # Methods of wire.core.DeliveryOwner, called at events of the link.
@@ -403,9 +402,15 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int _discard(self, _Late late) except -1:
         return self.message_store.discard_large(late.message.message_id) if late.message.is_large else 0
 
-    cdef int _give_back(self, _Late late) except -1:
+    cdef int _take_out(self, _Late late) except -1:
+        """Drop a late message that will not enter its queue. Those behind may have waited for this link only."""
         self._forget_late(late)
-        self._discard(late)
+        if not late.held.is_deleted:
+            self.message_store.with_room[late.held] = None
+        return self._discard(late)
+
+    cdef int _give_back(self, _Late late) except -1:
+        self._take_out(late)
         if not pn.delivery_settled(late.delivery):
             pn.delivery_update(late.delivery, RELEASED_STATE)
         return self._settle(late.delivery)

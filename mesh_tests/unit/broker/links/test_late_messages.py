@@ -141,6 +141,31 @@ def test_late_messages_wait_for_space_on_the_disk_too(rig: Rig, router: Producer
     assert [received.message.body for received in more.received] == ["3", "4", "5", "last"]
 
 
+@pytest.mark.parametrize("is_recalled", [True, False])
+def test_late_messages_enter_when_the_first_is_gone_that_waited_for_space_on_the_disk(
+    rig: Rig, router: Producer, is_recalled: bool
+) -> None:
+    """The first late message alone is tried while others wait behind it, over the links of other routers, too."""
+    send(router, "short.1", LIMIT + 1)
+    other = rig.client("other").producer(None, capabilities=(WAITS_WHEN_FULL,))
+    numbers = send(other, "short.1", 2)
+    fixed = rig.client("fixed").producer("short.1")
+    consumer = rig.client("consumer").consumer("short.1", credit=100)
+    rig.node.on_space(Space("data", 10 * GIB, GIB // 2), rig.now)
+    for received in list(consumer.received):
+        received.give(deliveries.ACCEPTED)
+    rig.run()
+    if is_recalled:
+        deliveries.set_outcome(next(iter(router._numbers)), RELEASED)
+        router.link.endpoint.mark_dirty()
+    else:
+        router.link.close()
+    rig.run()
+    rig.node.on_space(Space("data", 10 * GIB, 5 * GIB), rig.now)
+    rig.run()
+    assert (accepted(other, numbers), fixed.link.credit > 0) == (2, True)
+
+
 def test_after_a_restart_a_late_message_stands_where_it_entered_the_queue(rig: Rig, router: Producer) -> None:
     fixed = rig.client("fixed").producer("short.1")
     send(router, "short.1", LIMIT + 1)
