@@ -27,6 +27,8 @@ cdef class ProducerGate:
     cdef dict waiting
     cdef dict waiting_for_room
     cdef bint is_disk_low
+    # The bytes of all late messages that are in memory.
+    cdef long long late_bytes
 
     cdef bint is_shut_now(self) noexcept
     cdef bint is_short_of_memory_now(self) noexcept

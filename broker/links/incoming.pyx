@@ -30,6 +30,7 @@ LARGE_BYTES = 64 << 10
 PIECE_BYTES = 64 << 10
 UNSYNCED_LIMIT_BYTES = 16 << 20
 PINNED_LIMIT_BYTES = 256 << 20
+LATE_LIMIT_BYTES = 64 << 20
 TEMPORARY_TTL_S = 60.0
 
 cdef enum:
@@ -40,6 +41,7 @@ cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 cdef long _LINK_CREDIT = LINK_CREDIT, _SHARED_LINK_CREDIT = SHARED_LINK_CREDIT
 cdef size_t _LARGE_BYTES = LARGE_BYTES, _PIECE_BYTES = PIECE_BYTES
 cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES = PINNED_LIMIT_BYTES
+cdef long long _LATE_LIMIT_BYTES = LATE_LIMIT_BYTES
 cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
 
 
@@ -381,7 +383,16 @@ cdef class BrokerReceiver(QueueProducer):
         return bool(held.late) or held.room() <= 0
 
     cdef int _keep_late(self, pn_delivery_t *delivery, bytes body, list targets) except -1:
-        cdef _Late late = _Late.__new__(_Late)
+        """Keep a late message; release it if all late messages of the broker have LATE_LIMIT_BYTES in memory already.
+
+        A large message is on the disk.
+        """
+        cdef _Late late
+        if body is not None and self.gate.late_bytes + PyBytes_GET_SIZE(body) > _LATE_LIMIT_BYTES:
+            self._forget_arriving()
+            pn.delivery_update(delivery, RELEASED_STATE)
+            return self._settle(delivery)
+        late = _Late.__new__(_Late)
         late.receiving, late.delivery, late.body, late.held = self, delivery, body, targets[0]
         late.message = self._message(targets)
         self._forget_arriving()
@@ -389,6 +400,7 @@ cdef class BrokerReceiver(QueueProducer):
             late.held.late = {}
         late.held.late[late] = None
         self.late[<size_t>delivery] = late
+        self.gate.late_bytes += PyBytes_GET_SIZE(body) if body is not None else 0
         self.room += 1
         pn.delivery_update(delivery, RECEIVED_STATE)
         return self.link.endpoint.mark()
@@ -396,6 +408,7 @@ cdef class BrokerReceiver(QueueProducer):
     cdef int _forget_late(self, _Late late) except -1:
         del late.held.late[late]
         del self.late[<size_t>late.delivery]
+        self.gate.late_bytes -= PyBytes_GET_SIZE(late.body) if late.body is not None else 0
         self.room -= 1
         return 0
 

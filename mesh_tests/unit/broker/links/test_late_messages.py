@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from addressing.address import Address
+from broker.links.incoming import LATE_LIMIT_BYTES
 from broker.store.space import Space
 from mesh_tests.unit.broker.rig import Producer, Rig, topology_with
 from wire import delivery as deliveries
@@ -191,3 +193,15 @@ def test_late_messages_use_up_no_credit_of_the_link(router: Producer) -> None:
         router.send("x", to="short.1" if number % 2 else f"short.{number}")
     assert router.link.credit >= before // 2
     assert len(router._numbers) == 3_000 - LIMIT
+
+
+def test_late_messages_of_all_queues_have_a_limit_of_bytes_and_those_beyond_are_released(router: Producer) -> None:
+    """The memory of a broker does not depend on how many producers send to full queues."""
+    body = "x" * 60_000
+    most = LATE_LIMIT_BYTES // len(body)
+    numbers = [number for queue in ("short.1", "short.2") for number in send(router, queue, LIMIT + most, body)]
+    kinds = Counter(None if outcome is None else outcome.kind for outcome in map(router.outcomes.get, numbers))
+    assert kinds[OutcomeCode.ACCEPTED] == 2 * LIMIT
+    assert most <= kinds[OutcomeCode.RELEASED] < 1.1 * most
+    assert states(router).count(OutcomeCode.RECEIVED) == 2 * most - kinds[OutcomeCode.RELEASED]
+    router.link.close()
