@@ -36,16 +36,19 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
 
     \b
     Columns of --connections:
-      KIND       client, inter-router, broker; arriving: another node or an operator, not open yet
+      KIND       client; inter-router; edge: an edge router; uplink: the router of an edge router; broker;
+                 arriving: another node or an operator, not open yet
       CONTAINER  container-id of the peer
       REMOTE     host and port of the peer
       USER       user who logged in; none for anonymous
-      LISTENER   port of the topology that accepted the connection; none for a dialed connection
+      LISTENER   listener that accepted the connection: clients-0 is the first of the router's `listeners`,
+                 nodes the node's own port; none for a dialed connection
       LINKS      number of senders and receivers on the connection
       IN, OUT    bytes since the connection was opened
 
     \b
-    Columns of --addresses, at that router:
+    Columns of --addresses, at that router. A pattern, such as `q.#`, has a row for the messages of links without an
+    address, whose addresses share links; a pattern of queues has one for each user:
       TREATMENT  choice among consumers: balanced, closest or multicast
       PRODUCERS  links that bring messages: of clients, from other routers, from a broker
       TAKERS     links that take messages: to clients, other routers, a broker
