@@ -159,5 +159,5 @@ def _expected(usable: Sequence[str], offered: Sequence[str]) -> str:
     if any(name == "PLAIN" or name.startswith("SCRAM-") for name in offered):
         found.append("a user with a password")
     if "EXTERNAL" in usable:
-        found.append("TLS at the listener, without which a certificate is no login")
+        found.append("TLS at the listener, which a login by certificate needs")
     return f"; expected {' or '.join(found)}" if found else ""

@@ -104,7 +104,7 @@ def test_a_certificate_without_tls_at_the_listener_is_told_so() -> None:
     _, client = verdicts(REQUIRED, SaslClientSettings(has_certificate=True))
     assert isinstance(client, SaslRefused)
     assert client.reason.endswith(
-        "; expected a user with a password or TLS at the listener, without which a certificate is no login"
+        "; expected a user with a password or TLS at the listener, which a login by certificate needs"
     )
 
 
