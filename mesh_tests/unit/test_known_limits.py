@@ -50,6 +50,9 @@ CHECKED_BY = {
     "clients that close shared connections": (
         "../sim/test_shared_connections.py::test_a_client_that_comes_back_as_another_is_under_no_suspicion"
     ),
+    "durable subscribers that come back twice": (
+        "../sim/test_subscriber_twice.py::test_the_older_link_may_take_the_subscription_back"
+    ),
     "multicast on a lost branch": "../sim/test_multicast_again.py::test_what_another_consumer_has_is_not_sent_again",
     "strict priority": (
         "../sim/test_priority.py::test_with_a_full_connection_to_a_consumer_the_higher_priority_overtakes"
