@@ -61,7 +61,7 @@ class RawEnd:
     def __init__(self) -> None:
         self.dirty = DirtyEndpoints()
         self.commands: list[Any] = []
-        self.is_freed = self.is_finished = False
+        self.is_freed = self.is_finished = self.is_kept = False
         self.has_waiters = self.has_room = False
         self.received_bytes = 0
         self._unsent = bytearray()
