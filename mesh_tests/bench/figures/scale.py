@@ -10,7 +10,7 @@ MS = 1 / 1e3
 """Factor from microseconds to milliseconds."""
 
 SCALE = "Scale: very many addresses, connections and consumers"
-ANONYMOUS = "1 router and 1 broker, 1 anonymous sender, 300,000 messages to 100,000 addresses"
+ANONYMOUS = "1 router and 1 broker, 1 anonymous sender, 1,000,000 messages to 100,000 addresses"
 ATTACHED = "1 router, 20 connections attach 1,000 links each, an address each"
 CYCLE = "1 router, connect, attach, send one, close"
 BUSY = "1 router, 2,000 connections send in turn to 10 consumers, 100 B"
