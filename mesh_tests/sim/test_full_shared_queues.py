@@ -12,8 +12,9 @@ from proton import Message
 from addressing.book import AddressBook
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.edge_and_brokers import ready
 from mesh_tests.sim.test_shared_patterns import rows, seen, send, settled
-from mesh_tests.sim.test_shared_queues import made, queue, ready, waiting
+from mesh_tests.sim.test_shared_queues import made, queue, waiting
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, OutcomeCode
 

@@ -12,6 +12,7 @@ from proton import Message
 
 from mesh.simulation.clients import SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.edge_and_brokers import mesh_with
 from wire.address_cache import IDLE_S
 from wire.delivery import ACCEPTED, OutcomeCode
 
@@ -19,34 +20,17 @@ ADDRESSES = 1_000
 LARGE = "x" * 200_000
 
 
-def topology(**addresses: Any) -> dict[str, Any]:
-    return {
-        "mesh": "mesh",
-        "node_tls": False,
-        "routers": {
-            "r1": {"connect": ["r2"]},
-            "r2": {"connect": ["r3"]},
-            "r3": {},
-            "e1": {"mode": "edge", "connect": ["r1"]},
-        },
-        "brokers": {"b1": {"data": "b1", "routers": ["r3"]}, "b2": {"data": "b2", "routers": ["r3"]}},
-        "default_broker": "b1",
-        "addresses": {
-            "dev.#": "topic",
-            "lab.#": {"type": "topic", "broker": "b2"},
-            "dev.jobs.#": "queue",
-            "rpc.#": "anycast",
-            **addresses,
-        },
-    }
+DECLARED: dict[str, Any] = {
+    "dev.#": "topic",
+    "lab.#": {"type": "topic", "broker": "b2"},
+    "dev.jobs.#": "queue",
+    "rpc.#": "anycast",
+}
 
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> SimMesh:
-    mesh = SimMesh(topology(), tmp_path)
-    mesh.converge()
-    mesh.run_until(lambda: all(broker.is_up for node in mesh.routers.values() for broker in node.snapshot().brokers))
-    return mesh
+    return mesh_with(tmp_path, DECLARED)
 
 
 def send(mesh: SimMesh, sender: SimSender, address: str, body: str = "x") -> None:
@@ -146,9 +130,7 @@ def test_a_user_sends_only_where_the_user_may(tmp_path: Path) -> None:
         "ann": {"send": ["dev.ann.#"], "receive": ["#"]},
         "bob": {"send": ["dev.#"], "receive": []},
     }
-    mesh = SimMesh({**topology(), "users": users}, tmp_path)
-    mesh.converge()
-    mesh.run_until(lambda: all(broker.is_up for node in mesh.routers.values() for broker in node.snapshot().brokers))
+    mesh = mesh_with(tmp_path, DECLARED, users=users)
     receiver = subscribe(mesh, "r1", "dev.#", "ann")
     bob, ann = (mesh.client("r1", name, user=name).sender(None) for name in ("bob", "ann"))
     for address in ("dev.bob", "dev.ann.1"):
@@ -181,9 +163,7 @@ def test_addresses_that_nobody_uses_are_forgotten(mesh: SimMesh) -> None:
 def test_in_a_random_life_each_copy_arrives_once_in_order_at_its_own_address(tmp_path: Path, seed: int) -> None:
     """Other subscriptions come and go meanwhile. Copies keep the order of each producer and address."""
     chance = random.Random(seed)
-    mesh = SimMesh(topology(), tmp_path)
-    mesh.converge()
-    mesh.run_until(lambda: all(broker.is_up for node in mesh.routers.values() for broker in node.snapshot().brokers))
+    mesh = mesh_with(tmp_path, DECLARED)
     readers = {
         filter_: subscribe(mesh, chance.choice(["r1", "r2", "r3"]), filter_)
         for filter_ in ("dev.#", "dev.*.up", "dev.3.#", "lab.#")

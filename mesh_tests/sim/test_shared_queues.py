@@ -13,6 +13,7 @@ from addressing.address import Address
 from broker.queueing.held_queue import HeldQueue
 from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.edge_and_brokers import mesh_with
 from mesh_tests.sim.test_shared_patterns import rows, seen, send, settled
 from wire.address_cache import IDLE_S
 from wire.delivery import ACCEPTED, OutcomeCode
@@ -21,39 +22,18 @@ QUEUES = 1_000
 USERS = {name: {"send": ["#"], "receive": ["#"]} for name in ("ann", "bob")}
 
 
-def topology(**addresses: Any) -> dict[str, Any]:
-    return {
-        "mesh": "mesh",
-        "node_tls": False,
-        "routers": {
-            "r1": {"connect": ["r2"]},
-            "r2": {"connect": ["r3"]},
-            "r3": {},
-            "e1": {"mode": "edge", "connect": ["r1"]},
-        },
-        "brokers": {"b1": {"data": "b1", "routers": ["r3"]}, "b2": {"data": "b2", "routers": ["r3"]}},
-        "default_broker": "b1",
-        "addresses": {
-            "jobs.#": "queue",
-            "few.#": {"type": "queue", "max_queues": 3},
-            "old.#": {"type": "queue", "queue_expiry_s": 1000.0},
-            "short.#": {"type": "queue", "max_messages": 2},
-            "new.#": {"type": "queue", "max_messages": 2, "when_full": "drop-oldest"},
-            "wide.#": {"type": "queue", "brokers": ["b1", "b2"]},
-            **addresses,
-        },
-    }
+DECLARED: dict[str, Any] = {
+    "jobs.#": "queue",
+    "few.#": {"type": "queue", "max_queues": 3},
+    "old.#": {"type": "queue", "queue_expiry_s": 1000.0},
+    "short.#": {"type": "queue", "max_messages": 2},
+    "new.#": {"type": "queue", "max_messages": 2, "when_full": "drop-oldest"},
+    "wide.#": {"type": "queue", "brokers": ["b1", "b2"]},
+}
 
 
 def made(tmp_path: Path, **more: Any) -> SimMesh:
-    mesh = SimMesh({**topology(), **more}, tmp_path)
-    ready(mesh)
-    return mesh
-
-
-def ready(mesh: SimMesh) -> None:
-    mesh.converge()
-    mesh.run_until(lambda: all(broker.is_up for node in mesh.routers.values() for broker in node.snapshot().brokers))
+    return mesh_with(tmp_path, DECLARED, **more)
 
 
 @pytest.fixture
