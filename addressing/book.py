@@ -134,7 +134,7 @@ class AddressPolicy:
     def may_be_full(self) -> bool:
         """Say whether this is the policy of a pattern whose addresses share links, and hold producers back when full.
 
-        An address that is full is set apart: it has links of its own until it has room.
+        An address whose queue is full is set apart: the address has links of its own until the queue has room.
         """
         return self.is_shared_by_user and self.queue.blocks
 

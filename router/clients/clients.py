@@ -387,7 +387,7 @@ class ClientConnection(RouterConnection):
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
     """Raise AmqpError if a consumer of a queue on several brokers asks for a filter, browsing or a durable source.
 
-    Only a queue on one broker can give these.
+    Only for a queue on one broker can the broker grant such a request.
     """
     what = None
     if wanted.filter:

@@ -39,7 +39,10 @@ class BlamedPart:
 
 
 class RouteBlame:
-    """The clients of ``broker`` that are under suspicion, each in one part, and those that are refused."""
+    """The clients that may have caused an error on a connection to ``broker``, and the clients that are refused.
+
+    Each client under suspicion is in one part, whose clients share a connection.
+    """
 
     def __init__(self, broker: str, timers: Timers) -> None:
         self._broker = broker

@@ -1,4 +1,4 @@
-"""Connections to one broker for link routes: one for each client or, at brokers that allow it, one for many clients.
+"""Connections to one broker for link routes: one connection for each client or, at some brokers, for many clients.
 
     no claim --first claim--> dialing --OPEN--> open --last claim released--> lingering --2 s--> dropped
                                  \\--last claim released, or the attempt failed-----------------/
@@ -7,8 +7,8 @@ A link route claims a connection of its client before the route's first byte is 
 route ends, in whatever state the connection is by then. If the last route ends while the connection is being dialed,
 the attempt ends.
 
-Clients that share a connection are told apart by blame (`router.connections.route_blame`): when the connection closes
-with an error, one of them may be the cause, so they are divided over fresh connections.
+When a shared connection closes with an error, one of its clients may be the cause: the clients are then divided over
+fresh connections (`router.connections.route_blame`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _CROWD_CLAIMS = 2 * MOST_CLIENTS
 MOST_CLAIMS = 16_384
 """A shared connection with so many claims takes no other: it has more sessions than claims, whatever the claims are."""
 _MOST_SESSIONS_EACH = 60
-"""The same where each link has a session of its own, at an existing broker: RabbitMQ takes 64 sessions."""
+"""Most claims on a shared connection to an existing broker, where each link has a session of its own: RabbitMQ takes 64
+sessions.
+"""
 _CLAIMS_AT_ONCE = 32
 _TURN_S = 0.001
 """Claims are told of a connection 32 at a time, and the node serves its other inputs in between."""

@@ -31,11 +31,11 @@ cdef class SharedCreditInlet(Inlet):
 
 
 cdef class Stalls:
-    """The addresses of one anonymous producer that stand still.
+    """The addresses to which an anonymous producer sends, and which take no deliveries.
 
     ``inlets``: group of an address -> the producer's inlet in the group, a dict of the producer. ``seen``: inlet with
     waiting deliveries -> the number of its deliveries that were passed on, and the time at which the number changed
-    last. ``stalled``: inlet that stands still -> the number of its deliveries that were passed on.
+    last. ``stalled``: the inlet of an address that stands still -> how many of the inlet's deliveries went on.
     """
 
     def __cinit__(self, int capacity, dict inlets):

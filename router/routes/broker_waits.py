@@ -22,7 +22,7 @@ _RELEASED_BY_ANSWER = 2
 
 
 class _Waits:
-    """The routes that wait for one broker, in the order in which they try.
+    """The link routes that wait for one broker, in the order in which the routes attach again.
 
     ``path`` is the path to the broker when the router last looked, while routes wait.
     """
@@ -53,7 +53,7 @@ class BrokerWaits:
         self._by_broker: defaultdict[str, _Waits] = defaultdict(_Waits)
 
     def add(self, broker: str, route: AttachingRoute) -> None:
-        """Call ``route.attach()`` when that may help; a route that waits already keeps its place."""
+        """Call ``route.attach()`` once an attach may succeed; a route that waits already keeps its place."""
         waits = self._by_broker[broker]
         if not waits.routes:
             waits.path = self._path_to(broker)
