@@ -13,9 +13,10 @@ from ruamel.yaml import YAML
 
 from addressing.topology.loader import load_topology
 from mesh.deploy.control import ask
+from mesh.deploy.mesh_status import MeshStatus, NodeState
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.readiness import MeshReadiness
-from mesh.deploy.workdir import WorkDir
+from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.waiting import wait_until
 
@@ -73,6 +74,11 @@ class RunningMesh:
             return ask(self._work_dir.control_socket(node), "snapshot")
         except OSError:
             return None
+
+    def is_up(self, node: str) -> bool:
+        """Whether the supervisor has noticed that the node is up: by that it chooses the delay after the next death."""
+        status = MeshStatus.from_map(ask(self._work_dir.control_socket(SUPERVISOR), "status")).node(node)
+        return status is not None and status.state is NodeState.UP
 
     def control_socket(self, name: str) -> Path:
         """Of a node or of the supervisor."""

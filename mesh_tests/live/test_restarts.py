@@ -25,6 +25,7 @@ def test_a_node_that_is_killed_five_times_is_back_and_linked_after_the_same_shor
         mesh.kill("r2")
         wait_until(lambda kill=kill: len(deaths(mesh)) == kill, 30, f"death {kill} to be noted")
         wait_until(lambda: is_linked(mesh.snapshot("r2")), 30, "r2 to be linked again")
+        wait_until(lambda: mesh.is_up("r2"), 30, "the supervisor to notice that r2 is up")
     assert [death["restart_in_s"] for death in deaths(mesh)] == [0.5] * KILLS
     assert {death["exit_code"] for death in deaths(mesh)} == {-signal.SIGKILL}
     downs = [event for event in mesh.log("r1") if event["event"] == "connector_down"]

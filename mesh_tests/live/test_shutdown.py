@@ -55,7 +55,7 @@ def _deaths(mesh, node):
 
 
 def _wait_started_again(mesh, node, pid):
-    wait_until(lambda: mesh.pid(node) != pid and mesh.snapshot(node), STOPPED_S, f"{node} to be started again")
+    wait_until(lambda: mesh.pid(node) != pid and mesh.is_up(node), STOPPED_S, f"{node} to be started again")
 
 
 @pytest.mark.parametrize("node", ["r1", "r2", "b1"])
