@@ -7,9 +7,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import mesh
 from mesh_tests.waiting import wait_until
 
 STOP_S = 10.0
+CHECKOUT = Path(__file__).parents[1]
+IMPORT_PATH = {"PYTHONPATH": os.pathsep.join([str(Path(mesh.__file__).parents[1]), str(CHECKOUT)])}
+"""Lets a program import the packages that this process imports, be they of the checkout or of an installed wheel, and
+``mesh_tests`` of the checkout."""
 
 
 class Program:

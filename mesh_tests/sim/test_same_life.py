@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mesh_tests.programs import IMPORT_PATH
+
 TELL = """
 import sys
 from pathlib import Path
@@ -26,7 +28,7 @@ def life(seed: int, folder: Path, hash_seed: int) -> str:
     """What was done, logged, seen and answered; text has other hashes with each ``hash_seed``."""
     folder.mkdir()
     command = [sys.executable, "-c", TELL, str(seed), str(folder)]
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.environ.get("PYTHONPATH", ".")}
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), **IMPORT_PATH}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 

@@ -17,6 +17,7 @@ from mesh.simulation.convergence import WatchedMesh
 from mesh.simulation.plan import random_topology
 from mesh.simulation.traffic import SimConsumer, SimFlow, SimProducer
 from mesh.terminal.exit_codes import ExitCode
+from mesh_tests.programs import IMPORT_PATH
 from wire.message import Message
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
@@ -31,7 +32,7 @@ def simulate(*options: str) -> dict[str, Any]:
 
 def in_a_process(hash_seed: int, *options: str) -> bytes:
     command = [sys.executable, "-m", "mesh", "simulate", *options]
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.environ.get("PYTHONPATH", ".")}
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), **IMPORT_PATH}
     return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
 
 

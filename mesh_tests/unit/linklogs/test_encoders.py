@@ -13,6 +13,7 @@ import pytest
 from linklogs.writer.encoders import LINGER_S, HelperEncoder, OwnEncoder
 from linklogs.writer.redaction import Redactor
 from linklogs.writer.spool import SpoolDamaged
+from mesh_tests.programs import IMPORT_PATH
 from mesh_tests.unit.linklogs.host import Host
 from mesh_tests.waiting import wait_until
 
@@ -26,7 +27,7 @@ def host(tmp_path: Path) -> Host:
 
 @pytest.fixture
 def helper(host: Host, monkeypatch: pytest.MonkeyPatch) -> Iterator[HelperEncoder]:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.setenv("PYTHONPATH", IMPORT_PATH["PYTHONPATH"])
     encoder = HelperEncoder(host.out, b"key", ("user",))
     yield encoder
     encoder.close()
@@ -114,7 +115,7 @@ def test_a_helper_ends_with_its_writer(host: Host, spool: Path, tmp_path: Path) 
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-c", program],
-        os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        os.environ | IMPORT_PATH,
         file_actions=[(os.POSIX_SPAWN_DUP2, writing, 1)],
     )
     os.close(writing)

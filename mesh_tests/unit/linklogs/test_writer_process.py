@@ -17,12 +17,11 @@ from linklogs.writer import events
 from linklogs.writer.__main__ import main
 from linklogs.writer.run import run
 from linklogs.writer.settings import Settings
-from mesh_tests.programs import Program
+from mesh_tests.programs import IMPORT_PATH, Program
 from mesh_tests.unit.linklogs.host import rows_of
 from mesh_tests.unit.linklogs.rings import RingWriter
 from mesh_tests.waiting import wait_until
 
-ROOT = Path(__file__).parents[3]
 START_S = 20.0
 
 
@@ -42,7 +41,7 @@ def test_asked_to_stop_it_writes_what_there_is_and_ends_with_success(tmp_path: P
     node = RingWriter(rings)
     out = tmp_path / "logs"
     command = [sys.executable, "-m", "linklogs.writer", str(rings), str(out)]
-    program = Program("writer", command, tmp_path, {"PYTHONPATH": str(ROOT)})
+    program = Program("writer", command, tmp_path, IMPORT_PATH)
     try:
         program.wait_for('"event": "ring_found"', START_S)
         node.delivery(5)

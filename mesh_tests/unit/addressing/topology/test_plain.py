@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from addressing.topology.loader import load_topology
 from addressing.topology.model import Topology
 from addressing.topology.part import TopologyPart
 from addressing.topology.queries import BrokerQueries, RouterQueries, TopologyQueries
+from mesh_tests.programs import IMPORT_PATH
 
 ROOT = Path(__file__).parents[4]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yml"))
@@ -114,4 +116,5 @@ def test_whoever_reads_a_plain_topology_imports_no_model_and_no_reader(tmp_path:
         "topology = plain.read(Path(sys.argv[1]).read_bytes()); topology.brokers['b2'].location; "
         "sys.exit(any(name.partition('.')[0] in ('pydantic', 'pydantic_core', 'ruamel') for name in sys.modules))"
     )
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "plain")], cwd=ROOT, check=False).returncode == 0
+    command = [sys.executable, "-P", "-c", code, str(tmp_path / "plain")]
+    assert subprocess.run(command, env=os.environ | IMPORT_PATH, check=False).returncode == 0

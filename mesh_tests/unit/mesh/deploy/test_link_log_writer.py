@@ -13,12 +13,11 @@ import pytest
 from linklogs.live_files import live_files
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.workdir import WRITER, WorkDir
-from mesh_tests.programs import Program
+from mesh_tests.programs import IMPORT_PATH, Program
 from mesh_tests.unit.linklogs.host import rows_of
 from mesh_tests.unit.linklogs.rings import RingWriter
 from mesh_tests.waiting import wait_until
 
-ROOT = Path(__file__).parents[4]
 START_S = 20.0
 TOPOLOGY = "mesh: m\nrouters: {r1: }\nlink_logs: {redact: {key: key}}\n"
 HEAVY = ("pyarrow", "pydantic", "ruamel", "asyncio", "cryptography", "proton", "click")
@@ -40,7 +39,7 @@ def workdir(tmp_path: Path) -> WorkDir:
 
 @pytest.fixture
 def writer(tmp_path: Path, workdir: WorkDir) -> Iterator[Program]:
-    program = Program("writer", command(workdir), tmp_path, {"PYTHONPATH": str(ROOT)})
+    program = Program("writer", command(workdir), tmp_path, IMPORT_PATH)
     try:
         program.wait_for('"event": "writer_started"', START_S)
         yield program
@@ -53,7 +52,7 @@ def test_the_writer_goes_on_with_little_memory_and_keeps_its_locks(workdir: Work
     assert holder is not None
     maps = Path(f"/proc/{holder.pid}/maps").read_text()
     assert [name for name in ("arrow", "pydantic", "ssl", "cproton") if name in maps] == []
-    again = subprocess.run(command(workdir), env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    again = subprocess.run(command(workdir), env=os.environ | IMPORT_PATH, capture_output=True, text=True)
     assert again.returncode == 1
     assert "another process already writes the link logs of mesh m" in again.stderr
     writer.stop()
@@ -78,9 +77,7 @@ def test_the_writer_writes_redacted_files_and_its_key_is_in_no_command_line(work
 
 def test_the_program_of_the_writer_imports_nothing_heavy() -> None:
     code = "import sys; import mesh.deploy.link_log_writer_process, linklogs.writer.run; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | IMPORT_PATH, capture_output=True, text=True)
     found = {name.partition(".")[0] for name in done.stdout.split()}
     assert "numpy" in found
     assert found.isdisjoint(HEAVY)

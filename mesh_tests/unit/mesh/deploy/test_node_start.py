@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import mesh
 from addressing.topology.loader import load_topology
 from mesh.deploy.node_process import TOPOLOGY_FD
 from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pki import make_pki
 from mesh_tests.ports import free_port
+from mesh_tests.programs import IMPORT_PATH
 
 HEAVY = (
     *("pydantic", "pydantic_core", "ruamel", "ruamel.yaml", "addressing.topology.model", "addressing.topology.loader"),
@@ -51,7 +51,7 @@ def test_a_node_starts_without_heavy_modules_and_collects_garbage_only_once_it_h
         [sys.executable, "-P", "-c", SCRIPT, "node", node, TOPOLOGY_FD, str(descriptor)],
         pass_fds=[descriptor],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(mesh.__file__).parents[1])},
+        env=os.environ | IMPORT_PATH,
         capture_output=True,
         text=True,
         timeout=60,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[4]
+from mesh_tests.programs import IMPORT_PATH
+
 HEAVY = {"pydantic", "ruamel", "cryptography", "proton", "cffi", "pyarrow", "numpy"}
 PROGRAM = """
 import asyncio, os, signal, sys
@@ -76,7 +76,7 @@ print(os.read(looked, 100).decode() or "not looked at")
 def run(*arguments: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | IMPORT_PATH,
         capture_output=True,
         text=True,
         check=False,
