@@ -103,7 +103,8 @@ async def _keep_time(
     recorder: Recorder, driver: Driver, on_second: Callable[[float], None], ring: RingFile | None
 ) -> None:
     while recorder.capacity:
-        recorder.set_clock(time.time_ns() // 1000 - int(driver.now() * 1e6))
+        now_us = int(driver.now() * 1e6)
+        recorder.set_clock(time.time_ns() // 1000 - now_us, now_us)
         driver.guard_node(lambda: on_second(driver.now()))
         if ring is not None:
             ring.let_go_of_written()

@@ -38,7 +38,7 @@ cdef enum:
 
 cdef size_t HEADER_BYTES = ring.HEADER_BYTES
 cdef size_t WRITTEN_AT = ring.WRITTEN_AT, TAKEN_AT = ring.TAKEN_AT
-cdef size_t DROPPED_AT = ring.DROPPED_AT, CLOCK_AT = ring.CLOCK_AT
+cdef size_t DROPPED_AT = ring.DROPPED_AT, CLOCK_AT = ring.CLOCK_AT, BEAT_AT = ring.BEAT_AT
 cdef size_t LAST_SLOTS = ring.LAST_SLOTS
 cdef unsigned int LARGEST = 0xFFFFFFFF
 
@@ -305,10 +305,11 @@ cdef class Recorder:
         """
         self.wall_offset_ms = <long long>(offset_s * 1000)
 
-    def set_clock(self, long long ahead_us):
-        """Write to the ring's header how far UTC is ahead of the monotonic clock, in us, for the writer."""
+    def set_clock(self, long long ahead_us, unsigned long long now_us):
+        """Write to the ring's header how far UTC is ahead of the monotonic clock, and the monotonic clock, in us."""
         if self.capacity:
             store_now(self.header + CLOCK_AT, <unsigned long long>ahead_us)
+            store_now(self.header + BEAT_AT, now_us)
 
     def end_second(self):
         """Write the sums of the current second's deliveries and messages to the ring now, and start new sums at 0."""

@@ -7,6 +7,7 @@
           128  taken: slots, ever              by the writer
           192  dropped: records, ever          by the node, for want of room
           256  clock: us by which UTC is ahead of the monotonic clock; by the node, each second
+          320  beat: the monotonic clock, us, when the node last wrote its clock
           512  JSON: "node" (its name), "mesh", "role", "version", "topology"; padded with zeros
 
 A slot of 32 bytes is a record of a delivery, of traffic, or of a message in a queue. A record with text is a JSON
@@ -40,6 +41,7 @@ WRITTEN_AT: Final = 64
 TAKEN_AT: Final = 128
 DROPPED_AT: Final = 192
 CLOCK_AT: Final = 256
+BEAT_AT: Final = 320
 NODE_AT: Final = 512
 
 LAST_SLOTS: Final = 4

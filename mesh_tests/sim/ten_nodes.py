@@ -40,7 +40,7 @@ def leave_link_logs(folder: Path) -> Path:
         def recorder_of(name: str) -> Recorder:
             role = "broker" if name in BROKERS else "router"
             recorder, _ = recorded.enter_context(recording(topology, name, role, rings, lambda event: None))
-            recorder.set_clock(started_us)
+            recorder.set_clock(started_us, 0)
             return recorder
 
         mesh = SimMesh(topology, folder / "stores", recorder_of=recorder_of)

@@ -1,0 +1,322 @@
+"""The entities that operators see of a mesh, such as links and queues: for each field its type, unit, meaning, source.
+
+This is the one model of all views: REST, metrics, the terminal and pages name only fields that are declared here. The
+observer (`mesh/watch/`) makes the entities of the nodes' records, whose columns `recording.columns` defines.
+
+Counters count from when the observer first saw the node; `counted_since` of a node is that time. They never fall: when
+a link ends, its counts remain in the sums of its address, declared pattern, user and node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+MODEL_VERSION: Final = 1
+"""Version of the entities, raised when a field is renamed, removed, or changes its meaning; not for a new field."""
+
+
+class FieldType(StrEnum):
+    """Type of a field's value; any value may be None, for unknown or not applicable."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    FLAG = "flag"
+
+
+class Source(StrEnum):
+    """Where the observer has the value of a field from."""
+
+    RING = "ring"
+    """The header of the node's ring."""
+    RECORD = "record"
+    """A state record of the node, such as the attach of a link."""
+    SUM = "sum"
+    """A sum over delivery and traffic records, or message records."""
+    COUNT = "count"
+    """The number of other entities at this moment."""
+    OBSERVER = "observer"
+    """The observer's own clock, or its look at the ring."""
+    TOPOLOGY = "topology"
+
+
+class Unit(StrEnum):
+    """Unit of a number."""
+
+    NONE = ""
+    DELIVERIES = "deliveries"
+    MESSAGES = "messages"
+    BYTES = "bytes"
+    SECONDS = "seconds"
+    UTC_SECONDS = "seconds since 1970, UTC"
+    PER_SECOND = "deliveries per second"
+    LINKS = "links"
+    CONNECTIONS = "connections"
+    RECORDS = "records"
+    COST = "cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an entity. ``is_counter``: the number only grows while the observer runs."""
+
+    name: str
+    type: FieldType
+    meaning: str
+    source: Source
+    unit: Unit = Unit.NONE
+    is_counter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A kind of thing that operators see: ``name`` is the word in singular, ``plural`` names it in URLs.
+
+    Fields beginning with `id` identify an entity within the mesh.
+    """
+
+    name: str
+    plural: str
+    meaning: str
+    fields: tuple[Field, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+    def field(self, name: str) -> Field | None:
+        return next((field for field in self.fields if field.name == name), None)
+
+
+def _text(name: str, meaning: str, source: Source = Source.RECORD) -> Field:
+    return Field(name, FieldType.TEXT, meaning, source)
+
+
+def _number(name: str, unit: Unit, meaning: str, source: Source) -> Field:
+    return Field(name, FieldType.NUMBER, meaning, source, unit)
+
+
+def _counter(name: str, unit: Unit, meaning: str, source: Source = Source.SUM) -> Field:
+    return Field(name, FieldType.NUMBER, meaning, source, unit, is_counter=True)
+
+
+_ID: Final = _text("id", "name by which the REST interface finds the entity", Source.OBSERVER)
+_NODE: Final = _text("node", "node that recorded the entity", Source.RING)
+
+
+def _counts(prefix: str, subject: str) -> tuple[Field, ...]:
+    """Return the fields of a `mesh.watch.counts.Counts`, for deliveries that are described by ``subject``."""
+
+    def each(name: str, meaning: str) -> Field:
+        return _counter(f"{prefix}{name}", Unit.DELIVERIES, meaning)
+
+    return (
+        each("deliveries", f"{subject}, whatever their outcome"),
+        each("accepted", f"{subject} with outcome accepted"),
+        each("rejected", f"{subject} with outcome rejected"),
+        each("released", f"{subject} with outcome released"),
+        each("modified", f"{subject} with outcome modified"),
+        each("settled", f"{subject} that were sent settled, or were settled without a state"),
+        each("aborted", f"{subject} that were aborted, or whose sender was lost"),
+        each("delayed_1s", f"{subject} that took 1 s or longer from arrival to settlement"),
+        each("delayed_10s", f"{subject} that took 10 s or longer from arrival to settlement"),
+        _counter(f"{prefix}bytes", Unit.BYTES, f"size of {subject}"),
+        _number(f"{prefix}rate", Unit.PER_SECOND, f"{subject}, per second, over the last seconds", Source.SUM),
+        _number(f"{prefix}last_at", Unit.UTC_SECONDS, f"end of the last of {subject}", Source.SUM),
+    )
+
+
+NODE: Final = Entity(
+    "node",
+    "nodes",
+    "A router or broker on the observer's host.",
+    (
+        _ID,
+        _text("name", "name of the node", Source.RING),
+        _text("role", "role of the node: router, edge, broker", Source.RING),
+        _text("version", "version of amqpmesh that the node runs", Source.RING),
+        _text("topology", "SHA-256 of the topology file that the node runs", Source.RING),
+        _text("state", "running; ended: in order; lost: the process is gone without a record of its end; silent: the "
+              "node has not written its clock for 3 s", Source.OBSERVER),
+        _text("cause", "reason for the end of the node: stopped, failed"),
+        _number("started_at", Unit.UTC_SECONDS, "start of the node", Source.RING),
+        _number("counted_since", Unit.UTC_SECONDS, "time from which the counters of the node count", Source.OBSERVER),
+        _number("age_s", Unit.SECONDS, "time since the node last wrote its clock to the ring", Source.OBSERVER),
+        _number("connections", Unit.CONNECTIONS, "connections that are open", Source.COUNT),
+        _number("clients", Unit.CONNECTIONS, "connections of clients that are open", Source.COUNT),
+        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
+        _number("waiting_producers", Unit.LINKS, "links of producers without credit", Source.COUNT),
+        _counter("records_dropped", Unit.RECORDS, "records that the node lost, for want of room in its ring",
+                 Source.RING),
+        _counter("records_missed", Unit.RECORDS, "slots of the ring that were overwritten before the observer read "
+                 "them: counters are too small by their content", Source.OBSERVER),
+        *_counts("in_", "deliveries that came over any link"),
+        *_counts("out_", "deliveries that left over any link"),
+        *_counts("ingress_", "deliveries that came from clients"),
+        *_counts("egress_", "deliveries that left to clients"),
+    ),
+)  # fmt: skip
+
+CONNECTION: Final = Entity(
+    "connection",
+    "connections",
+    "An AMQP connection of a node on the observer's host. A connection between two nodes is there twice.",
+    (
+        _ID,
+        _NODE,
+        _text("role", "role of the peer: client, router, edge, broker, operator"),
+        _text("container", "container-id of the peer"),
+        _text("user", "authenticated user"),
+        _text("remote_address", "host and port of the peer"),
+        _number("opened_at", Unit.UTC_SECONDS, "when the connection opened; unknown if the observer started later",
+                Source.RECORD),
+        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
+        *_counts("in_", "deliveries that came over the connection"),
+        *_counts("out_", "deliveries that left over the connection"),
+    ),
+)  # fmt: skip
+
+LINK: Final = Entity(
+    "link",
+    "links",
+    "An AMQP link of a node on the observer's host. A link between two nodes is there twice.",
+    (
+        _ID,
+        _NODE,
+        _text("connection", "id of the connection"),
+        _text("role", "role of the link: producer, consumer, circuit, broker, route"),
+        _text("direction", "direction as the node sees it: incoming or outgoing"),
+        _text("address", "address of the link; none for a producer without a fixed address"),
+        _text("pattern", "declared address or pattern of the topology that covers the address", Source.TOPOLOGY),
+        _text("treatment", "treatment of the address: closest, balanced, multicast, queue, topic"),
+        _text("name", "name of the link"),
+        _text("user", "authenticated user of the connection"),
+        _text("container", "container-id of the peer"),
+        _text("ingress", "of a circuit: router where messages enter the mesh"),
+        _text("egress", "of a circuit: router at the other end"),
+        _text("path", "of a circuit: routers from this node on, with > between them"),
+        _number("attached_at", Unit.UTC_SECONDS, "when the link was attached; unknown if the observer started later",
+                Source.RECORD),
+        _number("credit", Unit.DELIVERIES, "credit as last recorded: of a link that stands still, or of a producer "
+                "without credit", Source.RECORD),
+        _text("waits_for", "of a producer without credit, what it waits for: no_taker, takers; at a broker full_queue, "
+              "disk, memory"),
+        _counter("starved_s", Unit.SECONDS, "time without credit", Source.SUM),
+        _number("unsettled", Unit.DELIVERIES, "deliveries that wait for an outcome, of an outgoing link that stands "
+                "still for 10 s", Source.RECORD),
+        _counter("missed", Unit.DELIVERIES, "copies and pre-settled deliveries that were dropped"),
+        *_counts("", "deliveries over the link"),
+    ),
+)  # fmt: skip
+
+_TRAFFIC_OF_CLIENTS: Final = (
+    *_counts("in_", "deliveries from clients"),
+    *_counts("out_", "deliveries to clients"),
+)
+
+ADDRESS: Final = Entity(
+    "address",
+    "addresses",
+    "An address that clients or nodes have links for. Numbers are sums over the nodes on the observer's host; a client "
+    "counts at the router that it is connected to, and nowhere else.",
+    (
+        _ID,
+        _text("address", "the address"),
+        _text("pattern", "declared address or pattern of the topology that covers the address", Source.TOPOLOGY),
+        _text("treatment", "closest, balanced, multicast, queue, topic"),
+        _number("producers", Unit.LINKS, "links of clients that send", Source.COUNT),
+        _number("consumers", Unit.LINKS, "links of clients that receive", Source.COUNT),
+        _number("waiting_producers", Unit.LINKS, "links of clients that send and have no credit", Source.COUNT),
+        _number("depth", Unit.MESSAGES, "messages in the queue of the address, over all brokers", Source.RECORD),
+        *_TRAFFIC_OF_CLIENTS,
+    ),
+)
+
+PATTERN: Final = Entity(
+    "pattern",
+    "patterns",
+    "An entry of the topology's addresses, with the traffic of all addresses that it covers.",
+    (
+        _ID,
+        _text("pattern", "the declared address or pattern", Source.TOPOLOGY),
+        _text("type", "type of the entry: anycast, multicast, queue, topic", Source.TOPOLOGY),
+        _number("addresses", Unit.NONE, "addresses in use", Source.COUNT),
+        _number("producers", Unit.LINKS, "links of clients that send", Source.COUNT),
+        _number("consumers", Unit.LINKS, "links of clients that receive", Source.COUNT),
+        _number("waiting_producers", Unit.LINKS, "links of clients that send and have no credit", Source.COUNT),
+        _counter("starved_s", Unit.SECONDS, "time without credit, of all producers together", Source.SUM),
+        *_TRAFFIC_OF_CLIENTS,
+    ),
+)
+
+USER: Final = Entity(
+    "user",
+    "users",
+    "A user of clients, with the traffic of all connections of the user.",
+    (
+        _ID,
+        _text("user", "name of the user; anonymous for clients without one"),
+        _number("connections", Unit.CONNECTIONS, "connections that are open", Source.COUNT),
+        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
+        *_TRAFFIC_OF_CLIENTS,
+    ),
+)
+
+QUEUE: Final = Entity(
+    "queue",
+    "queues",
+    "A queue, or the subscription of a topic, at an embedded broker.",
+    (
+        _ID,
+        _NODE,
+        _text("address", "address of the queue or topic"),
+        _text("pattern", "declared address or pattern of the topology that covers the address", Source.TOPOLOGY),
+        _text("subscriber", "subscriber, if the queue is a subscription"),
+        _number("depth", Unit.MESSAGES, "messages in the queue", Source.RECORD),
+        _number("depth_bytes", Unit.BYTES, "size of the messages in the queue", Source.RECORD),
+        _number("acquired", Unit.MESSAGES, "messages in the queue that consumers have, without an outcome yet",
+                Source.RECORD),
+        _number("oldest_s", Unit.SECONDS, "age of the oldest message", Source.RECORD),
+        _counter("enqueued", Unit.MESSAGES, "messages that entered the queue"),
+        _counter("dequeued", Unit.MESSAGES, "messages that consumers took and settled"),
+        _counter("expired", Unit.MESSAGES, "messages that expired"),
+        _counter("dead_lettered", Unit.MESSAGES, "messages that moved to the dead-letter queue"),
+        _counter("removed", Unit.MESSAGES, "messages that left for another reason: refused, dropped, purged, moved, "
+                 "queue deleted"),
+    ),
+)  # fmt: skip
+
+NEIGHBOR: Final = Entity(
+    "neighbor",
+    "neighbors",
+    "A router that a router of the observer's host is connected to, as the link state has it.",
+    (
+        _ID,
+        _NODE,
+        _text("neighbor", "the router at the other end"),
+        _number("cost", Unit.COST, "cost of the connection", Source.RECORD),
+        _number(
+            "since", Unit.UTC_SECONDS, "when the neighbor came up; unknown if the observer started later", Source.RECORD
+        ),
+    ),
+)
+
+PATH: Final = Entity(
+    "path",
+    "paths",
+    "The cheapest path from a router of the observer's host to another router.",
+    (
+        _ID,
+        _NODE,
+        _text("egress", "router at the other end"),
+        _text("path", "routers from this node on, with > between them"),
+        _number("cost", Unit.COST, "cost of the path", Source.RECORD),
+        _number(
+            "since", Unit.UTC_SECONDS, "when this path was chosen; unknown if the observer started later", Source.RECORD
+        ),
+    ),
+)
+
+ENTITIES: Final = (NODE, CONNECTION, LINK, ADDRESS, PATTERN, USER, QUEUE, NEIGHBOR, PATH)
+BY_PLURAL: Final = {entity.plural: entity for entity in ENTITIES}
