@@ -1,0 +1,427 @@
+"""The model of all nodes on one host: its entities, and how the records of the nodes change the entities. Sans-IO.
+
+`NodeRecords` is the records of one run of a node. A node that starts again has a new run, with new numbers of links and
+connections; its counts, and those of addresses, patterns and users, go on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+from addressing.address import Address
+from mesh.watch.counts import OUTCOME_FIELDS, Counts, Sums
+from mesh.watch.slots import Alike, Records, Row
+from mesh.watch.states import (
+    SILENT_S,
+    AddressState,
+    ConnectionState,
+    LinkState,
+    NeighborState,
+    NodeState,
+    PathState,
+    PatternState,
+    QueueState,
+    UserState,
+)
+from recording.columns import DeliveryPart, RecordEvent, RecordKind
+from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
+from recording.ring_format import KINDS, PARTS
+
+ENDED_KEPT_S: Final = 5.0
+"""For how long a link that ended is known: the sums of its last second come after the record of its end."""
+ANONYMOUS: Final = "anonymous"
+"""The user of clients without one."""
+_MESSAGES: Final = {code: event.value for code, (_, event) in KINDS.items() if event is not None}
+_MANY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.MANY)
+_COPY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.COPY)
+_BROKER: Final = "broker"
+_CLIENT: Final = "client"
+
+PatternOf = Callable[[str], "tuple[str, str] | None"]
+"""Returns the declared pattern that covers an address, and its type, or None."""
+
+
+class HostModel:
+    """The entities of a host. ``pattern_of`` is the topology's answer for an address.
+
+    ``declared`` are the topology's patterns with their types, which are there before anybody uses them.
+    """
+
+    def __init__(self, pattern_of: PatternOf, declared: Iterable[tuple[str, str]] = ()) -> None:
+        self.utc_s = 0.0
+        """The time of the last `on_time`, in seconds of UTC."""
+        self.nodes: dict[str, NodeState] = {}
+        self.addresses: dict[str, AddressState] = {}
+        self.patterns = {pattern: PatternState(pattern, type_) for pattern, type_ in declared}
+        self.users: dict[str, UserState] = {}
+        self._pattern_of = pattern_of
+        self._moving: set[Counts] = set()
+        """Counts that were added to since the last `on_time`, or have a rate that is not 0."""
+
+    def states(self, entity: Entity) -> Collection[Any]:
+        """Return the state of each ``entity``, in no order."""
+        nodes = self.nodes.values()
+        match entity.plural:
+            case NODE.plural:
+                return nodes
+            case ADDRESS.plural:
+                return self.addresses.values()
+            case PATTERN.plural:
+                return self.patterns.values()
+            case USER.plural:
+                return self.users.values()
+            case CONNECTION.plural:
+                return [each for node in nodes for each in node.connections.values()]
+            case LINK.plural:
+                return [each for node in nodes for each in node.links.values() if not each.is_ended]
+            case QUEUE.plural:
+                return [each for node in nodes for each in node.queues.values()]
+            case NEIGHBOR.plural:
+                return [each for node in nodes for each in node.neighbors.values()]
+            case PATH.plural:
+                return [each for node in nodes for each in node.paths.values()]
+        raise ValueError(f"no state is kept of {entity.plural}")
+
+    def node(self, name: str) -> NodeState:
+        found = self.nodes.get(name)
+        if found is None:
+            found = self.nodes[name] = NodeState(name)
+            found.counted_since = self.utc_s
+        return found
+
+    def address(self, text: str) -> AddressState | None:
+        """Return the state of an address, which a link or a queue begins to use; None for addresses of the mesh itself.
+
+        `leave` is called when the use ends.
+        """
+        found = self.addresses.get(text)
+        if found is None:
+            if Address.parse(text).is_internal:
+                return None
+            found = self.addresses[text] = AddressState(text, self._pattern(text))
+            if found.pattern is not None:
+                found.pattern.addresses += 1
+        found.users_count += 1
+        return found
+
+    def leave(self, address: AddressState) -> None:
+        address.users_count -= 1
+        if not address.users_count:
+            del self.addresses[address.address]
+            if address.pattern is not None:
+                address.pattern.addresses -= 1
+
+    def user(self, name: str | None) -> UserState:
+        name = name or ANONYMOUS
+        found = self.users.get(name)
+        if found is None:
+            found = self.users[name] = UserState(name)
+        return found
+
+    def count(self, counts: Counts, field: str, sums: Sums) -> None:
+        counts.add(field, sums)
+        self._moving.add(counts)
+
+    def on_time(self, utc_s: float) -> None:
+        """Compute rates since the last call. Call about once a second."""
+        passed_s = utc_s - self.utc_s
+        self.utc_s = utc_s
+        if passed_s > 0:
+            self._moving = {counts for counts in self._moving if counts.on_time(passed_s)}
+
+    def _pattern(self, address: str) -> PatternState | None:
+        found = self._pattern_of(address)
+        if found is None:
+            return None
+        pattern, type_ = found
+        state = self.patterns.get(pattern)
+        if state is None:
+            state = self.patterns[pattern] = PatternState(pattern, type_)
+        return state
+
+
+class NodeRecords:
+    """The records of one run of ``node``, and what they make of the entities of ``host``.
+
+    ``began_at``: the start of the run, in seconds of UTC.
+    """
+
+    def __init__(self, host: HostModel, node: NodeState, began_at: float) -> None:
+        self._host, self.node = host, node
+        self._ended: deque[tuple[float, int]] = deque()
+        node.started_at, node.state, node.cause = began_at, "running", None
+        self._is_broker = False
+
+    def set_role(self, role: str) -> None:
+        self.node.role = role
+        self._is_broker = role == _BROKER
+
+    def add(self, records: Records) -> None:
+        """Take in records that the node wrote, in order."""
+        ends: list[tuple[int, Row]] = []
+        for at_us, row in records.rows:
+            if row.get("event") == RecordEvent.CLOSED and row["kind"] in (RecordKind.LINK, RecordKind.CONNECTION):
+                # The sums of the last second of a link may be in the same records, before or behind its end.
+                ends.append((at_us, row))
+            else:
+                self._on_row(at_us, row)
+        for alike, sums in records.deliveries.items():
+            self._on_deliveries(alike, sums)
+        for (code, number), count in records.messages.items():
+            queue = self.node.queues.get(number)
+            if queue is not None:
+                name = _MESSAGES[code]
+                setattr(queue, name, getattr(queue, name) + count)
+        for at_us, row in ends:
+            self._on_row(at_us, row)
+
+    def on_time(self) -> None:
+        """Forget links that ended a while ago."""
+        links = self.node.links
+        while self._ended and self._ended[0][0] <= self._host.utc_s - ENDED_KEPT_S:
+            links.pop(self._ended.popleft()[1], None)
+
+    def end(self, state: str) -> None:
+        """The run is over: end everything that the node had, and say that the node is in ``state``."""
+        node = self.node
+        for number in list(node.connections):
+            self._close_connection(number)
+        for link in list(node.links.values()):
+            self._close_link(link)
+        node.links.clear()
+        for queue in node.queues.values():
+            self._leave_queue(queue)
+        node.queues.clear()
+        node.neighbors.clear()
+        node.paths.clear()
+        node.state = state
+
+    # Rows
+    def _on_row(self, at_us: int, row: Row) -> None:
+        event = row.get("event")
+        match row["kind"]:
+            case RecordKind.CONNECTION:
+                self._on_connection(at_us, row, event)
+            case RecordKind.LINK:
+                self._on_link(at_us, row, event)
+            case RecordKind.CREDIT:
+                self._on_credit(row, event)
+            case RecordKind.QUEUE:
+                self._on_queue(at_us, row, event)
+            case RecordKind.DROP if (link := self.node.links.get(row.get("link", 0))) is not None:
+                link.missed += row.get("count", 0)
+            case RecordKind.NEIGHBOR if "neighbor" in row:
+                self._on_neighbor(at_us, row, event)
+            case RecordKind.PATH if "egress" in row:
+                self._on_path(at_us, row, event)
+            case RecordKind.NODE if event == RecordEvent.CLOSED:
+                self.node.cause = row.get("cause")
+
+    def _on_connection(self, at_us: int, row: Row, event: str | None) -> None:
+        number = row.get("connection")
+        if not isinstance(number, int):
+            return
+        if event == RecordEvent.CLOSED:
+            self._close_connection(number)
+        elif number not in self.node.connections:
+            opened_at = at_us / 1e6 if event == RecordEvent.OPENED else None
+            found = self.node.connections[number] = ConnectionState(self.node, number, row, opened_at)
+            if found.role == _CLIENT:
+                found.user = self._host.user(row.get("user"))
+                found.user.connections += 1
+                self.node.clients += 1
+
+    def _close_connection(self, number: int) -> None:
+        found = self.node.connections.pop(number, None)
+        if found is None:
+            return
+        for link in list(found.links.values()):
+            self._close_link(link)
+        if found.user is not None:
+            found.user.connections -= 1
+            self.node.clients -= 1
+
+    def _on_link(self, at_us: int, row: Row, event: str | None) -> None:
+        number = row.get("link")
+        if not isinstance(number, int):
+            return
+        link = self.node.links.get(number)
+        if event == RecordEvent.CLOSED:
+            if link is not None:
+                self._close_link(link)
+        elif link is None:
+            self._open_link(row, at_us / 1e6 if event == RecordEvent.OPENED else None)
+
+    def _open_link(self, row: Row, attached_at: float | None) -> None:
+        connection = self.node.connections.get(row.get("connection", 0))
+        link = self.node.links[row["link"]] = LinkState(self.node, connection, row, attached_at)
+        self.node.attached += 1
+        if connection is not None:
+            connection.links[link.number] = link
+            if connection.user is not None:
+                connection.user.links += 1
+        text = row.get("address")
+        address = link.address = self._host.address(text) if text else None
+        if address is not None:
+            address.treatment = address.treatment or link.treatment
+            self._count_ends(link, address, 1)
+
+    def _close_link(self, link: LinkState) -> None:
+        if link.is_ended:
+            return
+        self._set_waiting(link, None)
+        link.is_ended = True
+        self._ended.append((self._host.utc_s, link.number))
+        self.node.attached -= 1
+        if link.connection is not None:
+            link.connection.links.pop(link.number, None)
+            if link.connection.user is not None:
+                link.connection.user.links -= 1
+        if link.address is not None:
+            self._count_ends(link, link.address, -1)
+            self._host.leave(link.address)
+
+    def _count_ends(self, link: LinkState, address: AddressState, change: int) -> None:
+        states: tuple[AddressState | PatternState | None, ...] = (address, address.pattern)
+        for state in states:
+            if state is not None and link.is_producer:
+                state.producers += change
+            elif state is not None and link.is_consumer:
+                state.consumers += change
+
+    def _on_credit(self, row: Row, event: str | None) -> None:
+        link = self.node.links.get(row.get("link", 0))
+        if link is None or link.is_ended:
+            return
+        link.credit = row.get("credit", link.credit)
+        if event != RecordEvent.CHANGED:
+            return
+        if "unsettled_count" in row:
+            link.unsettled = row["unsettled_count"]
+        starved_us = row.get("starved_us", 0)
+        link.starved_us += starved_us
+        if link.address is not None and link.address.pattern is not None and link.is_producer:
+            link.address.pattern.starved_us += starved_us
+        self._set_waiting(link, row.get("cause") if not link.credit else None)
+
+    def _set_waiting(self, link: LinkState, cause: str | None) -> None:
+        change = (cause is not None) - (link.waits_for is not None)
+        link.waits_for = cause
+        if change and link.is_producer:
+            self.node.waiting_producers += change
+            states: tuple[AddressState | PatternState | None, ...] = (link.address, link.pattern_state)
+            for state in states:
+                if state is not None:
+                    state.waiting_producers += change
+
+    def _on_queue(self, at_us: int, row: Row, event: str | None) -> None:
+        number = row.get("queue")
+        if not isinstance(number, int):
+            return
+        queue = self.node.queues.get(number)
+        if event == RecordEvent.CLOSED:
+            if queue is not None:
+                del self.node.queues[number]
+                self._leave_queue(queue)
+            return
+        if queue is None:
+            queue = self.node.queues[number] = QueueState(self.node, row, lambda: self._host.utc_s)
+            queue.address = self._host.address(queue.address_text) if queue.address_text else None
+            if queue.address is not None and queue.subscriber is None:
+                queue.address.depth = queue.address.depth or 0
+        if "depth_count" in row:
+            self._set_depth(queue, row["depth_count"])
+            queue.depth_bytes, queue.acquired = row.get("depth_bytes", 0), row.get("acquired_count", 0)
+            oldest_us = row.get("oldest_us")
+            queue.came_at = None if oldest_us is None else (at_us - oldest_us) / 1e6
+
+    def _set_depth(self, queue: QueueState, depth: int) -> None:
+        if queue.address is not None and queue.subscriber is None:
+            queue.address.depth = (queue.address.depth or 0) + depth - queue.depth
+        queue.depth = depth
+
+    def _leave_queue(self, queue: QueueState) -> None:
+        self._set_depth(queue, 0)
+        if queue.address is not None:
+            self._host.leave(queue.address)
+
+    def _on_neighbor(self, at_us: int, row: Row, event: str | None) -> None:
+        name, known = row["neighbor"], self.node.neighbors
+        if event == RecordEvent.CLOSED:
+            known.pop(name, None)
+        elif name in known:
+            known[name].cost = row.get("cost")
+        else:
+            since = at_us / 1e6 if event == RecordEvent.OPENED else None
+            known[name] = NeighborState(self.node, name, row.get("cost"), since)
+
+    def _on_path(self, at_us: int, row: Row, event: str | None) -> None:
+        if event == RecordEvent.CLOSED:
+            self.node.paths.pop(row["egress"], None)
+        else:
+            since = None if event == RecordEvent.LIVE else at_us / 1e6
+            self.node.paths[row["egress"]] = PathState(self.node, row, since)
+
+    # Deliveries
+    def _on_deliveries(self, alike: Alike, sums: Sums) -> None:
+        field = OUTCOME_FIELDS.get(alike.outcome, "settled")
+        links = self.node.links
+        incoming, outgoing = links.get(alike.incoming), links.get(alike.outgoing)
+        if alike.part != _COPY:
+            self._on_arrivals(field, sums, incoming, outgoing, is_from_link=bool(alike.incoming))
+        if alike.part != _MANY and alike.outgoing:
+            self._on_departures(field, sums, outgoing)
+
+    def _on_arrivals(
+        self, field: str, sums: Sums, incoming: LinkState | None, outgoing: LinkState | None, *, is_from_link: bool
+    ) -> None:
+        count = self._host.count
+        if is_from_link:
+            count(self.node.incoming, field, sums)
+        if incoming is None:
+            return
+        count(incoming.counts, field, sums)
+        connection = incoming.connection
+        if connection is not None:
+            count(connection.incoming, field, sums)
+        if not incoming.is_producer:
+            return
+        count(self.node.ingress, field, sums)
+        self.node.latencies.add(sums.latencies)
+        if connection is not None and connection.user is not None:
+            count(connection.user.ingress, field, sums)
+        # A producer without a fixed address has links to the addresses of its messages behind it.
+        address = incoming.address or (outgoing.address if outgoing is not None else None)
+        if address is not None:
+            count(address.ingress, field, sums)
+            if address.pattern is not None:
+                count(address.pattern.ingress, field, sums)
+                address.pattern.latencies.add(sums.latencies)
+
+    def _on_departures(self, field: str, sums: Sums, outgoing: LinkState | None) -> None:
+        count = self._host.count
+        count(self.node.outgoing, field, sums)
+        if outgoing is None:
+            return
+        count(outgoing.counts, field, sums)
+        connection = outgoing.connection
+        if connection is not None:
+            count(connection.outgoing, field, sums)
+        if not outgoing.is_consumer:
+            return
+        count(self.node.egress, field, sums)
+        if connection is not None and connection.user is not None:
+            count(connection.user.egress, field, sums)
+        if outgoing.address is not None:
+            count(outgoing.address.egress, field, sums)
+            if outgoing.address.pattern is not None:
+                count(outgoing.address.pattern.egress, field, sums)
+
+
+def state_of(age_s: float, *, is_abandoned: bool, cause: str | None) -> str:
+    """Return the state of a node whose ring was written ``age_s`` ago, as entity `node` has it."""
+    if is_abandoned:
+        return "ended" if cause == "stopped" else "lost"
+    return "silent" if age_s >= SILENT_S else "running"

@@ -1,0 +1,144 @@
+"""Follows all rings of one mesh on this host: finds them, reads them, and keeps the model of the host up to date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from mesh.watch.host_model import HostModel, NodeRecords, state_of
+from mesh.watch.ring_follower import RingFollower, RingUnreadable
+from mesh.watch.slots import read_slots
+from mesh.watch.states import NodeState
+
+SUFFIX: Final = ".ring"
+
+Tell = Callable[[str], None]
+"""Takes a sentence for the observer's log."""
+
+
+class HostRings:
+    """The rings in the folder ``rings``, and what their records make of ``host``.
+
+    ``relist`` is called with the name of a node whose earlier records are gone, so that the node lists its connections,
+    links and queues again. ``tell`` gets a sentence about a ring that cannot be read, once for each.
+    """
+
+    def __init__(self, rings: Path, host: HostModel, relist: Callable[[str], None], tell: Tell) -> None:
+        self._folder, self._host, self._relist, self._tell = rings, host, relist, tell
+        self._followed: dict[Path, _FollowedRing] = {}
+        self._done: set[Path] = set()
+        """Rings that are not to be read, or not any more: unreadable ones, and those of runs that are over."""
+
+    def step(self) -> bool:
+        """Read what the nodes wrote since the last step; return whether more waits to be read.
+
+        A step reads at most AT_ONCE_SLOTS of each ring, some 40 ms of work for a ring that is full.
+        """
+        self._find()
+        self._host.on_time(time.time())
+        has_more = False
+        for path, each in list(self._followed.items()):
+            has_more |= each.step()
+            if each.is_over:
+                each.close()
+                del self._followed[path]
+                self._done.add(path)
+        return has_more
+
+    def close(self) -> None:
+        for each in self._followed.values():
+            each.close()
+        self._followed.clear()
+
+    def _find(self) -> None:
+        found = {path: run for path in self._folder.glob("*" + SUFFIX) if (run := _run_of(path)) is not None}
+        newest: dict[str, tuple[int, Path]] = {}
+        for path, run in found.items():
+            name = _node_of(path)
+            newest[name] = max(newest.get(name, (run, path)), (run, path))
+        for _, path in newest.values():
+            if path not in self._followed and path not in self._done:
+                self._follow(path)
+        self._done &= found.keys()
+
+    def _follow(self, path: Path) -> None:
+        try:
+            ring = RingFollower(path)
+        except FileNotFoundError:
+            return  # The writer has just removed the ring.
+        except (RingUnreadable, OSError) as error:
+            self._done.add(path)
+            self._tell(f"a ring cannot be read: {error}")
+            return
+        node = self._host.node(ring.node.name)
+        for earlier in list(self._followed.values()):
+            if earlier.node is node:
+                earlier.finish()
+        self._followed[path] = _FollowedRing(ring, self._host, node, self._relist)
+
+
+class _FollowedRing:
+    """A ring and the records of its run."""
+
+    def __init__(self, ring: RingFollower, host: HostModel, node: NodeState, relist: Callable[[str], None]) -> None:
+        self._ring, self._host, self.node, self._relist = ring, host, node, relist
+        self._records = NodeRecords(host, node, ring.node.run_us / 1e6)
+        self._records.set_role(ring.node.role)
+        node.version, node.topology = ring.node.version, ring.node.topology
+        self._dropped = 0
+        self._has_read = False
+        self._rest = b""
+        self.is_over = False
+        """Whether the run is over and all its records were read."""
+
+    def step(self) -> bool:
+        if self.is_over:
+            return False
+        # The lock is looked at before the slots: what the node wrote before it ended is read then.
+        is_abandoned = self._ring.is_abandoned()
+        read = self._ring.read()
+        if read.missed:
+            self._rest = b""
+            self.node.records_missed += read.missed
+            self._relist(self.node.name)
+        elif not self._has_read:
+            # All that the node did in this run was counted.
+            self.node.counted_since = min(self.node.counted_since, self._ring.node.run_us / 1e6)
+        self._has_read = True
+        records = read_slots(self._rest + read.data, read.clock_us)
+        self._rest = records.rest
+        self.node.records_missed += records.unreadable
+        self.node.records_dropped += max(0, read.dropped - self._dropped)
+        self._dropped = read.dropped
+        self._records.add(records)
+        self._records.on_time()
+        self.node.age_s = max(0.0, time.monotonic() - self._ring.beat_us() / 1e6)
+        self.node.state = state_of(self.node.age_s, is_abandoned=is_abandoned, cause=self.node.cause)
+        if is_abandoned and read.is_last:
+            self._records.end(self.node.state)
+            self.is_over = True
+        return not read.is_last
+
+    def finish(self) -> None:
+        """Read the ring to its end, since a later run of the node has begun."""
+        while not self.is_over and self.step():
+            pass
+        if not self.is_over:
+            self._records.end("lost")
+            self.is_over = True
+
+    def close(self) -> None:
+        with suppress(BufferError):
+            self._ring.close()
+
+
+def _node_of(path: Path) -> str:
+    return path.name.rsplit(".", 2)[0]
+
+
+def _run_of(path: Path) -> int | None:
+    parts = path.name.rsplit(".", 2)
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else None

@@ -1,0 +1,97 @@
+"""Reads slots of a ring: sums of equal deliveries and messages, and the rows of records with text.
+
+Sans-IO. The layout is in `recording.ring_format`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from mesh.watch.counts import DELAYED_LONG_US, DELAYED_US, Sums
+from recording.ring_format import DELIVERY, KINDS, SLOT, SLOT_BYTES, TEXT, TRAFFIC
+
+_SLOT: Final = struct.Struct(SLOT)
+_MESSAGES: Final = frozenset(KINDS) - {DELIVERY, TRAFFIC}
+
+Row = dict[str, Any]
+
+
+class Alike(NamedTuple):
+    """What equal deliveries have in common. ``outcome`` and ``part`` are codes of `recording.ring_format`."""
+
+    incoming: int
+    outgoing: int
+    outcome: int
+    part: int
+
+
+@dataclass(slots=True)
+class Records:
+    """The records in some slots, in parts whose order matters: ``rows`` and ``deliveries`` name links by numbers.
+
+    A number is used for one link only, so sums may be added before or after the rows, as long as the link is known:
+    callers handle rows that begin things first, then sums, then rows that end things. ``messages``: counts by (code of
+    the kind, number of the queue). ``rest``: the slots of a text that is not complete.
+    """
+
+    rows: list[tuple[int, Row]] = field(default_factory=list)
+    """(time in us of UTC, columns) of each record with text, in order."""
+    deliveries: dict[Alike, Sums] = field(default_factory=dict)
+    messages: dict[tuple[int, int], int] = field(default_factory=dict)
+    rest: bytes = b""
+    unreadable: int = 0
+    """Number of slots that are of no known kind, or of a text that is not JSON."""
+
+
+def read_slots(data: bytes, clock_us: int) -> Records:
+    """Return the records in ``data``, which begins with a record. ``clock_us``: UTC less the monotonic clock."""
+    found = Records()
+    deliveries, messages = found.deliveries, found.messages
+    unpack, at, end = _SLOT.unpack_from, 0, len(data)
+    while at < end:
+        start_us, took_us, size, incoming, outgoing, count, kind, outcome, part = unpack(data, at)
+        at += SLOT_BYTES
+        if kind in (DELIVERY, TRAFFIC):
+            key = (incoming, outgoing, outcome, part)
+            sums = deliveries.get(key)  # type: ignore[call-overload]
+            if sums is None:
+                sums = deliveries[Alike(*key)] = Sums()
+            sums.count += count
+            sums.size_bytes += size
+            bucket = took_us.bit_length()
+            sums.latencies[bucket] = sums.latencies.get(bucket, 0) + count
+            if took_us >= DELAYED_US:
+                sums.delayed += count
+                sums.delayed_long += count if took_us >= DELAYED_LONG_US else 0
+            last_us = start_us + took_us if kind == DELIVERY else start_us
+            sums.last_us = max(sums.last_us, last_us)
+        elif kind == TEXT:
+            slots = -(-size // SLOT_BYTES) * SLOT_BYTES
+            if at + slots > end:
+                found.rest = data[at - SLOT_BYTES :]
+                break
+            row = _row(data[at : at + size])
+            if row is None:
+                found.unreadable += 1
+            else:
+                found.rows.append((start_us + clock_us, row))
+            at += slots
+        elif kind in _MESSAGES:
+            of = kind, incoming
+            messages[of] = messages.get(of, 0) + count
+        else:
+            found.unreadable += 1
+    for sums in deliveries.values():
+        sums.last_us += clock_us
+    return found
+
+
+def _row(text: bytes) -> Row | None:
+    try:
+        row = json.loads(text)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("kind"), str) else None

@@ -1,0 +1,271 @@
+"""The present state of each entity on the observer's host. Sans-IO: `mesh.watch.node_records` changes it.
+
+Fields that views show are attributes here, by the paths in `PATHS`. Sums of addresses, patterns and users are kept as
+deliveries are added, not computed from their links: so they stay when a link ends.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from mesh.watch.counts import COUNT_FIELDS, Counts, Latencies
+from recording.entities import ADDRESS, CONNECTION, ENTITIES, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SILENT_S: Final = 3.0
+"""A node that has not written its clock for so long is silent: nodes write the clock each second."""
+
+
+class NodeState:
+    """A node, over all its runs since the observer began."""
+
+    def __init__(self, name: str) -> None:
+        self.name = self.id = name
+        self.role = self.version = self.topology = ""
+        self.state, self.cause = "running", None
+        self.started_at = self.counted_since = 0.0
+        self.age_s = 0.0
+        self.records_dropped = self.records_missed = 0
+        self.clients = self.waiting_producers = 0
+        self.connections: dict[int, ConnectionState] = {}
+        self.links: dict[int, LinkState] = {}
+        """Attached links by number, and links that ended a few seconds ago, whose sums may still come."""
+        self.queues: dict[int, QueueState] = {}
+        self.neighbors: dict[str, NeighborState] = {}
+        self.paths: dict[str, PathState] = {}
+        self.attached = 0
+        self.incoming, self.outgoing, self.ingress, self.egress = Counts(), Counts(), Counts(), Counts()
+        self.latencies = Latencies()
+        """Of deliveries from clients, from arrival to settlement."""
+
+    @property
+    def connection_count(self) -> int:
+        return len(self.connections)
+
+
+class ConnectionState:
+    __slots__ = (
+        "container", "id", "incoming", "links", "node", "opened_at", "outgoing", "remote_address", "role", "user",
+    )  # fmt: skip
+
+    def __init__(self, node: NodeState, number: int, row: dict[str, Any], opened_at: float | None) -> None:
+        self.node, self.id = node, f"{node.name}/{number}"
+        self.role: str = row.get("role", "")
+        self.container: str | None = row.get("container")
+        self.remote_address: str | None = row.get("remote_address")
+        self.user: UserState | None = None
+        """The user, for connections of clients only."""
+        self.opened_at = opened_at
+        self.links: dict[int, LinkState] = {}
+        self.incoming, self.outgoing = Counts(), Counts()
+
+    @property
+    def link_count(self) -> int:
+        return len(self.links)
+
+    @property
+    def user_name(self) -> str | None:
+        return None if self.user is None else self.user.name
+
+
+class LinkState:
+    __slots__ = (
+        "address", "attached_at", "connection", "counts", "credit", "direction", "egress", "id", "ingress", "is_ended",
+        "missed", "name", "node", "number", "path", "role", "starved_us", "treatment", "unsettled", "waits_for",
+    )  # fmt: skip
+
+    def __init__(
+        self, node: NodeState, connection: ConnectionState | None, row: dict[str, Any], attached_at: float | None
+    ) -> None:
+        self.number: int = row["link"]
+        self.node, self.connection, self.id = node, connection, f"{node.name}/{self.number}"
+        self.role: str = row.get("role", "")
+        self.direction: str = row.get("direction", "")
+        self.treatment: str | None = row.get("treatment")
+        self.name: str | None = row.get("name")
+        self.ingress: str | None = row.get("ingress")
+        self.egress: str | None = row.get("egress")
+        self.path: str | None = row.get("path")
+        self.address: AddressState | None = None
+        self.attached_at = attached_at
+        self.credit: int | None = None
+        self.waits_for: str | None = None
+        self.starved_us = self.missed = 0
+        self.unsettled: int | None = None
+        self.is_ended = False
+        self.counts = Counts()
+
+    @property
+    def is_producer(self) -> bool:
+        """Whether a client sends over this link."""
+        return self.role == "producer"
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether a client receives over this link."""
+        return self.role == "consumer"
+
+    @property
+    def connection_id(self) -> str | None:
+        return None if self.connection is None else self.connection.id
+
+    @property
+    def address_text(self) -> str | None:
+        return None if self.address is None else self.address.address
+
+    @property
+    def pattern_text(self) -> str | None:
+        return None if self.address is None else self.address.pattern_text
+
+    @property
+    def user_name(self) -> str | None:
+        return None if self.connection is None else self.connection.user_name
+
+    @property
+    def container(self) -> str | None:
+        return None if self.connection is None else self.connection.container
+
+    @property
+    def pattern_state(self) -> PatternState | None:
+        return None if self.address is None else self.address.pattern
+
+    @property
+    def starved_s(self) -> float:
+        return self.starved_us / 1e6
+
+
+class AddressState:
+    __slots__ = (
+        "address", "consumers", "depth", "egress", "ingress", "pattern", "producers", "treatment", "users_count",
+        "waiting_producers",
+    )  # fmt: skip
+
+    def __init__(self, address: str, pattern: PatternState | None) -> None:
+        self.address, self.pattern = address, pattern
+        self.treatment: str | None = None
+        self.producers = self.consumers = self.waiting_producers = 0
+        self.users_count = 0
+        """Links and queues of this address; the address is forgotten with the last of them."""
+        self.depth: int | None = None
+        """Messages in all queues of the address, not counting subscriptions; None without a queue."""
+        self.ingress, self.egress = Counts(), Counts()
+
+    @property
+    def pattern_text(self) -> str | None:
+        return None if self.pattern is None else self.pattern.pattern
+
+
+class PatternState:
+    """An entry of the topology's addresses."""
+
+    def __init__(self, pattern: str, type_: str) -> None:
+        self.pattern, self.type = pattern, type_
+        self.addresses = self.producers = self.consumers = self.waiting_producers = 0
+        self.starved_us = 0
+        self.ingress, self.egress, self.latencies = Counts(), Counts(), Latencies()
+
+    @property
+    def starved_s(self) -> float:
+        return self.starved_us / 1e6
+
+
+class UserState:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.connections = self.links = 0
+        self.ingress, self.egress = Counts(), Counts()
+
+
+class QueueState:
+    __slots__ = (
+        "acquired", "address", "address_text", "came_at", "dead_lettered", "depth", "depth_bytes", "dequeued",
+        "enqueued", "expired", "id", "node", "removed", "subscriber", "utc_s",
+    )  # fmt: skip
+
+    def __init__(self, node: NodeState, row: dict[str, Any], utc_s: Callable[[], float]) -> None:
+        self.node, self.id = node, f"{node.name}/{row['queue']}"
+        self.address_text: str | None = row.get("address")
+        self.subscriber: str | None = row.get("name")
+        self.address: AddressState | None = None
+        self.depth = self.depth_bytes = self.acquired = 0
+        self.came_at: float | None = None
+        """When the oldest message came to the broker, in seconds of UTC."""
+        self.enqueued = self.dequeued = self.expired = self.dead_lettered = self.removed = 0
+        self.utc_s = utc_s
+
+    @property
+    def oldest_s(self) -> float | None:
+        return None if self.came_at is None else max(0.0, self.utc_s() - self.came_at)
+
+    @property
+    def pattern_text(self) -> str | None:
+        return None if self.address is None else self.address.pattern_text
+
+
+class NeighborState:
+    __slots__ = ("cost", "id", "neighbor", "node", "since")
+
+    def __init__(self, node: NodeState, neighbor: str, cost: int | None, since: float | None) -> None:
+        self.node, self.neighbor, self.id = node, neighbor, f"{node.name}/{neighbor}"
+        self.cost, self.since = cost, since
+
+
+class PathState:
+    __slots__ = ("cost", "egress", "id", "node", "path", "since")
+
+    def __init__(self, node: NodeState, row: dict[str, Any], since: float | None) -> None:
+        self.node, self.egress, self.id = node, row["egress"], f"{node.name}/{row['egress']}"
+        self.path: str | None = row.get("path")
+        self.cost: int | None = row.get("cost")
+        self.since = since
+
+
+def _counted(prefix: str, attribute: str) -> dict[str, str]:
+    return {prefix + name: f"{attribute}.{name}" for name in COUNT_FIELDS}
+
+
+_CLIENTS: Final = {**_counted("in_", "ingress"), **_counted("out_", "egress")}
+_PATHS: Final[dict[Entity, dict[str, str]]] = {
+    NODE: {
+        "connections": "connection_count",
+        "links": "attached",
+        **_counted("in_", "incoming"),
+        **_counted("out_", "outgoing"),
+        **_counted("ingress_", "ingress"),
+        **_counted("egress_", "egress"),
+    },
+    CONNECTION: {
+        "node": "node.name",
+        "user": "user_name",
+        "links": "link_count",
+        **_counted("in_", "incoming"),
+        **_counted("out_", "outgoing"),
+    },
+    LINK: {
+        "node": "node.name",
+        "connection": "connection_id",
+        "address": "address_text",
+        "pattern": "pattern_text",
+        "user": "user_name",
+        **_counted("", "counts"),
+    },
+    ADDRESS: {"id": "address", "pattern": "pattern_text", **_CLIENTS},
+    PATTERN: {"id": "pattern", **_CLIENTS},
+    USER: {"id": "name", "user": "name", **_CLIENTS},
+    QUEUE: {"node": "node.name", "address": "address_text", "pattern": "pattern_text"},
+    NEIGHBOR: {"node": "node.name"},
+    PATH: {"node": "node.name"},
+}
+GETTERS: Final[dict[Entity, dict[str, Callable[[Any], Any]]]] = {
+    entity: {name: attrgetter(_PATHS[entity].get(name, name)) for name in entity.names} for entity in ENTITIES
+}
+"""By entity and name of a field, a function from the state of the entity to the value of the field."""
+
+
+def row_of(entity: Entity, state: Any, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return the values of the fields ``names`` of ``state``, or of all fields of ``entity``."""
+    getters = GETTERS[entity]
+    return {name: getters[name](state) for name in (names or entity.names)}
