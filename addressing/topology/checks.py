@@ -18,6 +18,7 @@ from addressing.topology.problem import Path, Problem
 from addressing.topology.queries import Authentication
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
+_OBSERVER_HOST = "127.0.0.1"
 _EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")
 _EXISTING_ONLY = ("address_prefix", "hostname", "share_connections", "subscriptions", "tls")
 
@@ -144,6 +145,8 @@ def _binds(topology: Topology) -> Iterator[_Bind]:
             machine = _machine(broker.host)
             relies_on = ((*path, "host"), (*path, "port"))
             yield _Bind(path, f"broker {name!r}", machine, machine, broker.port, relies_on)
+    if topology.watch.port is not None:
+        yield _Bind(("watch",), "the observer", _OBSERVER_HOST, _OBSERVER_HOST, topology.watch.port, ())
 
 
 def _listener_bind(path: Path, owner: str, machine: str, listener: Listener) -> _Bind:

@@ -1,6 +1,7 @@
 """The model of a topology file: all keys, with types, defaults and ranges.
 
-The keys of brokers are in ``broker_settings``, the keys of ``link_logs`` in ``link_log_settings``. Rules that span
+The keys of brokers are in ``broker_settings``, the keys of ``link_logs`` in ``link_log_settings``,
+and those of ``watch`` in ``watch_settings``. Rules that span
 several places of the file (names must exist, ports must differ) are in ``checks``; ``loader`` reads files and reports
 all mistakes.
 
@@ -38,6 +39,7 @@ from addressing.topology.part import (
     checked,
 )
 from addressing.topology.queries import MAX_COST, Authentication, RouterMode, RouterQueries, TopologyQueries
+from addressing.topology.watch_settings import Watch
 
 # Port of the first router by default: outside of Linux's range for outgoing connections (32768 and up), so that no
 # connection takes the port by chance when a node starts, and clear of RabbitMQ's 15672 and 25672.
@@ -226,6 +228,8 @@ class Topology(TopologyPart, TopologyQueries):
     """Broker for queues and topics that name no broker (default: the only broker)."""
     link_logs: LinkLogs = Field(default_factory=LinkLogs)
     """Records that nodes make of connections, links and deliveries, and how many records are kept."""
+    watch: Watch = Field(default_factory=Watch)
+    """Observer of the nodes: whether one runs, and where it answers."""
 
     _file: Path | None = PrivateAttr(default=None)
 

@@ -115,6 +115,7 @@ class TopologyQueries:
         addresses: Mapping[str, AddressKeys]
         default_broker: str | None
         link_logs: Any
+        watch: Any
 
         @property
         def file(self) -> Path | None: ...
@@ -194,6 +195,11 @@ class TopologyQueries:
         """Whether nodes write link logs: the record level of the mesh, or of any address, is not off."""
         levels = {each.link_log for each in self.addresses.values()}
         return not levels | {self.link_logs.level} <= {None, Level.OFF}
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether `amqpmesh up` starts an observer: the nodes have to record, as the observer reads their records."""
+        return self.is_recorded and self.watch.mode == "on"
 
     def brokers_of(self, address: AddressKeys) -> tuple[str, ...]:
         """Return the brokers of a declared address: several for a sharded queue, none if it is not a queue or topic.

@@ -22,6 +22,7 @@ from addressing.topology.model import (
 )
 from addressing.topology.part import TopologyPart
 from addressing.topology.problem import Path, Problem, hint_for, listing, nearest
+from addressing.topology.watch_settings import Watch
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -39,6 +40,7 @@ PARTS: dict[Path, type[TopologyPart]] = {
     ("users", "*"): User,
     ("link_logs",): LinkLogs,
     ("link_logs", "redact"): Redaction,
+    ("watch",): Watch,
 }
 
 _WANTED_TYPES = {
@@ -60,6 +62,7 @@ _SHORTHANDS: dict[type[TopologyPart], str] = {
     ListenerTls: "true, false, or a mapping",
     LinkLogs: "off, summary, full, or a mapping",
     Redaction: "a path, or a mapping with 'key'",
+    Watch: "on, off, a port, or a mapping",
 }
 
 

@@ -41,7 +41,7 @@ from mesh.client.errors import TimedOut
 from mesh.deploy.control import ask
 from mesh.deploy.link_log_writer_process import PROGRAM as WRITER_PROGRAM
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus
-from mesh.deploy.node_process import describe_exit, node_environment
+from mesh.deploy.node_process import OBSERVER_PROGRAM, describe_exit, node_environment
 from mesh.deploy.scratch import scratch_folder
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.terminal.failure import CommandFailed
@@ -151,6 +151,8 @@ def name_in(words: Sequence[str]) -> str | None:
             return f"node {second}"
         if first == "up":
             return "supervisor"
+        if (first, second) == ("-m", OBSERVER_PROGRAM):
+            return "observer"
     return None
 
 
@@ -169,7 +171,7 @@ def running_mesh(out: Output | None) -> Iterator[tuple[BenchTarget, int]]:
     """Run `amqpmesh up` with one router, and yield the router as target and the process id of the supervisor."""
     with scratch_folder("amqpmesh-bench-") as folder:
         file, log = folder / "amqpmesh.yml", folder / "up.log"
-        topology_map: dict[str, Any] = topology_of(LoopbackPlan(1))
+        topology_map: dict[str, Any] = topology_of(LoopbackPlan(1)) | {"watch": "on"}
         # JSON is valid YAML.
         file.write_text(json.dumps(topology_map))
         topology = load_topology(file)

@@ -283,6 +283,7 @@ def topology_of(plan: LoopbackPlan) -> dict[str, Any]:
 
     topology: dict[str, Any] = {
         "mesh": MESH,
+        "watch": "off",
         "node_tls": plan.is_tls or plan.is_client_tls or plan.has_tls_listener,
         "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},

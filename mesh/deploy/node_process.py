@@ -18,6 +18,8 @@ from mesh.deploy.sd_notify import SOCKET
 
 NODE_PROGRAM: Final = "mesh.commands.run_node"
 """The module that runs the program of a node; it belongs to the commands, whose errors and exit codes it has."""
+OBSERVER_PROGRAM: Final = "mesh.commands.run_observer"
+"""The module that runs the program of the observer."""
 TOPOLOGY_FD: Final = "--topology-fd"
 """The option of that program for the descriptor of the file with the topology (`mesh.deploy.node_program`)."""
 STOP_GRACE_S = 15.0

@@ -23,16 +23,16 @@ from mesh.deploy.backoff import Backoff, Death
 from mesh.deploy.control import ask_async
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
 from mesh.deploy.node_kind import NodePlan
-from mesh.deploy.node_process import NODE_PROGRAM, TOPOLOGY_FD, NodeProcess, command_line
+from mesh.deploy.node_process import NODE_PROGRAM, OBSERVER_PROGRAM, TOPOLOGY_FD, NodeProcess, command_line
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.polling import wait_until
 from mesh.deploy.supervisor_log import NodeDied, NodeStarted, NodeStopped, PhaseEntered, StartFailed
-from mesh.deploy.workdir import WRITER, WorkDir
+from mesh.deploy.workdir import OBSERVER, WRITER, WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from wire.log import EventLog
 
-WRITER_STARTS_WITHIN_S = 2.0
+HELPER_STARTS_WITHIN_S = 2.0
 
 
 class Readiness(Protocol):
@@ -63,10 +63,11 @@ class Supervisor:
         *,
         topology_fd: int,
         is_recorded: bool = False,
+        is_watched: bool = False,
     ) -> None:
         """Make the supervisor; ``run`` starts the nodes, which have the topology from the file in memory
         ``topology_fd``. ``is_recorded``: the nodes record link logs, so the supervisor runs the writer of link logs as
-        well.
+        well. ``is_watched``: the supervisor runs an observer, too.
         """
         self._mesh = mesh
         self._topology_file = topology_file
@@ -80,6 +81,7 @@ class Supervisor:
         self._nodes = {node.name: NodeStatus(node.name, node.kind.name, NodeState.STARTING) for node in plan}
         self._processes = {node.name: self._node_process(node.name, topology_fd) for node in plan}
         self._writer = self._writer_process() if is_recorded else None
+        self._observer = self._observer_process(topology_fd) if is_watched else None
 
     # All processes have the topology as it was when the mesh started, also when they are started again.
     def _node_process(self, name: str, topology_fd: int) -> NodeProcess:
@@ -90,6 +92,11 @@ class Supervisor:
     def _writer_process(self) -> NodeProcess:
         topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
         return NodeProcess(WRITER, command_line("linklogs", "write", *topology), self._workdir.log_file(WRITER))
+
+    def _observer_process(self, topology_fd: int) -> NodeProcess:
+        arguments = ("watch", "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
+        command = command_line(*arguments, program=OBSERVER_PROGRAM)
+        return NodeProcess(OBSERVER, command, self._workdir.log_file(OBSERVER), [topology_fd])
 
     def snapshot(self) -> MeshStatus:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
@@ -102,7 +109,9 @@ class Supervisor:
         tasks = [self._task(self._keep(node.name, is_patient)) for node in self._plan]
         tasks.append(self._task(self._become_ready(None if is_patient else timeout_s)))
         if self._writer is not None:
-            tasks.append(self._task(self._keep_writer(self._writer)))
+            tasks.append(self._task(self._keep_helper(self._writer)))
+        if self._observer is not None:
+            tasks.append(self._task(self._keep_observer(self._observer)))
         stopped = self._task(stop.wait())
         try:
             await self._wait_stopped(stopped, tasks)
@@ -143,18 +152,26 @@ class Supervisor:
             await asyncio.sleep(delay_s)
             await wait_until(lambda: self._is_not_held(name))
 
-    async def _keep_writer(self, writer: NodeProcess) -> None:
-        """Start the link log writer again when it dies; meanwhile records wait in the rings while there is room."""
+    async def _keep_observer(self, observer: NodeProcess) -> None:
+        """Start the observer once the mesh is ready, so that it does not slow the start, and again when it dies."""
+        await wait_until(self._is_ready)
+        await self._keep_helper(observer)
+
+    async def _is_ready(self) -> bool:
+        return self._phase is MeshPhase.READY
+
+    async def _keep_helper(self, helper: NodeProcess) -> None:
+        """Start the link log writer, or the observer, again when it dies; meanwhile records wait in the rings."""
         backoff = Backoff()
         while True:
-            await writer.start()
-            exit_code = await writer.wait()
-            cause = writer.death_sentence(exit_code)
-            # A writer has no control socket: a writer that has run for 2 s counts as up, since it has found its files
-            # and rings in order.
-            was_up = writer.ran_s >= WRITER_STARTS_WITHIN_S
-            delay_s = backoff.on_exit(Death(exit_code, cause, writer.ran_s, was_up))
-            self._log.emit(NodeDied(WRITER, exit_code, cause, delay_s))
+            await helper.start()
+            exit_code = await helper.wait()
+            cause = helper.death_sentence(exit_code)
+            # These processes have no control socket: one that has run for 2 s counts as up, since it has found its
+            # files, ports and rings in order.
+            was_up = helper.ran_s >= HELPER_STARTS_WITHIN_S
+            delay_s = backoff.on_exit(Death(exit_code, cause, helper.ran_s, was_up))
+            self._log.emit(NodeDied(helper.name, exit_code, cause, delay_s))
             await asyncio.sleep(delay_s)
 
     async def _is_not_held(self, name: str) -> bool:
@@ -221,6 +238,8 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._observer is not None:
+            await self._observer.stop()
         for rank in sorted({node.kind.rank for node in self._plan}, reverse=True):
             await asyncio.gather(*(self._stop(node.name) for node in self._plan if node.kind.rank == rank))
         if self._writer is not None:
@@ -237,7 +256,7 @@ class Supervisor:
 
     def kill_all(self) -> None:
         """Send SIGKILL to all nodes and the link log writer, for a user who asks a second time to stop."""
-        for process in (*self._processes.values(), *filter(None, (self._writer,))):
+        for process in (*self._processes.values(), *filter(None, (self._writer, self._observer))):
             process.signal(signal.SIGKILL)
 
     def _update(self, name: str, **changes: object) -> None:

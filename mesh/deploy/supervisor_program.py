@@ -58,6 +58,7 @@ class SupervisorOrder:
     nodes: tuple[tuple[str, str], ...]
     topology_fd: int
     is_recorded: bool
+    is_watched: bool
     is_patient: bool
     timeout_s: float
     report_fd: int | None
@@ -158,6 +159,7 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
                 log,
                 topology_fd=order.topology_fd,
                 is_recorded=order.is_recorded,
+                is_watched=order.is_watched,
             )
             return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))
 

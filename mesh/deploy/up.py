@@ -107,6 +107,7 @@ def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir
             tuple((node.name, node.kind.name) for node in plan(topology)),
             topology_fd,
             topology.is_recorded,
+            topology.is_watched,
             order.is_patient,
             order.timeout_s,
             order.report_fd,

@@ -9,6 +9,8 @@ The work directory lies beside the topology file, so that two checkouts of one t
       run/<node>.held     locked by a drill for as long as the supervisor must not start the node again
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it
+      run/_watch.json     the URL of the observer, while it runs
+      run/_watch.token    what requests to the observer need once the mesh has users
       log/<node>.jsonl    events of a node, one JSON object a line
       rings/              records of link logs, which the writer moves into files
       linklogs/           files of link logs, unless the topology names another folder
@@ -20,9 +22,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# Names of the supervisor and of the link log writer in file names; a node's name begins with a letter or digit.
+# Names of the supervisor, the link log writer and the observer in file names; a node's name begins
+# with a letter or digit.
 SUPERVISOR = "_supervisor"
 WRITER = "_linklogs"
+OBSERVER = "_watch"
 # A longer path goes through /proc (see SocketPath): a Unix socket address has 108 bytes, one of them the closing zero.
 MAX_SOCKET_PATH_BYTES = 107
 

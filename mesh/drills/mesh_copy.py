@@ -118,6 +118,8 @@ def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[i
         }
     for name in topology.brokers:
         data["brokers"][name] |= {"host": LOOPBACK, "port": next(ports), "data": f"./data/{name}"}
+    # An observer of the original may have the port of this topology.
+    data["watch"] = "off"
     if "link_logs" in data:
         data["link_logs"] = _recorded(topology, data["link_logs"])
     return data

@@ -31,6 +31,8 @@ from recording.ring_format import KINDS, PARTS
 
 ENDED_KEPT_S: Final = 5.0
 """For how long a link that ended is known: the sums of its last second come after the record of its end."""
+RATE_S: Final = 2.0
+"""The time over which rates are computed: nodes write sums once a second, so a shorter time would show leaps."""
 ANONYMOUS: Final = "anonymous"
 """The user of clients without one."""
 _MESSAGES: Final = {code: event.value for code, (_, event) in KINDS.items() if event is not None}
@@ -57,6 +59,7 @@ class HostModel:
         self.patterns = {pattern: PatternState(pattern, type_) for pattern, type_ in declared}
         self.users: dict[str, UserState] = {}
         self._pattern_of = pattern_of
+        self._rated_at = 0.0
         self._moving: set[Counts] = set()
         """Counts that were added to since the last `on_time`, or have a rate that is not 0."""
 
@@ -125,10 +128,11 @@ class HostModel:
         self._moving.add(counts)
 
     def on_time(self, utc_s: float) -> None:
-        """Compute rates since the last call. Call about once a second."""
-        passed_s = utc_s - self.utc_s
+        """Set the time, and compute rates if RATE_S have passed. Call about once a second, or more often."""
         self.utc_s = utc_s
-        if passed_s > 0:
+        passed_s = utc_s - self._rated_at
+        if not 0 <= passed_s < RATE_S:
+            self._rated_at = utc_s
             self._moving = {counts for counts in self._moving if counts.on_time(passed_s)}
 
     def _pattern(self, address: str) -> PatternState | None:

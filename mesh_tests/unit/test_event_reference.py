@@ -28,6 +28,7 @@ MODULES = {
     "Of nodes: their process": ("mesh.deploy.node_run",),
     "Of nodes and `amqpmesh up`: signals": ("mesh.deploy.signals",),
     "Of `amqpmesh up`": ("mesh.deploy.supervisor_log",),
+    "Of the observer": ("mesh.watch.observer",),
 }
 HEAD = """\
 # Log events

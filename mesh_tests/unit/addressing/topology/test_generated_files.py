@@ -32,6 +32,7 @@ from addressing.topology.model import (
     User,
 )
 from addressing.topology.part import TopologyPart
+from addressing.topology.watch_settings import Watch
 
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yml"))
@@ -58,6 +59,7 @@ PARTS: list[tuple[str, type[TopologyPart]]] = [
     ("users: NAME:", User),
     ("link_logs:", LinkLogs),
     ("link_logs: redact:", Redaction),
+    ("watch:", Watch),
 ]
 
 

@@ -1,0 +1,229 @@
+"""The observer: a process that reads the rings of the nodes on this host, and answers requests over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+import uvicorn
+
+from addressing.address import Address
+from addressing.book import SpaceBooks
+from mesh.deploy.control import ask_async
+from mesh.deploy.node_process import OBSERVER_PROGRAM, TOPOLOGY_FD, command_line, node_environment
+from mesh.deploy.node_program import topology_descriptor
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.running_processes import node_pid
+from mesh.deploy.signals import HarmlessSignals
+from mesh.deploy.workdir import OBSERVER, WorkDir
+from mesh.terminal.failure import CommandFailed
+from mesh.watch.host_model import HostModel, PatternOf
+from mesh.watch.host_rings import HostRings
+from mesh.watch.rest import ObserverState, application
+from wire.log import EventLog, Level, LogEvent
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+
+HOST: Final = "127.0.0.1"
+PORT: Final = "--port"
+"""The option of the observer's program for its port."""
+WATCHED_S: Final = 0.25
+"""The time between two looks at the rings while a stream is open; else IDLE_S."""
+IDLE_S: Final = 1.0
+_GRACE_S: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverStarted(LogEvent):
+    """The observer reads the rings of this host's nodes, and answers at `url`."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverStopped(LogEvent):
+    """The observer stopped in order, after SIGTERM or Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingNotRead(LogEvent):
+    """The observer cannot read the ring of a node, and shows nothing of this run of the node."""
+
+    level: ClassVar[Level] = "warning"
+
+    reason: str
+
+
+def become_observer(topology: Topology, port: int | None) -> NoReturn:
+    """Go on as the program of the observer. ``port`` None: that of the topology."""
+    arguments = ["watch", *(("--topology", str(topology.file)) if topology.file is not None else ())]
+    arguments += [TOPOLOGY_FD, str(topology_descriptor(topology)), *((PORT, str(port)) if port is not None else ())]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, command_line(*arguments, program=OBSERVER_PROGRAM), node_environment())
+
+
+def observe(topology: Topology, port: int) -> None:
+    """Observe the nodes of ``topology`` on this host until SIGTERM or SIGINT.
+
+    ``port``: where to listen for HTTP, on 127.0.0.1; 0 for any free port. The URL is in `observer_file`. Raises
+    CommandFailed if the port is in use, or if an observer of this mesh runs already.
+    """
+    log = EventLog(OBSERVER)
+    workdir = WorkDir(topology.work_dir)
+    workdir.make()
+    signals = HarmlessSignals()
+    with PidFile(workdir.pid_file(OBSERVER)) as pid_file:
+        if not pid_file.acquire():
+            raise CommandFailed(
+                f"an observer of mesh {topology.mesh} runs here already, as process {node_pid(workdir, OBSERVER)}",
+                fix="ask this one; `watch: off` in the topology keeps `up` from starting an observer.",
+            )
+        listener = _listener(port)
+        with listener, _announced(workdir, listener) as url:
+            log.emit(ObserverStarted(url))
+            asyncio.run(_observe(topology, workdir, listener, log, signals))
+    log.emit(ObserverStopped())
+
+
+def _listener(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot listen on {HOST}:{port}: {error.strerror}",
+            fix="give another port by the key `watch` of the topology, or by --port.",
+        ) from None
+
+
+async def _observe(
+    topology: Topology, workdir: WorkDir, listener: socket.socket, log: EventLog, signals: HarmlessSignals
+) -> None:
+    declared = [(pattern, entry.type.value) for pattern, entry in topology.addresses.items()]
+    host = HostModel(pattern_lookup(topology), declared)
+    host.on_time(time.time())
+    tasks: set[asyncio.Task[None]] = set()
+
+    def relist(node: str) -> None:
+        task = asyncio.create_task(_ask_to_list(workdir, node))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)))
+    state = ObserverState(topology.mesh, version("amqpmesh"), host, token(workdir) if topology.users else None)
+    config = uvicorn.Config(
+        application(state),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+    server = _Server(config)
+
+    def stop() -> None:
+        state.stopping.set()
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    signals.watch(log.emit, stop)
+    following = asyncio.create_task(_follow(rings, state))
+    try:
+        serving = asyncio.create_task(server.serve([listener]))
+        await asyncio.wait({following, serving}, return_when=asyncio.FIRST_COMPLETED)
+        stop()
+        await asyncio.gather(following, serving)
+    finally:
+        rings.close()
+
+
+async def _follow(rings: HostRings, state: ObserverState) -> None:
+    while not state.stopping.is_set():
+        if rings.step():
+            # There is more to read; requests are answered in between.
+            await asyncio.sleep(0)
+            continue
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WATCHED_S if state.viewers else IDLE_S):
+                await state.stopping.wait()
+
+
+async def _ask_to_list(workdir: WorkDir, node: str) -> None:
+    # A node that does not answer has ended, or is an older version, which cannot list: what it has stays unknown.
+    with suppress(OSError):
+        await ask_async(workdir.control_socket(node), "relist")
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone: the observer has handlers of its own."""
+        yield
+
+
+def pattern_lookup(topology: Topology) -> PatternOf:
+    """Return a function from an address to the declared pattern that covers the address, and its type."""
+    books = SpaceBooks(topology)
+
+    @lru_cache(10_000)
+    def pattern_of(address: str) -> tuple[str, str] | None:
+        policy = books.resolve(Address.parse(address))
+        if policy is None or policy.is_internal or not policy.pattern:
+            return None
+        return policy.pattern, policy.kind.value
+
+    return pattern_of
+
+
+def observer_file(workdir: WorkDir) -> Path:
+    """Return the file that names the URL of the running observer: `{"url": "http://127.0.0.1:15680"}`."""
+    return workdir.root / "run" / f"{OBSERVER}.json"
+
+
+def token_file(workdir: WorkDir) -> Path:
+    return workdir.root / "run" / f"{OBSERVER}.token"
+
+
+def token(workdir: WorkDir) -> str:
+    """Return the token of the observer, and make it first if there is none.
+
+    The token stays the same when the observer starts again, since programs that ask the observer are configured with
+    it. Only the owner of the mesh can read the file.
+    """
+    path = token_file(workdir)
+    with suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+    return path.read_text().strip()
+
+
+@contextmanager
+def _announced(workdir: WorkDir, listener: socket.socket) -> Iterator[str]:
+    url = f"http://{HOST}:{listener.getsockname()[1]}"
+    path = observer_file(workdir)
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(json.dumps({"url": url}) + "\n")
+    unfinished.rename(path)
+    try:
+        yield url
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""The description of the REST interface in OpenAPI 3.1, made of the entities and their fields."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mesh.watch.query import DEFAULT_LIMIT, MAX_LIMIT
+from recording.entities import ENTITIES, MODEL_VERSION, Entity, Field, FieldType
+
+_TYPES: Final = {FieldType.TEXT: "string", FieldType.NUMBER: "number", FieldType.FLAG: "boolean"}
+_ERRORS: Final = {
+    "400": {"description": "A parameter is wrong; the answer names it, and what is allowed."},
+    "401": {"description": "The mesh has users, and the request has no valid token."},
+    "404": {"description": "There is no such entity."},
+}
+
+
+def document(version: str) -> dict[str, Any]:
+    """Return the OpenAPI document. ``version``: the version of amqpmesh."""
+    paths: dict[str, Any] = {}
+    for entity in ENTITIES:
+        paths[f"/api/{entity.plural}"] = {"get": _list(entity)}
+        paths[f"/api/{entity.plural}/{{id}}"] = {"get": _one(entity)}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "amqpmesh observer",
+            "version": f"{version}, model {MODEL_VERSION}",
+            "description": "What the nodes of one host record, as entities. Numbers are read from the nodes' rings "
+            "once a second or more often.",
+        },
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {
+                "error": {
+                    "type": "object",
+                    "required": ["error"],
+                    "properties": {
+                        "error": {"type": "string"},
+                        "place": {"type": "string", "description": "the parameter that is wrong"},
+                        "allowed": {"type": "array", "items": {"type": "string"}},
+                    },
+                },
+                **{entity.name: _schema(entity) for entity in ENTITIES},
+            },
+        },
+    }
+
+
+def _schema(entity: Entity) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": entity.meaning,
+        "properties": {field.name: _property(field) for field in entity.fields},
+    }
+
+
+def _property(field: Field) -> dict[str, Any]:
+    unit = f"; {field.unit}" if field.unit else ""
+    kind = ", only grows" if field.is_counter else ""
+    return {
+        "type": [_TYPES[field.type], "null"],
+        "description": f"{field.meaning}{unit}{kind} (from: {field.source})",
+        **({"x-unit": str(field.unit)} if field.unit else {}),
+    }
+
+
+def _list(entity: Entity) -> dict[str, Any]:
+    def parameter(name: str, meaning: str, schema: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "in": "query", "description": meaning, "schema": schema}
+
+    sorts = [sign + name for name in entity.names for sign in ("", "-")]
+    return {
+        "summary": f"Lists {entity.plural}. {entity.meaning}",
+        "operationId": f"list_{entity.plural}",
+        "parameters": [
+            parameter(
+                "filter",
+                "FIELD, one of = != < <= > >= ~ (text that contains the value), and a value; several filters all have "
+                "to hold",
+                {"type": "array", "items": {"type": "string"}},
+            ),
+            parameter("sort", "field to sort by, with - before it for the largest first", {"enum": sorts}),
+            parameter(
+                "limit",
+                "most entities of a page",
+                {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+            ),
+            parameter("after", "the `next` of the page before", {"type": "string"}),
+            parameter("fields", "names of fields with commas between; without it, all fields", {"type": "string"}),
+        ],
+        "responses": {
+            "200": {
+                "description": "A page.",
+                "content": {
+                    "application/json": {
+                        "schema": {
+                            "type": "object",
+                            "required": ["at", "total", "matched", "items", "next"],
+                            "properties": {
+                                "at": {"type": "number", "description": "time of the numbers, seconds since 1970, UTC"},
+                                "total": {"type": "integer", "description": f"{entity.plural} there are"},
+                                "matched": {"type": "integer", "description": "those for which the filters hold"},
+                                "items": {
+                                    "type": "array",
+                                    "items": {"$ref": f"#/components/schemas/{entity.name}"},
+                                },
+                                "next": {"type": ["string", "null"], "description": "cursor of the next page"},
+                            },
+                        }
+                    }
+                },
+            },
+            **_errors("400", "401"),
+        },
+    }
+
+
+def _one(entity: Entity) -> dict[str, Any]:
+    return {
+        "summary": f"Shows one of the {entity.plural}.",
+        "operationId": f"get_{entity.name}",
+        "parameters": [
+            {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}, "description": "its `id`"}
+        ],
+        "responses": {
+            "200": {
+                "description": entity.meaning,
+                "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{entity.name}"}}},
+            },
+            **_errors("401", "404"),
+        },
+    }
+
+
+def _errors(*codes: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/error"}}}
+    return {code: {"description": _ERRORS[code]["description"], "content": content} for code in codes}

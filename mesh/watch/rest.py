@@ -1,0 +1,214 @@
+"""The REST interface of the observer: entities of the host, as pages of JSON and as a stream of changes; read only.
+
+Every request is checked before it is answered: its `Host` has to be this host's own name, or a web page of another site
+could read the interface in the browser of somebody here (DNS rebinding); and once the mesh has users, it needs the
+token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mesh.watch import openapi
+from mesh.watch.host_model import HostModel
+from mesh.watch.query import Page, Query, QueryError, answer, parse
+from mesh.watch.states import GETTERS, row_of
+from recording.entities import BY_PLURAL, ENTITIES, MODEL_VERSION, Entity
+
+OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+STREAM_S: Final = 1.0
+"""The time between two looks for changes of a stream."""
+MAX_STREAMS: Final = 50
+_HEADERS: Final = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+
+
+@dataclass(slots=True)
+class ObserverState:
+    """What the interface shows. ``token``: what a request has to have, or None if the mesh has no users."""
+
+    mesh: str
+    version: str
+    host: HostModel
+    token: str | None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the observer stops: streams end."""
+    viewers: int = 0
+    """Streams that are open."""
+
+
+def application(state: ObserverState) -> ASGIApp:
+    """Return the interface to ``state`` as an ASGI application."""
+
+    def index(_: Request) -> Response:
+        entities = {
+            each.plural: {"href": f"/api/{each.plural}", "meaning": each.meaning, "fields": list(each.names)}
+            for each in ENTITIES
+        }
+        return _json(
+            {
+                "mesh": state.mesh,
+                "version": state.version,
+                "model": MODEL_VERSION,
+                "at": state.host.utc_s,
+                "entities": entities,
+                "stream": "/api/stream?entity=links",
+                "openapi": "/openapi.json",
+            }
+        )
+
+    def listing(request: Request) -> Response:
+        entity = _entity(request.path_params["things"])
+        query = parse(entity, request.query_params.multi_items())
+        return _json(_page(answer(query, state.host.states(entity)), state.host))
+
+    def one(request: Request) -> Response:
+        entity, wanted = _entity(request.path_params["things"]), request.path_params["id"]
+        id_of = GETTERS[entity]["id"]
+        found = next((each for each in state.host.states(entity) if id_of(each) == wanted), None)
+        if found is None:
+            raise HTTPException(404, f"there is no {entity.name} {wanted[:80]!r} now")
+        return _json(row_of(entity, found))
+
+    def description(_: Request) -> Response:
+        return _json(openapi.document(state.version))
+
+    async def stream(request: Request) -> Response:
+        parameters = [(name, value) for name, value in request.query_params.multi_items() if name != "entity"]
+        name = request.query_params.get("entity")
+        if name not in BY_PLURAL:
+            raise QueryError("entity", f"expected the entities to stream, got {name!r}", BY_PLURAL)
+        query = parse(BY_PLURAL[name], parameters)
+        if state.viewers >= MAX_STREAMS:
+            raise HTTPException(503, f"{MAX_STREAMS} streams are open, which is the most; try again later")
+        return StreamingResponse(_events(query, state), media_type="text/event-stream")
+
+    app = Starlette(
+        routes=[
+            Route("/api", index),
+            Route("/api/stream", stream),
+            Route("/api/{things}", listing),
+            Route("/api/{things}/{id:path}", one),
+            Route("/openapi.json", description),
+        ],
+        exception_handlers={QueryError: _on_query_error, HTTPException: _on_http_error},
+    )
+    return _Guard(app, state)
+
+
+async def _events(query: Query, state: ObserverState) -> AsyncIterator[str]:
+    """Yield server-sent events: first `all` with the page of ``query``, then `changes` whenever the page changed.
+
+    A client that comes back gets `all` again, and so has missed nothing of what is there.
+    """
+    state.viewers += 1
+    try:
+        shown: dict[str, dict[str, Any]] | None = None
+        while not state.stopping.is_set():
+            page = answer(query, state.host.states(query.entity))
+            rows = {row["id"]: row for row in page.rows}
+            said: dict[str, Any] = {"at": state.host.utc_s, "total": page.total, "matched": page.matched}
+            if shown is None:
+                yield _event("all", {**said, "items": page.rows})
+            else:
+                changed = [row for id_, row in rows.items() if shown.get(id_) != row]
+                gone = [id_ for id_ in shown if id_ not in rows]
+                if changed or gone:
+                    yield _event("changes", {**said, "items": changed, "gone": gone, "order": list(rows)})
+                else:
+                    # A comment shows that the observer lives, and finds out that nobody listens any more.
+                    yield ": \n\n"
+            shown = rows
+            try:
+                async with asyncio.timeout(STREAM_S):
+                    await state.stopping.wait()
+            except TimeoutError:
+                pass
+    finally:
+        state.viewers -= 1
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+def _page(page: Page, host: HostModel) -> dict[str, Any]:
+    return {"at": host.utc_s, "total": page.total, "matched": page.matched, "items": page.rows, "next": page.next}
+
+
+def _entity(plural: str) -> Entity:
+    found = BY_PLURAL.get(plural)
+    if found is None:
+        raise HTTPException(404, f"there are no {plural[:80]!r} here, expected one of {', '.join(BY_PLURAL)}")
+    return found
+
+
+def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(content, status, headers)
+
+
+def _on_query_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, QueryError)
+    return _json({"error": str(error), "place": error.place, "allowed": list(error.allowed)}, 400)
+
+
+def _on_http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _json({"error": error.detail}, error.status_code, dict(error.headers or {}))
+
+
+class _Guard:
+    """Checks `Host` and token of each request, and adds the security headers to each answer."""
+
+    def __init__(self, app: ASGIApp, state: ObserverState) -> None:
+        self._app, self._state = app, state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        refusal = self._refusal(Headers(scope=scope))
+        answering: Callable[[Scope, Receive, Send], Awaitable[None]] = refusal or self._app
+        await answering(scope, receive, send_guarded)
+
+    def _refusal(self, headers: Headers) -> Response | None:
+        named = headers.get("host", "")
+        name = named.rpartition(":")[0] if named.rpartition(":")[2].isdecimal() else named
+        if name.lower() not in OWN_NAMES:
+            return _json(
+                {"error": f"the Host {named[:80]!r} is not of this host, expected 127.0.0.1 or localhost"}, 421
+            )
+        token = self._state.token
+        if token is None:
+            return None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
+            return None
+        return _json(
+            {"error": "the mesh has users: a request needs `Authorization: Bearer TOKEN` with the observer's token"},
+            401,
+            {"www-authenticate": "Bearer"},
+        )
