@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from ruamel.yaml import YAML
 
@@ -16,7 +18,7 @@ from mesh.deploy.control import ask
 from mesh.deploy.mesh_status import MeshStatus, NodeState
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.readiness import MeshReadiness
-from mesh.deploy.workdir import SUPERVISOR, WorkDir
+from mesh.deploy.workdir import OBSERVER, SUPERVISOR, WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.waiting import wait_until
 
@@ -80,6 +82,18 @@ class RunningMesh:
         """Whether the supervisor has noticed that the node is up: by that it chooses the delay after the next death."""
         status = MeshStatus.from_map(ask(self._work_dir.control_socket(SUPERVISOR), "status")).node(node)
         return status is not None and status.state is NodeState.UP
+
+    def observed(self, path: str, token: str | None = None) -> tuple[int, Any]:
+        """The status and the JSON of the observer's answer to GET ``path``, once the observer has said where it is."""
+        file = self._work_dir.root / "run" / f"{OBSERVER}.json"
+        url = wait_until(lambda: json.loads(file.read_text())["url"] if file.exists() else None, COMMAND_S, "a URL")
+        headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        try:
+            answer = urlopen(Request(url + path, headers=headers), timeout=COMMAND_S)
+        except HTTPError as error:
+            answer = error
+        with answer:
+            return answer.status, json.load(answer)
 
     def control_socket(self, name: str) -> Path:
         """Of a node or of the supervisor."""

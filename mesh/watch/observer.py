@@ -60,6 +60,15 @@ class ObserverStopped(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ObserverFailed(LogEvent):
+    """The observer could not start; `reason` is the error."""
+
+    level: ClassVar[Level] = "error"
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RingNotRead(LogEvent):
     """The observer cannot read the ring of a node, and shows nothing of this run of the node."""
 
@@ -93,7 +102,11 @@ def observe(topology: Topology, port: int) -> None:
                 f"an observer of mesh {topology.mesh} runs here already, as process {node_pid(workdir, OBSERVER)}",
                 fix="ask this one; `watch: off` in the topology keeps `up` from starting an observer.",
             )
-        listener = _listener(port)
+        try:
+            listener = _listener(port)
+        except CommandFailed as error:
+            log.emit(ObserverFailed(error.message))
+            raise
         with listener, _announced(workdir, listener) as url:
             log.emit(ObserverStarted(url))
             asyncio.run(_observe(topology, workdir, listener, log, signals))

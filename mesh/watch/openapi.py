@@ -26,7 +26,7 @@ def document(version: str) -> dict[str, Any]:
         "info": {
             "title": "amqpmesh observer",
             "version": f"{version}, model {MODEL_VERSION}",
-            "description": "What the nodes of one host record, as entities. Numbers are read from the nodes' rings "
+            "description": "Entities made of what the nodes of one host record. Numbers are read from the nodes' rings "
             "once a second or more often.",
         },
         "security": [{}, {"token": []}],

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import heapq
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -93,12 +94,12 @@ def parse(entity: Entity, parameters: Sequence[tuple[str, str]]) -> Query:
             single[name] = value
     sort = single.get("sort", "id")
     is_descending, sort = sort.startswith("-"), sort.removeprefix("-")
-    _field(entity, "sort", sort)
+    sorted_by = _field(entity, "sort", sort)
     fields = tuple(single["fields"].split(",")) if "fields" in single else ()
     for each in fields:
         _field(entity, "fields", each)
     limit, after = _limit(single.get("limit")), single.get("after")
-    cursor = _cursor(after, sort, is_descending) if after is not None else None
+    cursor = _cursor(after, sorted_by, is_descending) if after is not None else None
     return Query(entity, tuple(filters), sort, is_descending, limit, cursor, fields)
 
 
@@ -177,9 +178,12 @@ def _filter(entity: Entity, text: str) -> Filter:
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
-        raise QueryError("filter", f"{name} is a number, and {_shown(text)} is none") from None
+        found = math.nan
+    if math.isnan(found):
+        raise QueryError("filter", f"{name} is a number, and {_shown(text)} is none")
+    return found
 
 
 def _limit(text: str | None) -> int:
@@ -195,15 +199,17 @@ def _text_of(query: Query, value: Any, last_id: str) -> str:
     return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
 
 
-def _cursor(text: str, sort: str, is_descending: bool) -> tuple[Any, str]:
+def _cursor(text: str, sort: Field, is_descending: bool) -> tuple[Any, str]:
     try:
         found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         sorted_by, was_descending, value, last_id = found
     except (ValueError, TypeError):
         raise QueryError("after", f"{_shown(text)} is not a cursor, expected the `next` of a page") from None
-    if (sorted_by, was_descending) != (sort, is_descending) or not isinstance(last_id, str):
+    if (sorted_by, was_descending) != (sort.name, is_descending):
         raise QueryError("after", "the cursor is of a page that was sorted in another way, expected the same `sort`")
-    if not isinstance(value, (str, int, float, type(None))) or isinstance(value, bool):
+    is_number = isinstance(value, (int, float)) and not math.isnan(value)
+    is_wanted = value is None or (isinstance(value, str) if sort.type is FieldType.TEXT else is_number)
+    if not isinstance(last_id, str) or not is_wanted:
         raise QueryError("after", f"{_shown(text)} is not a cursor, expected the `next` of a page")
     return value, last_id
 

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -56,9 +56,13 @@ class ObserverState:
 
 
 def application(state: ObserverState) -> ASGIApp:
-    """Return the interface to ``state`` as an ASGI application."""
+    """Return the interface to ``state`` as an ASGI application.
 
-    def index(_: Request) -> Response:
+    All of it runs in the event loop, as the changes of the model do: starlette runs functions that are not `async` in
+    threads.
+    """
+
+    async def index(_: Request) -> Response:
         entities = {
             each.plural: {"href": f"/api/{each.plural}", "meaning": each.meaning, "fields": list(each.names)}
             for each in ENTITIES
@@ -75,12 +79,12 @@ def application(state: ObserverState) -> ASGIApp:
             }
         )
 
-    def listing(request: Request) -> Response:
+    async def listing(request: Request) -> Response:
         entity = _entity(request.path_params["things"])
         query = parse(entity, request.query_params.multi_items())
         return _json(_page(answer(query, state.host.states(entity)), state.host))
 
-    def one(request: Request) -> Response:
+    async def one(request: Request) -> Response:
         entity, wanted = _entity(request.path_params["things"]), request.path_params["id"]
         id_of = GETTERS[entity]["id"]
         found = next((each for each in state.host.states(entity) if id_of(each) == wanted), None)
@@ -88,7 +92,7 @@ def application(state: ObserverState) -> ASGIApp:
             raise HTTPException(404, f"there is no {entity.name} {wanted[:80]!r} now")
         return _json(row_of(entity, found))
 
-    def description(_: Request) -> Response:
+    async def description(_: Request) -> Response:
         return _json(openapi.document(state.version))
 
     async def stream(request: Request) -> Response:
@@ -147,7 +151,7 @@ async def _events(query: Query, state: ObserverState) -> AsyncIterator[str]:
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
 
 
 def _page(page: Page, host: HostModel) -> dict[str, Any]:
@@ -162,7 +166,8 @@ def _entity(plural: str) -> Entity:
 
 
 def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse(content, status, headers)
+    # ASCII only: a name of a peer could have half of a surrogate pair, which UTF-8 cannot have.
+    return Response(json.dumps(content, separators=(",", ":")), status, headers, "application/json")
 
 
 def _on_query_error(_: Request, error: Exception) -> Response:

@@ -31,7 +31,7 @@ def port() -> int:
 @pytest.fixture
 def folder(tmp_path: Path, port: int) -> Path:
     (tmp_path / "amqpmesh.yml").write_text(
-        f"mesh: small\nrouters:\n  r1: {{port: {free_port()}, listeners: [{port}]}}\n"
+        f'mesh: small\nwatch: "off"\nrouters:\n  r1: {{port: {free_port()}, listeners: [{port}]}}\n'
         f"  r2: {{port: {free_port()}, connect: [r1]}}\n"
         f"brokers: {{b1: {{data: ./data, port: {free_port()}, routers: [r2]}}}}\naddresses: {{orders: queue}}\n"
     )
@@ -103,7 +103,7 @@ def test_a_port_that_is_taken_fails_the_start_at_once_and_names_it(folder: Path,
 
 def test_a_mesh_that_does_not_get_ready_in_time_exits_75_and_says_what_is_missing(folder: Path) -> None:
     (folder / "amqpmesh.yml").write_text(
-        f"mesh: small\nrouters: {{r1: {{port: {free_port()}}}}}\n"
+        f'mesh: small\nwatch: "off"\nrouters: {{r1: {{port: {free_port()}}}}}\n'
         f'brokers: {{old: {{url: "amqp://127.0.0.1:{free_port()}", routers: [r1]}}}}\n'
     )
     # Long enough for a router to start beside others' tests.

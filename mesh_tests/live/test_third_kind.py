@@ -31,7 +31,8 @@ class Scene:
         self.workdir = WorkDir(folder / ".amqpmesh" / "small")
         self.greeter_port = free_port()
         (folder / "amqpmesh.yml").write_text(
-            f"mesh: small\nrouters:\n  r1: {{port: {free_port()}}}\n  r2: {{port: {free_port()}, connect: [r1]}}\n"
+            f'mesh: small\nwatch: "off"\nrouters:\n  r1: {{port: {free_port()}}}\n'
+            f"  r2: {{port: {free_port()}, connect: [r1]}}\n"
             f"brokers: {{b1: {{data: ./data, port: {free_port()}, routers: [r2]}}}}\n"
             f"x-greeters: {{g1: {{port: {self.greeter_port}}}}}\n"
         )

@@ -14,7 +14,7 @@ from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import BROKER, ROUTER
 from mesh.deploy.supervisor import Supervisor
-from mesh.deploy.workdir import WRITER, WorkDir
+from mesh.deploy.workdir import OBSERVER, WRITER, WorkDir
 from mesh.terminal.failure import CommandFailed
 from wire.log import EventLog
 
@@ -38,11 +38,13 @@ class FakeNode:
         self.starts = 0
         self.ran_s = 0.0
         self.end = asyncio.Event()
+        self.started = asyncio.Event()
         self.started_again = asyncio.Event()
         FakeNode.all[name] = self
 
     async def start(self) -> None:
         self.starts += 1
+        self.started.set()
         if self.starts > 1:
             self.started_again.set()
         self.pid = self.starts
@@ -77,7 +79,7 @@ class FakeReadiness:
 
 
 class Scene:
-    def __init__(self, folder: Path, *, is_recorded: bool = False) -> None:
+    def __init__(self, folder: Path, *, is_recorded: bool = False, is_watched: bool = False) -> None:
         self.seen: list[MeshStatus] = []
         self.stop = asyncio.Event()
         self.changed = asyncio.Event()
@@ -85,7 +87,14 @@ class Scene:
         log = EventLog("supervisor", stream=io.StringIO())
         told = self.readiness, self.observe, log
         self.supervisor = Supervisor(
-            "m", folder / "m.yml", WorkDir(folder), PLAN, *told, topology_fd=TOPOLOGY, is_recorded=is_recorded
+            "m",
+            folder / "m.yml",
+            WorkDir(folder),
+            PLAN,
+            *told,
+            topology_fd=TOPOLOGY,
+            is_recorded=is_recorded,
+            is_watched=is_watched,
         )
 
     def observe(self, status: MeshStatus) -> None:
@@ -257,6 +266,27 @@ def test_a_mesh_that_records_nothing_has_no_writer(tmp_path: Path) -> None:
         assert WRITER not in FakeNode.all
         scene.stop.set()
         assert await running
+
+    play(story)
+
+
+def test_the_observer_starts_once_the_mesh_is_ready_comes_back_and_stops_first(tmp_path: Path) -> None:
+    async def story() -> None:
+        scene = Scene(tmp_path, is_recorded=True, is_watched=True)
+        observer = FakeNode.all[OBSERVER]
+        scene.readiness.linked.clear()
+        running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
+        await scene.reach(lambda status: status.phase is MeshPhase.LINKING)
+        assert not observer.started.is_set()
+        scene.readiness.linked.set()
+        async with asyncio.timeout(10):
+            await observer.started.wait()
+            observer.end.set()
+            await observer.started_again.wait()
+        assert OBSERVER not in {node.name for node in scene.seen[-1].nodes}
+        scene.stop.set()
+        assert await running
+        assert FakeNode.stopped == [OBSERVER, "r1", "r2", "b1", WRITER]
 
     play(story)
 

@@ -1,0 +1,174 @@
+"""The REST interface of the observer over ASGI: who is answered, errors, streams, and the description."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from mesh.watch.host_model import HostModel, NodeRecords
+from mesh.watch.rest import ObserverState, application
+from mesh.watch.slots import Records
+from recording.entities import BY_PLURAL, ENTITIES
+
+URL = "http://127.0.0.1:15680"
+HOSTILE = ["<script>alert(1)</script>", "\u202etxt.exe", "a\0b", "x" * 65_536, "'\"\\", "café/%2e%2e/", "\U0001f600"]
+
+
+def state_of(token: str | None = None, addresses: tuple[str, ...] = ("a",)) -> ObserverState:
+    host = HostModel(lambda address: ("#", "anycast"), [("#", "anycast")])
+    rows: list[dict[str, Any]] = [{"kind": "connection", "event": "opened", "connection": 1, "role": "client"}]
+    for number, address in enumerate(addresses, 1):
+        rows.append(
+            {"kind": "link", "event": "opened", "link": number, "connection": 1, "role": "producer", "address": address}
+        )
+    NodeRecords(host, host.node("r1"), 0.0).add(Records(rows=[(1, row) for row in rows]))
+    return ObserverState("m", "1.0", host, token)
+
+
+def client_of(state: ObserverState, **headers: str) -> TestClient:
+    return TestClient(application(state), base_url=URL, headers=headers)
+
+
+def test_the_index_leads_to_all_entities_and_each_of_them_answers() -> None:
+    client = client_of(state_of())
+    index = client.get("/api").json()
+    assert index["mesh"] == "m"
+    assert set(index["entities"]) == set(BY_PLURAL)
+    for name, entity in index["entities"].items():
+        page = client.get(entity["href"]).json()
+        for item in page["items"]:
+            assert tuple(item) == BY_PLURAL[name].names
+            assert client.get(f"{entity['href']}/{quote(item['id'])}").json() == item
+
+
+def test_a_wrong_parameter_is_answered_by_400_with_the_place_and_what_is_allowed() -> None:
+    answer = client_of(state_of()).get("/api/links?sort=sise")
+    assert answer.status_code == 400
+    assert answer.json()["place"] == "sort"
+    assert answer.json()["error"] == "links have no field 'sise'"
+    assert "rate" in answer.json()["allowed"]
+
+
+@pytest.mark.parametrize("path", ["/api/lynx", "/api/links/r1/99", "/nothing", "/api/lynx/1"])
+def test_what_is_not_there_is_answered_by_404_with_a_sentence(path: str) -> None:
+    answer = client_of(state_of()).get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_can_be_written(method: str) -> None:
+    assert client_of(state_of()).request(method, "/api/links").status_code == 405
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:15680", "", "127.0.0.1:x"])
+def test_a_request_under_another_name_of_the_host_is_refused(host: str) -> None:
+    answer = client_of(state_of()).get("/api", headers={"host": host})
+    assert answer.status_code == 421
+    assert "expected 127.0.0.1 or localhost" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:15680", "localhost:15680", "LOCALHOST", "[::1]:15680", "[::1]"]
+)
+def test_a_request_under_this_hosts_own_name_is_answered(host: str) -> None:
+    assert client_of(state_of()).get("/api", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", "Basic secret", "Bearer secret2", "Bearer sécret"])
+@pytest.mark.parametrize("path", ["/api", "/api/links", "/api/links/r1/1", "/openapi.json", "/api/stream?entity=links"])
+def test_with_users_nothing_is_told_without_the_token(path: str, given: str) -> None:
+    answer = client_of(state_of("secret")).get(path, headers={"authorization": given.encode()})
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "r1" not in answer.text
+
+
+def test_with_users_a_request_with_the_token_is_answered() -> None:
+    assert client_of(state_of("secret"), authorization="Bearer secret").get("/api/links").json()["total"] == 1
+
+
+def test_no_answer_may_be_framed_cached_or_guessed() -> None:
+    for answer in (client_of(state_of()).get("/api"), client_of(state_of("s")).get("/api")):
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("address", HOSTILE)
+def test_any_name_comes_back_as_it_is(address: str) -> None:
+    items = client_of(state_of(addresses=(address,))).get("/api/addresses").json()["items"]
+    assert [item["address"] for item in items] == [address]
+
+
+def test_the_description_has_each_path_and_each_field() -> None:
+    description = client_of(state_of()).get("/openapi.json").json()
+    assert description["openapi"] == "3.1.0"
+    for entity in ENTITIES:
+        assert f"/api/{entity.plural}" in description["paths"]
+        schema = description["components"]["schemas"][entity.name]
+        assert tuple(schema["properties"]) == entity.names
+        assert all(each["description"] for each in schema["properties"].values())
+
+
+def test_a_stream_of_unknown_entities_is_refused() -> None:
+    answer = client_of(state_of()).get("/api/stream?entity=lynx")
+    assert answer.status_code == 400
+    assert answer.json()["place"] == "entity"
+
+
+def test_a_stream_begins_with_the_page_and_ends_with_the_observer() -> None:
+    state = state_of()
+    state.stopping.set()
+    assert client_of(state).get("/api/stream?entity=links").text == ""
+    assert state.viewers == 0
+
+
+def events_in(text: str) -> list[tuple[str, Any]]:
+    found = []
+    for block in text.split("\n\n"):
+        if block.startswith("event: "):
+            name, _, data = block.removeprefix("event: ").partition("\ndata: ")
+            found.append((name, json.loads(data)))
+    return found
+
+
+def test_a_stream_tells_what_changed_and_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mesh.watch.rest.STREAM_S", 0.0)
+    state = state_of(addresses=("a", "b"))
+    records = NodeRecords(state.host, state.host.node("r1"), 0.0)
+    steps = iter([
+        lambda: records.add(Records(rows=[(2, {"kind": "link", "event": "closed", "link": 1})])),
+        lambda: None,
+        lambda: records.add(Records(rows=[(3, {"kind": "credit", "event": "changed", "link": 2, "credit": 7})])),
+        state.stopping.set,
+    ])  # fmt: skip
+    original = state.host.states
+
+    def states(entity: Any) -> Any:
+        found = list(original(entity))
+        # The next change is made behind each look.
+        next(steps)()
+        return found
+
+    monkeypatch.setattr(state.host, "states", states)
+    told = events_in(client_of(state).get("/api/stream?entity=links&fields=address,credit").text)
+    assert [name for name, _ in told] == ["all", "changes", "changes"]
+    assert [item["id"] for item in told[0][1]["items"]] == ["r1/1", "r1/2"]
+    assert (told[1][1]["items"], told[1][1]["gone"], told[1][1]["order"]) == ([], ["r1/1"], ["r1/2"])
+    assert told[2][1]["items"] == [{"id": "r1/2", "address": "b", "credit": 7}]
+    assert state.viewers == 0
+
+
+def test_more_streams_than_the_most_are_refused() -> None:
+    state = state_of()
+    state.viewers = 50
+    answer = client_of(state).get("/api/stream?entity=links")
+    assert answer.status_code == 503
+    assert "50 streams are open" in answer.json()["error"]
