@@ -102,13 +102,16 @@ class BrokerNode:
         self._turn_at: float | None = None
         self._log = log
         self._recorder = recorder
-        self._link_log = BrokerLinkLog(recorder)
         self._commits = Commits()
         self._body_cache = BodyCache()
         books = SpaceBooks(topology, spaces)
         addresses = BrokerAddresses(name, books)
         self._message_store = MessageStore(
             self._commits, self._body_cache, recorder, wall_offset_s, addresses.queue_policy
+        )
+        self._live_rows_at: float | None = None
+        self._link_log = BrokerLinkLog(
+            recorder, self._message_store.every_queue, self._message_store.oldest_us, self._want_live_rows
         )
         self._gate = ProducerGate(self._commits, self._body_cache)
         self._last_words = SecondSettlements()
@@ -250,12 +253,21 @@ class BrokerNode:
         self._commits.on_time(now)
         self._control.on_time()
         self._take_turn(now)
+        self._write_live_rows(now)
         self._settle_down(now)
 
     def on_second(self, now: float) -> None:
         """Write into the link log's ring the records of links and queues that changed in the last second."""
         self._look_at_clock(now)
-        self._link_log.on_second(now, self._message_store.oldest_us)
+        self._link_log.on_second(now)
+
+    def list_live(self, now: float) -> int:
+        """Begin to write the live rows of all connections, links and queues into the ring of the link log.
+
+        Return the number of the slot from which on the rows follow. Raises ValueError if the broker has no ring.
+        """
+        self._look_at_clock(now)
+        return self._link_log.live_rows.request()
 
     def next_deadline(self) -> float | None:
         deadlines = (
@@ -268,6 +280,7 @@ class BrokerNode:
             self._commits.next_deadline(),
             self._control.next_deadline(),
             self._turn_at,
+            self._live_rows_at,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -318,6 +331,14 @@ class BrokerNode:
         if self._turn_at is not None and now >= self._turn_at:
             self._turn_at = None
             self._lost.take_turn()
+
+    def _want_live_rows(self, delay_s: float) -> None:
+        self._live_rows_at = self._message_store.now + delay_s
+
+    def _write_live_rows(self, now: float) -> None:
+        if self._live_rows_at is not None and now >= self._live_rows_at:
+            self._live_rows_at = None
+            self._link_log.live_rows.take_turn()
 
     def _settle_down(self, now: float) -> None:
         """Do what follows each input: write as much as possible to consumers, and let waiting producers go on.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.disk import Disk
 from broker.events import ClockWasSet, StoreDamaged, StoreOpened
-from broker.node import BrokerNode
+from broker.node import BrokerNode, BrokerNodeSnapshot
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
 from broker.wall_clock import read_clocks, settle_wall_time_s
@@ -27,7 +27,28 @@ from wire.transport.tls import mesh_listener_context
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
 
-OnStarted = Callable[[BrokerNode], Awaitable[None]]
+
+class RunningBroker:
+    """A running broker, as control sockets and tests see the broker: snapshots and live rows."""
+
+    def __init__(self, node: BrokerNode, driver: Driver) -> None:
+        self._node = node
+        self._driver = driver
+
+    def snapshot(self) -> BrokerNodeSnapshot:
+        return self._node.snapshot()
+
+    def list_live(self) -> int:
+        """Begin to write live rows into the broker's ring; return the number of the slot from which on they follow.
+
+        Raises ValueError if the broker has no ring.
+        """
+        slot = self._node.list_live(self._driver.now())
+        self._driver.wake()
+        return slot
+
+
+OnStarted = Callable[[RunningBroker], Awaitable[None]]
 
 # A thread keeps the Python interpreter for this many seconds at most when another thread wants to run. At the default,
 # 5 ms, the commit thread of the store waits 5 ms after each SQL statement beside a busy event loop, and commits are
@@ -97,7 +118,7 @@ async def _serve(
     disk = Disk(node, store, driver.now, driver.wake)
     driver.after_input = disk.serve
     await driver.listen(listener)
-    await on_started(node)
+    await on_started(RunningBroker(node, driver))
     driver.wake()
     try:
         await _wait_first(stop.wait(), disk.wait_failed())

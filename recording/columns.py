@@ -55,7 +55,9 @@ class RecordEvent(StrEnum):
     """Event that happened to the subject of a link log record: it opened, closed, changed, ..."""
 
     LIVE = "live"
-    """The subject existed when the file was begun, or began earlier, when the ring had no room for a record."""
+    """The subject existed when the file was begun, or a reader asked for a list, or began when the ring was full."""
+    LISTED = "listed"
+    """The node wrote a list of all that there is, for a reader that asked: ``count`` records with event `live`."""
     OPENED = "opened"
     """A connection opened, a link was attached, a queue was made, a neighbor came up, or a node started."""
     CLOSED = "closed"

@@ -155,6 +155,10 @@ cdef class Recorder:
     cdef bint _fits(self, size_t count) noexcept:
         return _has_free(self, count + LAST_SLOTS)
 
+    def has_free(self, size_t count):
+        """Say whether the ring has ``count`` free slots; False without a ring."""
+        return self.capacity > 0 and _has_free(self, count)
+
     cdef void _drop(self) noexcept:
         self.dropped += 1
         store_now(self.header + DROPPED_AT, self.dropped)

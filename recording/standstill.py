@@ -86,6 +86,11 @@ class Standstill:
         if link is not None:
             link.told = LinkCounts(credit, None)
 
+    def told(self, number: int) -> LinkCounts | None:
+        """Return the numbers that the last record of link ``number`` gave; None for a link without a record."""
+        link = self._links.get(number)
+        return link.told if link is not None else None
+
     def forget(self, number: int) -> None:
         self._links.pop(number, None)
         self._moving.pop(number, None)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from recording.columns import RecordEvent, RecordKind
-from recording.pending_records import PendingRecords
+from recording.pending_records import PendingRecords, Row
 from recording.records import Recorder
 from recording.standstill import LinkCounts, LinkEnd, Standstill
 from wire.end_reasons import without_words
@@ -21,7 +21,8 @@ AT_ONCE: Final = 1000
 """Most pending records written to the ring in one second, and most links checked for a change; takes some 10 ms."""
 _BESIDE: Final = 4
 """Pending records written to the ring with each new record, so that the backlog shrinks even while much happens."""
-
+_FREE_PART: Final = 4
+"""Live rows that a reader asked for leave a quarter of the ring free."""
 
 LEAST_STARVED_US: Final = 1000
 """A sender's time without credit is recorded from 1 ms on: credit that returns before the next message is normal."""
@@ -53,9 +54,7 @@ class StateRecorder:
 
         While earlier records are pending, the record is kept behind these. ``columns`` that are None are left out.
         """
-        row: dict[str, Any] = {"kind": kind, "event": event, **columns}
-        if None in row.values():
-            row = {name: value for name, value in row.items() if value is not None}
+        row = row_of(kind, event, **columns)
         if self._untold:
             # Pending records still wait for room in the ring, so this later record has to go behind them.
             self._untold.add(row)
@@ -63,19 +62,37 @@ class StateRecorder:
         elif not self._recorder.tell(row):
             self._untold.add(row)
 
+    # Live rows
+    @property
+    def written(self) -> int:
+        """Number of slots of the ring written so far."""
+        return self._recorder.written
+
+    def tell_live(self, row: Row) -> bool:
+        """Write ``row``, a live row that a reader asked for; return False if the row has to wait.
+
+        It waits while earlier records are pending, and while less than a quarter of the ring is free: records of what
+        happens need the room more. Nothing is counted as dropped.
+        """
+        if self._untold or not self._recorder.has_free(self._recorder.capacity // _FREE_PART):
+            return False
+        return self._recorder.tell_late(row)
+
+    def live_connection(self, connection: int, role: str, endpoint: Endpoint) -> Row:
+        return row_of(RecordKind.CONNECTION, RecordEvent.LIVE, **_connection_columns(connection, role, endpoint))
+
+    def live_credit(self, link: int) -> Row | None:
+        """Return a live row with the link's credit and unsettled deliveries as last recorded; None before a record."""
+        told = self.standstill.told(link)
+        if told is None:
+            return None
+        columns = {"credit": told.credit, "unsettled_count": told.unsettled}
+        return row_of(RecordKind.CREDIT, RecordEvent.LIVE, link=link, **columns)
+
     # Connections
     def tell_opened(self, connection: int, role: str, endpoint: Endpoint) -> None:
         """Record that a connection opened, with the container-id from the peer's OPEN, its user and its address."""
-        remote, peer = endpoint.remote, endpoint.peer
-        self.tell(
-            RecordKind.CONNECTION,
-            RecordEvent.OPENED,
-            connection=connection,
-            role=role,
-            container=remote.container_id if remote is not None else None,
-            user=peer.user or peer.mesh_name,
-            remote_address=peer.remote_address,
-        )
+        self.tell(RecordKind.CONNECTION, RecordEvent.OPENED, **_connection_columns(connection, role, endpoint))
 
     def tell_lost(self, connection: int, links: Iterable[int], reason: str) -> None:
         """Record the end of a connection, and the end of each of ``links``, the links that were still attached.
@@ -148,3 +165,20 @@ class StateRecorder:
             if not self._recorder.tell_late(self._untold.first()):
                 return
             self._untold.drop_first()
+
+
+def row_of(kind: RecordKind, event: RecordEvent | None, **columns: Any) -> Row:
+    """Return a state record as a row with these columns, without those that are None."""
+    row: Row = {"kind": kind, "event": event, **columns}
+    return {name: value for name, value in row.items() if value is not None} if None in row.values() else row
+
+
+def _connection_columns(connection: int, role: str, endpoint: Endpoint) -> Row:
+    remote, peer = endpoint.remote, endpoint.peer
+    return {
+        "connection": connection,
+        "role": role,
+        "container": remote.container_id if remote is not None else None,
+        "user": peer.user or peer.mesh_name,
+        "remote_address": peer.remote_address,
+    }

@@ -7,14 +7,18 @@ of a record are explained in `recording.columns`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from addressing.address import Address
-from addressing.book import SpaceBooks
+from addressing.book import AddressPolicy, SpaceBooks
 from recording.columns import RecordEvent, RecordKind
+from recording.live_rows import LiveRows, RowMaker
+from recording.pending_records import Row
 from recording.records import Recorder
-from recording.state_records import AT_ONCE, StateRecorder
+from recording.state_records import AT_ONCE, StateRecorder, row_of
 from router.circuits.spec import CIRCUIT, CircuitSpec
 from router.connections.peers import RouterConnection
 from router.forwarding.ends import Inlet, Taker
@@ -29,23 +33,40 @@ _CLIENT, _BROKER = "client", "broker"
 _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
 
-class RouterLinkLog:
-    """Writes the state records of one router. ``routing`` returns a snapshot of its neighbors and paths."""
+@dataclass(frozen=True, slots=True)
+class _RecordedConnection:
+    """A connection with a state record, and those of its links that have a state record, by number."""
 
-    def __init__(self, recorder: Recorder, books: SpaceBooks, routing: Callable[[], RoutingSnapshot]) -> None:
+    connection: RouterConnection
+    links: dict[int, Inlet | Taker] = field(default_factory=dict)
+
+
+class RouterLinkLog:
+    """Writes the state records of one router. ``routing`` returns a snapshot of its neighbors and paths.
+
+    ``want_turn(delay_s)`` is called when ``live_rows.take_turn`` is to be called after this delay, in seconds.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        books: SpaceBooks,
+        routing: Callable[[], RoutingSnapshot],
+        want_turn: Callable[[float], None],
+    ) -> None:
         self._recorder = recorder
         self._teller = StateRecorder(recorder)
         self._tell = self._teller.tell
         self._books = books
         self._arriving: dict[int, RouterConnection] = {}
-        self._links: dict[int, dict[int, None]] = {}
-        """For each connection with a state record, the numbers of its links with a state record."""
+        self._recorded: dict[int, _RecordedConnection] = {}
         self._reasons: dict[int, str] = {}
         """For each connection that is gone and has links left to record, the reason."""
         self._neighbors: dict[str, int] = {}
         self._is_topology_new = False
         self._routing = routing
         self._paths: dict[str, tuple[str, int]] = {}
+        self.live_rows = LiveRows(self._teller, self._things, want_turn)
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
@@ -65,16 +86,16 @@ class RouterLinkLog:
         self.settle()
         del self._reasons[connection.number]
         self._arriving.pop(connection.number, None)
-        links = self._links.pop(connection.number, None)
-        if links is not None:
-            self._teller.tell_lost(connection.number, links, reason)
+        recorded = self._recorded.pop(connection.number, None)
+        if recorded is not None:
+            self._teller.tell_lost(connection.number, recorded.links, reason)
 
     def _meet(self) -> None:
         for number, connection in list(self._arriving.items()):
             if connection.endpoint.remote is None or connection.kind not in _ROLES:
                 continue
             del self._arriving[number]
-            self._links[number] = {}
+            self._recorded[number] = _RecordedConnection(connection)
             self._teller.tell_opened(number, _ROLES[connection.kind], connection.endpoint)
 
     # Links
@@ -92,41 +113,27 @@ class RouterLinkLog:
                     self._on_link_left(end, end_reasons.told(error))
 
     def _on_link(self, end: Inlet | Taker) -> None:
-        link = end.link
-        connection = link.endpoint.owner
-        known = self._links.get(connection.number)
-        if link.is_gone or known is None:
+        connection: RouterConnection = end.link.endpoint.owner
+        recorded = self._recorded.get(connection.number)
+        if end.link.is_gone or recorded is None:
             return
-        known[end.number] = None
-        spec = _spec_of(link) if connection.kind in _BETWEEN_ROUTERS else None
+        recorded.links[end.number] = end
+        spec = _spec_of(end.link) if connection.kind in _BETWEEN_ROUTERS else None
         address = _address_of(end, spec)
         policy = self._books.resolve(address) if address is not None else None
         if policy is not None and policy.link_log is not None:
             end.record_at(self._recorder.level_of(policy.link_log))
-        self._tell(
-            RecordKind.LINK,
-            RecordEvent.OPENED,
-            link=end.number,
-            connection=connection.number,
-            role=_role_of(end, connection.kind),
-            direction="incoming" if isinstance(end, Inlet) else "outgoing",
-            address=address.text if address is not None else None,
-            treatment=policy.treatment if policy is not None else None,
-            name=link.name,
-            ingress=spec.ingress if spec else None,
-            egress=spec.egress if spec and spec.path else None,
-            path=">".join(spec.path) if spec else None,
-        )
+        self._tell(RecordKind.LINK, RecordEvent.OPENED, **_link_columns(end, connection, spec, address, policy))
 
     def _on_link_left(self, end: Inlet | Taker, cause: str | None) -> None:
         number = end.link.endpoint.owner.number
-        known = self._links.get(number)
-        if known is not None and end.number in known:
+        recorded = self._recorded.get(number)
+        if recorded is not None and end.number in recorded.links:
             if isinstance(end, Inlet):
                 self._teller.tell_credit(end.number, end, _cause_of(end.group))
             else:
                 self._tell_taker(end)
-            del known[end.number]
+            del recorded.links[end.number]
             self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:
@@ -168,7 +175,8 @@ class RouterLinkLog:
 
     def _is_known(self, end: Inlet | Taker) -> bool:
         """True if the link of ``end`` has a state record, and has not ended."""
-        return end.number in self._links.get(end.link.endpoint.owner.number, ())
+        recorded = self._recorded.get(end.link.endpoint.owner.number)
+        return recorded is not None and end.number in recorded.links
 
     def _cause_of(self, number: int, inlet: Inlet) -> str | None:
         return _cause_of(inlet.group) if self._is_known(inlet) else None
@@ -216,6 +224,71 @@ class RouterLinkLog:
         for router in self._paths.keys() - found.keys():
             self._tell(RecordKind.PATH, RecordEvent.CLOSED, egress=router)
         self._paths = found
+
+    # Live rows
+    def _things(self) -> Iterator[RowMaker]:
+        for number in list(self._recorded):
+            if (recorded := self._recorded.get(number)) is not None:
+                yield partial(self._live_connection, number)
+                for link in list(recorded.links):
+                    yield partial(self._live_link, number, link)
+                    yield partial(self._live_credit, number, link)
+        for router in list(self._neighbors):
+            yield partial(self._live_neighbor, router)
+        for router in list(self._paths):
+            yield partial(self._live_path, router)
+
+    def _live_connection(self, number: int) -> Row | None:
+        recorded = self._recorded.get(number)
+        if recorded is None:
+            return None
+        connection = recorded.connection
+        return self._teller.live_connection(number, _ROLES[connection.kind], connection.endpoint)
+
+    def _live_link(self, number: int, link: int) -> Row | None:
+        end = self._recorded[number].links.get(link) if number in self._recorded else None
+        if end is None or end.link.is_gone:
+            return None
+        connection = self._recorded[number].connection
+        spec = _spec_of(end.link) if connection.kind in _BETWEEN_ROUTERS else None
+        address = _address_of(end, spec)
+        policy = self._books.resolve(address) if address is not None else None
+        return row_of(RecordKind.LINK, RecordEvent.LIVE, **_link_columns(end, connection, spec, address, policy))
+
+    def _live_credit(self, number: int, link: int) -> Row | None:
+        is_there = number in self._recorded and link in self._recorded[number].links
+        return self._teller.live_credit(link) if is_there else None
+
+    def _live_neighbor(self, router: str) -> Row | None:
+        cost = self._neighbors.get(router)
+        return None if cost is None else row_of(RecordKind.NEIGHBOR, RecordEvent.LIVE, neighbor=router, cost=cost)
+
+    def _live_path(self, router: str) -> Row | None:
+        if router not in self._paths:
+            return None
+        path, cost = self._paths[router]
+        return row_of(RecordKind.PATH, RecordEvent.LIVE, egress=router, path=path, cost=cost)
+
+
+def _link_columns(
+    end: Inlet | Taker,
+    connection: RouterConnection,
+    spec: CircuitSpec | None,
+    address: Address | None,
+    policy: AddressPolicy | None,
+) -> Row:
+    return {
+        "link": end.number,
+        "connection": connection.number,
+        "role": _role_of(end, connection.kind),
+        "direction": "incoming" if isinstance(end, Inlet) else "outgoing",
+        "address": address.text if address is not None else None,
+        "treatment": policy.treatment if policy is not None else None,
+        "name": end.link.name,
+        "ingress": spec.ingress if spec else None,
+        "egress": spec.egress if spec and spec.path else None,
+        "path": ">".join(spec.path) if spec else None,
+    }
 
 
 def _came(router: str, before: Mapping[str, object]) -> RecordEvent:

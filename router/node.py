@@ -75,7 +75,7 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
-        self._link_log = RouterLinkLog(recorder, books, self._routing.snapshot)
+        self._link_log = RouterLinkLog(recorder, books, self._routing.snapshot, self._want_live_rows)
         self._edges = EdgeRouters(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
@@ -231,6 +231,9 @@ class RouterNode:
     def _want_turn(self) -> None:
         self._timers.after(TURN_S, self._lost.take_turn)
 
+    def _want_live_rows(self, delay_s: float) -> None:
+        self._timers.after(delay_s, self._link_log.live_rows.take_turn)
+
     def _settle(self) -> None:
         """Carry out the groups' actions and bring changed addresses up to date; called at the end of each input."""
         if news := self._addresses.settle():
@@ -248,6 +251,14 @@ class RouterNode:
     def on_second(self, now: float) -> None:
         """Write the state records of the last second to the link log; called once a second."""
         self._link_log.on_second(now)
+
+    def list_live(self, now: float) -> int:
+        """Begin to write the live rows of all connections, links, neighbors and paths into the ring of the link log.
+
+        Return the number of the slot from which on the rows follow. Raises ValueError if the router has no ring.
+        """
+        self._look_at_clock(now)
+        return self._link_log.live_rows.request()
 
     def next_deadline(self) -> float | None:
         timers, routing = self._timers.next_deadline(), self._routing_deadline

@@ -52,7 +52,7 @@ class RunningSnapshot:
 
 
 class RunningRouter:
-    """A running router, as control sockets and tests see the router: snapshots, and changes of connection costs."""
+    """A running router, as control sockets and tests see the router: snapshots, live rows, connection costs."""
 
     def __init__(self, node: RouterNode, driver: Driver) -> None:
         self._node = node
@@ -70,6 +70,15 @@ class RunningRouter:
         before = self._node.set_cost(neighbor, cost, self._driver.now())
         self._driver.wake()
         return before
+
+    def list_live(self) -> int:
+        """Begin to write live rows into the router's ring; return the number of the slot from which on they follow.
+
+        Raises ValueError if the router has no ring.
+        """
+        slot = self._node.list_live(self._driver.now())
+        self._driver.wake()
+        return slot
 
 
 def _calm_collector() -> None:

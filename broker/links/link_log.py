@@ -6,16 +6,19 @@ queues, and name queues by the numbers that are recorded here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from broker.links.incoming import BrokerReceiver
 from broker.links.link_name import name_of
 from broker.links.outgoing import BrokerSender
 from broker.queueing.held_queue import HeldQueue
 from recording.columns import RecordEvent, RecordKind
+from recording.live_rows import LiveRows, RowMaker
+from recording.pending_records import Row
 from recording.records import Recorder
-from recording.state_records import AT_ONCE, StateRecorder
+from recording.state_records import AT_ONCE, StateRecorder, row_of
 from wire.end_reasons import told
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
@@ -26,17 +29,39 @@ ROUTER = "amqpmesh.router"
 _CLIENT = "client"
 
 
-class BrokerLinkLog:
-    """Writes the state records of one broker: connections, links and queues that began, changed or ended."""
+@dataclass(frozen=True, slots=True)
+class _RecordedLink:
+    """An attached link with a state record: its number, and the treatment of its address."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    number: int
+    treatment: str | None
+
+
+class BrokerLinkLog:
+    """Writes the state records of one broker: connections, links and queues that began, changed or ended.
+
+    ``queues()`` returns all queues and subscriptions; ``oldest_us`` gives the age of a queue's oldest waiting message,
+    in microseconds. ``want_turn(delay_s)`` is called when ``live_rows.take_turn`` is to be called after this delay, in
+    seconds.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        queues: Callable[[], Iterable[HeldQueue]],
+        oldest_us: Callable[[HeldQueue], int | None],
+        want_turn: Callable[[float], None],
+    ) -> None:
         self._recorder = recorder
         self._teller = StateRecorder(recorder)
         self._tell = self._teller.tell
         self._connections: dict[Endpoint, int] = {}
-        self._links: dict[Link, int] = {}
-        """The recorded links that are attached, with their numbers; only links of recorded connections are recorded."""
+        self._links: dict[Link, _RecordedLink] = {}
+        """The recorded links that are attached; only links of recorded connections are recorded."""
         self._last_connection = self._last_link = 0
+        self._queues = queues
+        self._oldest_us = oldest_us
+        self.live_rows = LiveRows(self._teller, self._things, want_turn)
 
     # Connections
     def on_opened(self, endpoint: Endpoint) -> None:
@@ -58,24 +83,24 @@ class BrokerLinkLog:
 
     # Links
     def on_attached(self, worker: BrokerReceiver | BrokerSender, treatment: str | None) -> None:
-        link, endpoint = worker.link, worker.link.endpoint
-        connection = self._connections.get(endpoint)
-        if connection is None:
-            return
-        self._last_link += 1
-        self._links[link] = self._last_link
-        is_incoming, role = isinstance(worker, BrokerReceiver), _role_of(endpoint)
-        self._tell(
-            RecordKind.LINK,
-            RecordEvent.OPENED,
-            link=self._last_link,
-            connection=connection,
-            role=("producer" if is_incoming else "consumer") if role == _CLIENT else role,
-            direction="incoming" if is_incoming else "outgoing",
-            address=worker.address,
-            treatment=treatment,
-            name=name_of(link),
-        )
+        if worker.link.endpoint in self._connections:
+            self._last_link += 1
+            self._links[worker.link] = _RecordedLink(self._last_link, treatment)
+            self._tell(RecordKind.LINK, RecordEvent.OPENED, **self._link_columns(worker))
+
+    def _link_columns(self, worker: BrokerReceiver | BrokerSender) -> Row:
+        link = worker.link
+        recorded = self._links[link]
+        is_incoming, role = isinstance(worker, BrokerReceiver), _role_of(link.endpoint)
+        return {
+            "link": recorded.number,
+            "connection": self._connections[link.endpoint],
+            "role": ("producer" if is_incoming else "consumer") if role == _CLIENT else role,
+            "direction": "incoming" if is_incoming else "outgoing",
+            "address": worker.address,
+            "treatment": recorded.treatment,
+            "name": name_of(link),
+        }
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:
         """Record the detach of a link, unless its attach was never recorded, or its connection is recorded as gone."""
@@ -84,7 +109,7 @@ class BrokerLinkLog:
             self._teller.tell_detached(self._forget(link), connection, told(error))
 
     def _forget(self, link: Link) -> int:
-        number = self._links.pop(link)
+        number = self._links.pop(link).number
         if isinstance(link.owner, BrokerReceiver):
             self._teller.tell_credit(number, link.owner, link.owner.waits_for)
             self._tell_lost(number, link.owner)
@@ -101,11 +126,8 @@ class BrokerLinkLog:
             for held, is_there, _ in self._recorder.take_changes():
                 self._tell_queue(held, RecordEvent.OPENED if is_there else RecordEvent.CLOSED)
 
-    def on_second(self, now: float, oldest_us: Callable[[HeldQueue], int | None]) -> None:
-        """Record the links and queue depths that changed in the last second.
-
-        ``oldest_us`` gives the age of a queue's oldest waiting message, in microseconds.
-        """
+    def on_second(self, now: float) -> None:
+        """Record the links and queue depths that changed in the last second."""
         self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()
@@ -117,35 +139,72 @@ class BrokerLinkLog:
             else:
                 each.rest()
                 if not each.is_deleted:
-                    self._tell_depth(each, oldest_us(each))
+                    self._tell_depth(each)
         self._teller.tell_starving(self._cause_of)
         self._teller.tell_standing(now)
 
     def _note(self, worker: BrokerReceiver | BrokerSender) -> None:
         worker.rest()
-        number = self._links.get(worker.link)
-        if number is not None:
-            self._teller.is_moving(number, worker)
+        recorded = self._links.get(worker.link)
+        if recorded is not None:
+            self._teller.is_moving(recorded.number, worker)
 
     def _note_producer(self, receiving: BrokerReceiver) -> None:
-        number = self._links.get(receiving.link)
-        if number is not None:
-            self._teller.is_starving(number, receiving)
-            self._tell_lost(number, receiving)
+        recorded = self._links.get(receiving.link)
+        if recorded is not None:
+            self._teller.is_starving(recorded.number, receiving)
+            self._tell_lost(recorded.number, receiving)
 
     def _cause_of(self, number: int, receiving: BrokerReceiver) -> str | None:
-        return receiving.waits_for if self._links.get(receiving.link) == number else None
+        recorded = self._links.get(receiving.link)
+        return receiving.waits_for if recorded is not None and recorded.number == number else None
 
     def _tell_queue(self, held: HeldQueue, event: RecordEvent) -> None:
-        self._tell(RecordKind.QUEUE, event, queue=held.number, address=held.address, name=held.subscriber)
+        self._tell(RecordKind.QUEUE, event, **_queue_columns(held))
 
-    def _tell_depth(self, held: HeldQueue, oldest_us: int | None) -> None:
+    def _tell_depth(self, held: HeldQueue) -> None:
+        self._tell(RecordKind.QUEUE, RecordEvent.CHANGED, queue=held.number, **self._depth_columns(held))
+
+    def _depth_columns(self, held: HeldQueue) -> Row:
         depth = held.queue.snapshot()
-        count = depth.available_count + depth.acquired_count
-        said: dict[str, Any] = {"depth_count": count, "depth_bytes": depth.size_bytes, "oldest_us": oldest_us}
-        self._tell(
-            RecordKind.QUEUE, RecordEvent.CHANGED, queue=held.number, **said, acquired_count=depth.acquired_count
-        )
+        return {
+            "depth_count": depth.available_count + depth.acquired_count,
+            "depth_bytes": depth.size_bytes,
+            "oldest_us": self._oldest_us(held),
+            "acquired_count": depth.acquired_count,
+        }
+
+    # Live rows
+    def _things(self) -> Iterator[RowMaker]:
+        for endpoint in list(self._connections):
+            yield partial(self._live_connection, endpoint)
+        for link in list(self._links):
+            yield partial(self._live_link, link)
+            yield partial(self._live_credit, link)
+        for held in self._queues():
+            yield partial(self._live_queue, held)
+
+    def _live_connection(self, endpoint: Endpoint) -> Row | None:
+        number = self._connections.get(endpoint)
+        return None if number is None else self._teller.live_connection(number, _role_of(endpoint), endpoint)
+
+    def _live_link(self, link: Link) -> Row | None:
+        if link not in self._links or link.is_gone:
+            return None
+        return row_of(RecordKind.LINK, RecordEvent.LIVE, **self._link_columns(link.owner))
+
+    def _live_credit(self, link: Link) -> Row | None:
+        recorded = self._links.get(link)
+        return self._teller.live_credit(recorded.number) if recorded is not None else None
+
+    def _live_queue(self, held: HeldQueue) -> Row | None:
+        if held.is_deleted:
+            return None
+        return row_of(RecordKind.QUEUE, RecordEvent.LIVE, **_queue_columns(held), **self._depth_columns(held))
+
+
+def _queue_columns(held: HeldQueue) -> Row:
+    return {"queue": held.number, "address": held.address, "name": held.subscriber}
 
 
 def _role_of(endpoint: Endpoint) -> str:

@@ -19,7 +19,6 @@ from wire.transport.tls import Role
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
-    from broker.node import BrokerNode
     from mesh.deploy.trip import Trip
     from wire.node_files import NodeFiles
 
@@ -83,12 +82,14 @@ class BrokerKind(NodeKind):
     async def run(
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
     ) -> None:
-        from broker.run import run_broker
+        from broker.run import RunningBroker, run_broker
         from broker.store.judgement import StoreDamagedError
         from mesh.deploy.store_failure import damaged_store
 
-        async def on_broker_started(broker: BrokerNode) -> None:
-            await on_started({"snapshot": lambda _: {"node": broker.snapshot()}})
+        async def on_broker_started(broker: RunningBroker) -> None:
+            await on_started(
+                {"snapshot": lambda _: {"node": broker.snapshot()}, "relist": lambda _: broker.list_live()}
+            )
 
         try:
             await run_broker(topology, name, files, stop, on_broker_started)

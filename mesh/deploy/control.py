@@ -1,10 +1,14 @@
 """The control socket of a node or of the supervisor: a request is one line of JSON, and so is the answer.
 
-The answer to ``cost`` is the cost of the link before the change.
+The answer to ``cost`` is the cost of the link before the change. ``relist`` has the node write all that it has at
+present into its ring, as records with event `live`, and behind them a record of the node with event `listed`; the
+answer is the number of the slot of the ring, counted from its start, from which on these records follow. A request
+that comes before the last record shares the list, and has the same answer.
 
 {"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
 {"op": "memory", "collect": true}            ->  {"ok": true, "memory": {"resident_bytes": 58720256, ...}}
 {"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
+{"op": "relist"}                             ->  {"ok": true, "relist": 81922}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}
 """
 

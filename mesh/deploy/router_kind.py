@@ -48,7 +48,9 @@ class RouterKind(NodeKind):
             def set_cost(request: Mapping[str, Any]) -> int:
                 return router.set_cost(str(request.get("neighbor")), request.get("cost"))
 
-            await on_started({"snapshot": lambda _: router.snapshot(), "cost": set_cost})
+            await on_started(
+                {"snapshot": lambda _: router.snapshot(), "cost": set_cost, "relist": lambda _: router.list_live()}
+            )
 
         await run_router(topology, name, files, stop, on_router_started)
 
