@@ -150,8 +150,9 @@ COLUMNS: Final = (
     Column("role", "string", "role of a connection: client, router, edge, broker, operator; of a link: producer, "
            "consumer, circuit, broker, route; of a node: router, edge, broker",
            (RecordKind.NODE, RecordKind.CONNECTION, RecordKind.LINK)),
-    Column("direction", "string", "direction of the link as the node sees it: incoming or outgoing",
-    (RecordKind.LINK,)),
+    Column("direction", "string", "direction of the link as the node sees it: incoming or outgoing; of a connection: "
+           "incoming if the node accepted it, outgoing if the node dialed it",
+           (RecordKind.CONNECTION, RecordKind.LINK)),
     Column("container", "string", "container-id of the peer", (RecordKind.CONNECTION, RecordKind.LINK)),
     Column("user", "string", "authenticated user", (RecordKind.CONNECTION, RecordKind.LINK)),
     Column("remote_address", "string", "host and port of the peer", (RecordKind.CONNECTION, RecordKind.LINK)),
@@ -187,6 +188,15 @@ COLUMNS: Final = (
     Column("clock_us", "int64", "time by which the wall clock is ahead of the monotonic clock", (RecordKind.NODE,)),
     Column("topology", "string", "SHA-256 of the topology file", (RecordKind.NODE,)),
     Column("version", "string", "version of amqpmesh", (RecordKind.NODE,)),
+    Column("mechanism", "string", "SASL mechanism of the login; null without a SASL layer, as between nodes",
+           (RecordKind.CONNECTION,)),
+    Column("tls_version", "string", "version of TLS, such as `TLSv1.3`; null without TLS", (RecordKind.CONNECTION,)),
+    Column("tls_cipher", "string", "cipher of TLS in OpenSSL's words, such as `TLS_AES_256_GCM_SHA384`; null without "
+           "TLS", (RecordKind.CONNECTION,)),
+    Column("sender_settle_mode", "string", "snd-settle-mode in the peer's attach, or in the node's own while the peer "
+           "has not answered: unsettled, settled, mixed", (RecordKind.LINK,)),
+    Column("receiver_settle_mode", "string", "rcv-settle-mode of the same attach: first, second",
+           (RecordKind.LINK,)),
 )  # fmt: skip
 """All columns of a link log file, in the order in which the file has them."""
 

@@ -91,7 +91,7 @@ class StateRecorder:
 
     # Connections
     def tell_opened(self, connection: int, role: str, endpoint: Endpoint) -> None:
-        """Record that a connection opened, with the container-id from the peer's OPEN, its user and its address."""
+        """Record that a connection opened, with the container-id from the peer's OPEN, and how the peer connected."""
         self.tell(RecordKind.CONNECTION, RecordEvent.OPENED, **_connection_columns(connection, role, endpoint))
 
     def tell_lost(self, connection: int, links: Iterable[int], reason: str) -> None:
@@ -181,4 +181,8 @@ def _connection_columns(connection: int, role: str, endpoint: Endpoint) -> Row:
         "container": remote.container_id if remote is not None else None,
         "user": peer.user or peer.mesh_name,
         "remote_address": peer.remote_address,
+        "direction": "incoming" if peer.listener is not None else "outgoing",
+        "mechanism": peer.mechanism,
+        "tls_version": peer.tls.version if peer.tls is not None else None,
+        "tls_cipher": peer.tls.cipher if peer.tls is not None else None,
     }

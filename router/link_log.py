@@ -277,6 +277,7 @@ def _link_columns(
     address: Address | None,
     policy: AddressPolicy | None,
 ) -> Row:
+    send, receive = end.link.settle_modes
     return {
         "link": end.number,
         "connection": connection.number,
@@ -288,6 +289,8 @@ def _link_columns(
         "ingress": spec.ingress if spec else None,
         "egress": spec.egress if spec and spec.path else None,
         "path": ">".join(spec.path) if spec else None,
+        "sender_settle_mode": send,
+        "receiver_settle_mode": receive,
     }
 
 

@@ -250,7 +250,10 @@ class AmqpConnection(ByteProtocol):
             return
         data = authentication.output()
         if authentication.accepted is not None:
-            peer = self.origin.peer(self.transport.identity, authentication.accepted, self.transport.remote_address)
+            transport = self.transport
+            peer = self.origin.peer(
+                transport.identity, authentication.accepted, transport.remote_address, transport.tls
+            )
             self.endpoint = self._owner.on_ready(self, peer)
             if self.endpoint is not None:
                 # AMQP's header goes with the end of the login: a write of its own would cost as much as all of OPEN.

@@ -40,7 +40,7 @@ from wire.events import (
 )
 from wire.gate import FrameGate
 from wire.link import IncomingLink, Link, OutgoingLink, Session
-from wire.transport.tls import Role
+from wire.transport.tls import Role, TlsAgreement
 
 AnyLink = TypeVar("AnyLink", bound=Link)
 MAX_SESSIONS = 256
@@ -62,6 +62,10 @@ class Peer:
     """Role of the peer by its certificate; None where the nodes of the mesh talk in plain text."""
     remote_address: str = ""
     listener: str | None = None
+    """Name of the listener that accepted the connection; None for a connection that this process dialed."""
+    mechanism: str | None = None
+    """SASL mechanism with which the peer, or this process at the peer, logged in; None without a SASL layer."""
+    tls: TlsAgreement | None = None
 
 
 @dataclass(frozen=True, slots=True)

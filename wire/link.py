@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SEND_UNSETTLED, SEND_SETTLED, SEND_MIXED = lib.PN_SND_UNSETTLED, lib.PN_SND_SETTLED, lib.PN_SND_MIXED
 RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
+SEND_WORDS = {SEND_UNSETTLED: "unsettled", SEND_SETTLED: "settled", SEND_MIXED: "mixed"}
+RECEIVE_WORDS = {RECEIVE_FIRST: "first", RECEIVE_SECOND: "second"}
 
 
 class Session(SessionCore):
@@ -226,6 +228,15 @@ class Link(LinkCore):
             lib.pn_link_remote_snd_settle_mode(self.pointer),
             lib.pn_link_remote_rcv_settle_mode(self.pointer),
         )
+
+    @property
+    def settle_modes(self) -> tuple[str, str]:
+        """The words of (snd-settle-mode, rcv-settle-mode) in the peer's attach, or in ours while there is none of the
+        peer. [2.8.2], [2.8.3]
+        """
+        own = lib.pn_link_snd_settle_mode(self.pointer), lib.pn_link_rcv_settle_mode(self.pointer)
+        send, receive = self.remote_settle_modes if self.is_peer_attached else own
+        return SEND_WORDS[send], RECEIVE_WORDS[receive]
 
     @property
     def remote_max_message_bytes(self) -> int:

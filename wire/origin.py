@@ -8,7 +8,7 @@ from wire.authentication import PeerTerms, Sasl
 from wire.endpoint import Peer
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.sasl import SaslAccepted, SaslClient, SaslServer
-from wire.transport.tls import PeerIdentity
+from wire.transport.tls import PeerIdentity, TlsAgreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,13 @@ class Origin:
     def is_client(self) -> bool:
         return self.listener is not None and not self.is_mesh
 
-    def peer(self, identity: PeerIdentity | None, accepted: SaslAccepted, remote_address: str) -> Peer:
+    def peer(
+        self,
+        identity: PeerIdentity | None,
+        accepted: SaslAccepted,
+        remote_address: str,
+        tls: TlsAgreement | None,
+    ) -> Peer:
         """Return the peer of this connection, once SASL has accepted it; ``user`` is None for a peer that we dialed."""
         mesh = identity.mesh if identity is not None and self.is_mesh else None
         return Peer(
@@ -39,6 +45,8 @@ class Origin:
             mesh_role=mesh.role if mesh is not None else None,
             remote_address=remote_address,
             listener=self.listener,
+            mechanism=accepted.mechanism,
+            tls=tls,
         )
 
 

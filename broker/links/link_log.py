@@ -91,6 +91,7 @@ class BrokerLinkLog:
     def _link_columns(self, worker: BrokerReceiver | BrokerSender) -> Row:
         link = worker.link
         recorded = self._links[link]
+        send, receive = link.settle_modes
         is_incoming, role = isinstance(worker, BrokerReceiver), _role_of(link.endpoint)
         return {
             "link": recorded.number,
@@ -100,6 +101,8 @@ class BrokerLinkLog:
             "address": worker.address,
             "treatment": recorded.treatment,
             "name": name_of(link),
+            "sender_settle_mode": send,
+            "receiver_settle_mode": receive,
         }
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:

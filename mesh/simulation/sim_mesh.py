@@ -26,6 +26,8 @@ from router.settings import ListenerSettings, RouterSettings, node_endpoint_sett
 from wire.endpoint import MAX_SESSIONS_BETWEEN_NODES, EndpointSettings, Peer
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 
+_ACCEPTED = Peer(is_mesh=True, listener="nodes")
+"""A node of the mesh, as the node that accepted its connection sees it."""
 DIAL_S = 0.002
 REDIAL_S = 0.1
 
@@ -137,7 +139,7 @@ class SimMesh(World):
         one, other = self.routers[dialer], self.routers[to]
         ends = (
             (one, one.on_connected(f"router:{to}", Peer(is_mesh=True), self.now)),
-            (other, other.on_accepted("nodes", Peer(is_mesh=True), self.now)),
+            (other, other.on_accepted("nodes", _ACCEPTED, self.now)),
         )
         pipe = self.trunks[frozenset({dialer, to})] = self.join(*ends)
         return pipe
@@ -206,10 +208,9 @@ class SimMesh(World):
             router.on_connect_failed(connector, "refused", self.now)
             self.at(self.now + REDIAL_S, lambda: self._on_dialed(router, connector), router)
             return
-        peer = Peer(is_mesh=True)
         pipe = self.join(
-            (router, router.on_connected(connector, peer, self.now)),
-            (broker, broker.on_accepted("nodes", peer, self.now)),
+            (router, router.on_connected(connector, Peer(is_mesh=True), self.now)),
+            (broker, broker.on_accepted("nodes", _ACCEPTED, self.now)),
         )
         self._wanted[router, connector] = pipe
 
@@ -238,7 +239,8 @@ class SimMesh(World):
     def connect_client(self, client: SimClient, router: str, user: str | None, space: str = DEFAULT_SPACE) -> None:
         node = self.routers[router]
         self.add(client)
-        endpoint = node.on_accepted(_listener_of(space), Peer(user), self.now)
+        listener = _listener_of(space)
+        endpoint = node.on_accepted(listener, Peer(user, listener=listener), self.now)
         client.pipe = self.join((client, client.endpoint), (node, endpoint))
 
     def send(self, sender: SimSender, body: bytes = b"x", *, settled: bool = False) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from addressing.topology.model import Topology
 from linklogs.writer.live_state import LiveState
+from mesh.simulation.clients import SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Record, Ring, read_ring
 from mesh_tests.sim.line import ADDRESSES, line
@@ -18,9 +19,12 @@ from recording.recorder import recording
 from recording.records import Recorder
 from router.circuits.spec import CIRCUIT
 from wire.delivery import ACCEPTED
+from wire.endpoint import Peer
 from wire.errors import AmqpError
+from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 from wire.message import Message, encode
 from wire.terminus import source, target
+from wire.transport.tls import TlsAgreement
 
 PATIENT_S = 1.5
 
@@ -38,6 +42,45 @@ def test_a_client_is_told_of_once_it_says_who_it_is_and_when_it_goes(ring: Ring)
     (closed,) = told(ring, "connection")
     assert (closed["event"], closed["connection"]) == ("closed", opened["connection"])
     assert closed["cause"]
+
+
+def test_a_connection_is_told_of_with_how_it_was_made(ring: Ring):
+    mesh = router(ring)
+    peer = Peer("alice", listener="clients", mechanism="PLAIN", tls=TlsAgreement("TLSv1.3", "TLS_AES_256_GCM_SHA384"))
+    node, client = mesh.routers["r1"], SimClient(mesh, "client")
+    mesh.add(client)
+    mesh.join((client, client.endpoint), (node, node.on_accepted("clients", peer, mesh.now)))
+    mesh.client("r1")
+    mesh.run(0.1)
+    by_user = {row.get("user"): row for row in told(ring, "connection")}
+    names = ("direction", "mechanism", "tls_version", "tls_cipher")
+    assert [by_user["alice"][name] for name in names] == ["incoming", "PLAIN", "TLSv1.3", "TLS_AES_256_GCM_SHA384"]
+    assert [by_user[None].get(name) for name in names] == ["incoming", None, None, None]
+
+
+def test_one_of_two_routers_accepted_the_connection_between_them_and_the_other_dialed():
+    rings = {name: Ring(4096) for name in ("r1", "r2")}
+    line(2, recorder_of=lambda name: Recorder(rings[name].memory, "full"))
+    directions = {name: {row["direction"] for row in told(ring, "connection")} for name, ring in rings.items()}
+    assert directions == {"r1": {"outgoing"}, "r2": {"incoming"}}
+
+
+@pytest.mark.parametrize(
+    ("modes", "words"),
+    [
+        ((SEND_SETTLED, RECEIVE_FIRST), ("settled", "first")),
+        ((SEND_UNSETTLED, RECEIVE_SECOND), ("unsettled", "second")),
+        ((SEND_MIXED, RECEIVE_FIRST), ("mixed", "first")),
+    ],
+)
+def test_links_are_told_of_with_the_settle_modes_that_the_client_asked_for(
+    ring: Ring, modes: tuple[int, int], words: tuple[str, str]
+):
+    mesh = router(ring)
+    mesh.client("r1").receiver("rpc", modes=modes)
+    mesh.run(0.1)
+    (opened,) = told(ring, "link")
+    assert (opened["sender_settle_mode"], opened["receiver_settle_mode"]) == words
 
 
 def test_links_are_told_of_by_the_numbers_that_records_of_deliveries_have(ring: Ring):

@@ -23,7 +23,7 @@ from wire.transport.os_errors import describe_os_error
 from wire.transport.protocol import NO_PROTOCOL, ByteProtocol, OutputSource
 from wire.transport.socket_tuning import forget_unsent, tune
 from wire.transport.specs import format_address
-from wire.transport.tls import PeerIdentity
+from wire.transport.tls import PeerIdentity, TlsAgreement
 from wire.transport.tls_session import TlsFault, TlsSession
 
 LINGER_S = 2.0
@@ -72,12 +72,13 @@ class SocketConnection(asyncio.BufferedProtocol):
     __slots__ = (
         "_deadline", "_does_input_wait", "_has_ended", "_has_peer_ended", "_io", "_loop", "_maker", "_phase", "_socket",
         "_terms", "_timer", "_tls", "_tls_fault", "_transport", "identity", "is_accepted", "is_active",
-        "is_established", "is_output_paused", "protocol", "reason", "remote_address",
+        "is_established", "is_output_paused", "protocol", "reason", "remote_address", "tls",
     )  # fmt: skip
 
     def __init__(self, io: IoContext, maker: ConnectionMaker, terms: ConnectionTerms, protocol: ByteProtocol) -> None:
         self.remote_address = "?"
         self.identity: PeerIdentity | None = None
+        self.tls: TlsAgreement | None = None
         self.reason: str | None = None
         self.is_accepted = False
         self.is_active = False
@@ -352,7 +353,7 @@ class SocketConnection(asyncio.BufferedProtocol):
             self.fail(self._tls_fault)
             return
         if self._phase is ConnectionPhase.TLS and tls.is_ready:
-            self.identity = tls.peer
+            self.identity, self.tls = tls.peer, tls.agreement
             self._log_in()
         if plain and (self.is_active or self._phase is ConnectionPhase.LOGIN):
             self.protocol.receive(plain)

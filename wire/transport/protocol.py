@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from wire.transport.tls import PeerIdentity
+from wire.transport.tls import PeerIdentity, TlsAgreement
 
 
 class OutputSource(Protocol):
@@ -41,6 +41,8 @@ class ByteTransport(Protocol):
     remote_address: str
     identity: PeerIdentity | None
     """Identity in the peer's certificate, from ``begin`` on; None without TLS or without a certificate."""
+    tls: TlsAgreement | None
+    """What the TLS handshake agreed on, from ``begin`` on; None without TLS."""
     reason: str | None
     """Why the connection ends, once known; the first reason is the one for the log."""
     is_active: bool

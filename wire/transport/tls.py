@@ -44,6 +44,14 @@ class MeshIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsAgreement:
+    """What the handshake of a TLS session agreed on, in OpenSSL's words: `TLSv1.3`, `TLS_AES_256_GCM_SHA384`."""
+
+    version: str
+    cipher: str
+
+
+@dataclass(frozen=True, slots=True)
 class PeerIdentity:
     """Identity of a peer by its verified certificate.
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import re
 import ssl
+import sys
 
 from wire.transport.first_bytes import name_of
-from wire.transport.tls import PeerIdentity, peer_identity, stale_certificate
+from wire.transport.tls import PeerIdentity, TlsAgreement, peer_identity, stale_certificate
 
 _CHUNK_BYTES = 65536
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
@@ -43,6 +44,15 @@ class TlsSession:
     @property
     def peer(self) -> PeerIdentity | None:
         return peer_identity(self._tls)
+
+    @property
+    def agreement(self) -> TlsAgreement | None:
+        """Version and cipher of the session; None before the handshake is done."""
+        version, cipher = self._tls.version(), self._tls.cipher()
+        if version is None or cipher is None:
+            return None
+        # All connections have the same few words: interned, they take no memory for each connection.
+        return TlsAgreement(sys.intern(version), sys.intern(cipher[0]))
 
     def receive(self, data: bytes) -> bytes:
         """Take cipher text of the peer; return the plain text that is complete, b"" before the handshake is done.

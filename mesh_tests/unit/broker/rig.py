@@ -85,7 +85,7 @@ class Rig:
         properties: Mapping[str, str] | None = None,
     ) -> Client:
         settings = EndpointSettings(container_id, max_frame_bytes=32768, properties=properties or {})
-        client = Client(self, settings, peer or Peer(is_mesh=is_mesh, remote_address="test"))
+        client = Client(self, settings, peer or Peer(is_mesh=is_mesh, remote_address="test", listener="nodes"))
         self.clients.append(client)
         self.run()
         return client

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,10 @@ def node_spec(certificate: Certificate, port: int, expected: str = "r1", **more:
     return ConnectorSpec("up", LOOPBACK, port, context, expected=identity, is_mesh=True, **more)  # type: ignore[arg-type]
 
 
+def ssl_ciphers() -> list[Any]:
+    return ssl.create_default_context().get_ciphers()
+
+
 def test_nodes_find_each_other_by_certificate(pki: Pki) -> None:
     async def scenario() -> None:
         async with site("r1", **pki.node_listener) as server, site("r2") as client:
@@ -82,8 +87,11 @@ def test_nodes_find_each_other_by_certificate(pki: Pki) -> None:
             (peer,) = server.node.peers
             assert (peer.is_mesh, peer.mesh_name, peer.user) == (True, "r2", "r2")
             assert peer.mesh_role is Role.ROUTER
+            agreed = peer.tls
+            assert agreed is not None
+            assert (agreed.version, agreed.cipher) in {("TLSv1.3", each["name"]) for each in ssl_ciphers()}
             (peer,) = client.node.peers
-            assert (peer.is_mesh, peer.mesh_name) == (True, "r1")
+            assert (peer.is_mesh, peer.mesh_name, peer.mechanism, peer.tls) == (True, "r1", None, agreed)
             assert server.log.of(ConnectionOpened)[0].tls
 
     run(scenario)
@@ -97,6 +105,8 @@ def test_an_operator_gets_into_the_node_port_with_a_sasl_layer_too(pki: Pki) -> 
             assert server.node.peers[0].mesh_name == "operator"
             assert server.node.peers[0].mesh_role is Role.OPERATOR
             assert server.log.of(ConnectionOpened)[0].mechanism == "EXTERNAL"
+            await client.node.wait(lambda: client.node.opened)
+            assert [node.peers[0].mechanism for node in (server.node, client.node)] == ["EXTERNAL", "EXTERNAL"]
 
     run(scenario)
 

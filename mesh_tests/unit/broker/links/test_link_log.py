@@ -220,7 +220,7 @@ def test_links_are_told_of_with_what_they_are_for_and_whose_they_are(rig: Rig, r
     rig.run()
     rows = ring.take()[1]
     (connection,) = [row for row in rows if row["kind"] == "connection"]
-    assert connection["role"] == "client"
+    assert (connection["role"], connection["direction"]) == ("client", "incoming")
     came, went = links_of(rows, "opened")
     assert (came["role"], came["direction"], came["address"], came["treatment"], came["name"]) == (
         "producer", "incoming", "plain", "queue", "producer",
@@ -228,6 +228,7 @@ def test_links_are_told_of_with_what_they_are_for_and_whose_they_are(rig: Rig, r
     assert (went["role"], went["direction"], went["address"], went["name"]) == (
         "consumer", "outgoing", "orders", "consumer",
     )  # fmt: skip
+    assert {(each["sender_settle_mode"], each["receiver_settle_mode"]) for each in (came, went)} == {("mixed", "first")}
     assert came["connection"] == went["connection"] == connection["connection"]
     assert came["link"] != went["link"]
 
