@@ -170,11 +170,14 @@ COLUMNS: Final = (
     RecordKind.PATH)),
     Column("neighbor", "string", "router at the other end of the connection", (RecordKind.NEIGHBOR,)),
     Column("credit", "int64", "credit of the link; recorded in the link's first second, after 10 s without a move, "
-           "and after a lack of credit, since the credit of a link at work changes all the time", (RecordKind.CREDIT,)),
+           "and while and after it lacks credit, since the credit of a link at work changes all the time. A sender "
+           "waits for credit from a record with 0 and a `cause` on, up to a record with more than 0",
+           (RecordKind.CREDIT,)),
     Column("starved_us", "int64", "time without credit since the previous record", (RecordKind.CREDIT,)),
     Column("cause", "string", "reason for the end (of a node: `stopped`, `failed`), for a drop, or for the lack of "
-           "credit (`no_taker`, `takers`; at a broker `full_queue`, `disk`, `memory`); a condition that the peer "
-           "gave stands behind `by the peer: `",
+           "credit in the time of `starved_us` (`no_taker`, `takers`; at a broker `full_queue`, `disk`, `memory`), "
+           "null in a record that only says that the lack is over; a condition that the peer gave stands behind `by "
+           "the peer: `",
            (RecordKind.NODE, RecordKind.CONNECTION, RecordKind.LINK, RecordKind.NEIGHBOR, RecordKind.CREDIT,
            RecordKind.DROP)),
     Column("unsettled_count", "int64", "deliveries that wait for an outcome, of an outgoing link without a move for "

@@ -46,6 +46,8 @@ class StateRecorder:
         self._untold = PendingRecords()
         self._starving: dict[int, Any] = {}
         """Incoming ends of links whose senders have or had no credit, by link number; recorded in turn."""
+        self._lacking: dict[int, str] = {}
+        """For each link whose last record says that its sender has no credit, the cause in that record."""
         self.standstill = Standstill(self._tell_what_it_has)
         self.is_on = recorder.capacity > 0
 
@@ -82,8 +84,12 @@ class StateRecorder:
         return row_of(RecordKind.CONNECTION, RecordEvent.LIVE, **_connection_columns(connection, role, endpoint))
 
     def live_credit(self, link: int) -> Row | None:
-        """Return a live row with the link's credit and unsettled deliveries as last recorded; None before a record."""
-        told = self.standstill.told(link)
+        """Return a live row with the link's credit, unsettled deliveries and cause of a lack of credit, as last
+        recorded; None if nothing of this was recorded yet.
+        """
+        told, cause = self.standstill.told(link), self._lacking.get(link)
+        if cause is not None:
+            return row_of(RecordKind.CREDIT, RecordEvent.LIVE, link=link, credit=0, cause=cause)
         if told is None:
             return None
         columns = {"credit": told.credit, "unsettled_count": told.unsettled}
@@ -107,6 +113,7 @@ class StateRecorder:
     # Links
     def tell_detached(self, link: int, connection: int, cause: str | None) -> None:
         self._starving.pop(link, None)
+        self._lacking.pop(link, None)
         self.standstill.forget(link)
         self.tell(RecordKind.LINK, RecordEvent.CLOSED, link=link, connection=connection, cause=cause)
 
@@ -125,7 +132,9 @@ class StateRecorder:
     def tell_starving(self, cause_of: Callable[[int, Any], str | None]) -> None:
         """Record how long senders had no credit, if 1 ms or longer, for at most AT_ONCE of the links noted, in turn.
 
-        ``cause_of(link number, end)`` returns the cause of the lack; for a link that is gone None, for no record.
+        A lack of credit that was recorded while it lasted gets a record of its end, too: one with the present credit,
+        however short the rest of the lack was. ``cause_of(link number, end)`` returns the cause of the lack; for a link
+        that is gone None, for no record.
         """
         for link in list(islice(self._starving, AT_ONCE)):
             end = self._starving.pop(link)
@@ -134,6 +143,8 @@ class StateRecorder:
                 self.tell_credit(link, end, cause)
                 if end.starves:
                     self._starving[link] = end
+                elif link in self._lacking:
+                    self._tell_end(link, max(0, end.link.credit))
 
     def tell_credit(self, link: int, end: StarvedEnd, cause: str) -> None:
         starved_us = end.take_starved_us()
@@ -143,6 +154,15 @@ class StateRecorder:
                 RecordKind.CREDIT, RecordEvent.CHANGED, link=link, credit=credit, starved_us=starved_us, cause=cause
             )
             self.standstill.on_told(link, credit)
+            if end.starves:
+                self._lacking[link] = cause
+            else:
+                self._lacking.pop(link, None)
+
+    def _tell_end(self, link: int, credit: int) -> None:
+        del self._lacking[link]
+        self.tell(RecordKind.CREDIT, RecordEvent.CHANGED, link=link, credit=credit)
+        self.standstill.on_told(link, credit)
 
     # Time
     def end_second(self) -> None:

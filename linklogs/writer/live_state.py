@@ -76,7 +76,9 @@ class LiveState:
                     self._links_of.setdefault(row.get("connection"), {})[key] = None
             case RecordEvent.CHANGED if kind is RecordKind.CREDIT:
                 # A record of a wait for credit has all columns of its kind, so the row before is replaced as a whole.
-                self._rows[kind][key] = _lasting(row)
+                # With credit, the wait is over, and the cause that the record gives is one of the past.
+                is_over = row.get("credit") != 0
+                self._rows[kind][key] = _lasting({name: row[name] for name in row if name != "cause" or not is_over})
             case RecordEvent.CHANGED:
                 # A record of a queue's depth without an age is of an empty queue, whose row loses the time of the
                 # oldest message.

@@ -48,6 +48,19 @@ def test_how_long_a_producer_had_no_credit_is_told_with_who_is_to_blame(ring: Ri
     assert 900_000 <= starved["starved_us"] <= 1_200_000
 
 
+def test_whoever_reads_of_a_lack_of_credit_reads_of_its_end(ring: Ring):
+    mesh = router(ring)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.5)
+    mesh.tell_second("r1")
+    assert [(row["credit"], row["cause"]) for row in waits(ring)] == [(0, "no_taker")]
+    mesh.client("r1").receiver("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.tell_second("r1")
+    rows = [row for row in told(ring, "credit") if "unsettled_count" not in row]
+    assert [row["credit"] for row in rows] == [sender.link.credit]
+
+
 def test_a_producer_without_a_consumer_starves_for_want_of_a_taker(ring: Ring):
     mesh = router(ring)
     mesh.client("r1").receiver("rpc").link.close()

@@ -48,6 +48,14 @@ def test_a_change_keeps_the_columns_that_it_does_not_name() -> None:
     assert live_after(queue, deeper) == [queue | {"event": "live", "depth_count": 9}]
 
 
+def test_the_cause_of_a_lack_of_credit_goes_with_the_lack() -> None:
+    link: Row = {"kind": "link", "event": "opened", "link": 1}
+    lack: Row = {"kind": "credit", "event": "changed", "link": 1, "credit": 0, "starved_us": 9, "cause": "takers"}
+    live = {"kind": "credit", "event": "live", "link": 1}
+    assert live_after(link, lack)[1] == live | {"credit": 0, "cause": "takers"}
+    assert live_after(link, lack, lack | {"credit": 3})[1] == live | {"credit": 3}
+
+
 def test_what_waits_in_a_queue_gets_older_though_nobody_tells_so() -> None:
     live = LiveState({})
     live.on_row({"kind": "queue", "event": "opened", "queue": 1, "address": "orders"}, 50)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from recording import ring_format as layout
 from recording.columns import RecordEvent, RecordKind
 from recording.pending_records import PendingRecords
 from recording.records import Recorder
-from recording.state_records import AT_ONCE, StateRecorder
+from recording.state_records import AT_ONCE, LEAST_STARVED_US, StateRecorder
 
 Row = dict[str, Any]
 
@@ -85,6 +86,82 @@ def test_of_links_that_are_gone_nothing_is_kept():
     teller.tell_detached(0, 1, None)
     teller.tell_lost(1, [1, 2], "gone")
     assert len(teller.standstill) == 1
+
+
+class Sender:
+    """The end of a link whose sender lacks credit now and then; times in us."""
+
+    def __init__(self) -> None:
+        self.link: Any = SimpleNamespace(credit=5)
+        self.starved_us = 0
+
+    @property
+    def starves(self) -> bool:
+        return bool(self.link.credit == 0)
+
+    def take_starved_us(self) -> int:
+        taken, self.starved_us = self.starved_us, 0
+        return taken
+
+
+def second_of(teller: StateRecorder, sender: Sender, ring: Ring) -> list[Row]:
+    teller.tell_starving(lambda link, end: "takers")
+    return [each for each in ring.take()[1] if each["kind"] == "credit"]
+
+
+def lacks(sender: Sender, teller: StateRecorder, credit: int, starved_us: int) -> None:
+    sender.link.credit, sender.starved_us = credit, starved_us
+    teller.is_starving(7, sender)
+
+
+def test_the_end_of_a_lack_of_credit_is_told_once_however_short_its_rest_was():
+    ring, sender = Ring(1 << 10), Sender()
+    teller = teller_on(ring)
+    lacks(sender, teller, 0, 5000)
+    assert second_of(teller, sender, ring) == [NO_CREDIT | {"link": 7, "starved_us": 5000}]
+    sender.link.credit, sender.starved_us = 9, 300
+    assert second_of(teller, sender, ring) == [row(RecordKind.CREDIT, RecordEvent.CHANGED, link=7, credit=9)]
+    assert second_of(teller, sender, ring) == []
+
+
+def test_a_lack_that_was_over_before_it_was_told_has_no_record_of_its_end():
+    ring, sender = Ring(1 << 10), Sender()
+    teller = teller_on(ring)
+    lacks(sender, teller, 3, 300)
+    assert second_of(teller, sender, ring) == []
+    lacks(sender, teller, 3, 3000)
+    assert second_of(teller, sender, ring) == [NO_CREDIT | {"link": 7, "starved_us": 3000, "credit": 3}]
+    assert second_of(teller, sender, ring) == []
+
+
+def test_nothing_is_told_of_the_end_of_a_lack_once_the_link_is_gone():
+    ring, sender = Ring(1 << 10), Sender()
+    teller = teller_on(ring)
+    lacks(sender, teller, 0, 5000)
+    second_of(teller, sender, ring)
+    teller.tell_detached(7, 1, None)
+    lacks(sender, teller, 3, 0)
+    assert second_of(teller, sender, ring) == []
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_a_reader_always_knows_who_lacks_credit_by_one_record_a_second_at_most(seed: int):
+    chance, ring, sender = random.Random(seed), Ring(1 << 14), Sender()
+    teller = teller_on(ring)
+    sure_us, waits = 0, False
+    for _ in range(500):
+        starved_us = chance.choice((0, 300, 900, 2000, 1_000_000))
+        if starved_us or sender.starves:
+            lacks(sender, teller, chance.choice((0, 4)) if starved_us else 4, starved_us)
+        sure_us += starved_us if starved_us >= LEAST_STARVED_US else 0
+        rows = second_of(teller, sender, ring)
+        assert len(rows) <= 1
+        for each in rows:
+            waits = each["credit"] == 0 and "cause" in each
+            sure_us -= each.get("starved_us", 0)
+        assert not waits or sender.starves
+        assert waits or not sender.starves or starved_us < LEAST_STARVED_US
+    assert sure_us == 0
 
 
 def test_copies_that_were_missed_add_up():
