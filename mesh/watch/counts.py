@@ -73,6 +73,10 @@ class Counts:
         self.rate = count / seconds
         return count > 0
 
+    def skip(self) -> None:
+        """Leave all deliveries so far out of the rate: nobody knows in which time they came."""
+        self._seen = self.deliveries
+
     @property
     def last_at(self) -> float | None:
         """End of the last delivery, in seconds of UTC."""

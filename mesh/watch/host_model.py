@@ -14,6 +14,10 @@ from addressing.address import Address
 from mesh.watch.counts import OUTCOME_FIELDS, Counts, Sums
 from mesh.watch.slots import Alike, Records, Row
 from mesh.watch.states import (
+    ENDED,
+    LOST,
+    RUNNING,
+    SILENT,
     SILENT_S,
     AddressState,
     ConnectionState,
@@ -31,15 +35,26 @@ from recording.ring_format import KINDS, PARTS
 
 ENDED_KEPT_S: Final = 5.0
 """For how long a link that ended is known: the sums of its last second come after the record of its end."""
-RATE_S: Final = 2.0
-"""The time over which rates are computed: nodes write sums once a second, so a shorter time would show leaps."""
+LEAST_RATED_S: Final = 2.0
+"""The shortest time over which a rate is computed: nodes write sums once a second, so less would show leaps."""
+LISTED: Final = "listed"
+"""Event of the record of a node that ends a list of live rows, which the node wrote for a reader that asked."""
 ANONYMOUS: Final = "anonymous"
 """The user of clients without one."""
 _MESSAGES: Final = {code: event.value for code, (_, event) in KINDS.items() if event is not None}
 _MANY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.MANY)
 _COPY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.COPY)
-_BROKER: Final = "broker"
 _CLIENT: Final = "client"
+_NAMED_BY: Final = {
+    RecordKind.CONNECTION: "connection",
+    RecordKind.LINK: "link",
+    RecordKind.QUEUE: "queue",
+    RecordKind.NEIGHBOR: "neighbor",
+    RecordKind.PATH: "egress",
+}
+"""By the kind of a record, the column that names what the record describes."""
+_Thing = tuple[str, Any]
+"""Kind and number, or kind and name."""
 
 PatternOf = Callable[[str], "tuple[str, str] | None"]
 """Returns the declared pattern that covers an address, and its type, or None."""
@@ -59,7 +74,7 @@ class HostModel:
         self.patterns = {pattern: PatternState(pattern, type_) for pattern, type_ in declared}
         self.users: dict[str, UserState] = {}
         self._pattern_of = pattern_of
-        self._rated_at = 0.0
+        self._rated_at: float | None = None
         self._moving: set[Counts] = set()
         """Counts that were added to since the last `on_time`, or have a rate that is not 0."""
 
@@ -127,13 +142,27 @@ class HostModel:
         counts.add(field, sums)
         self._moving.add(counts)
 
-    def on_time(self, utc_s: float) -> None:
-        """Set the time, and compute rates if RATE_S have passed. Call about once a second, or more often."""
+    def on_time(self, utc_s: float, *, is_caught_up: bool = True) -> None:
+        """Set the time, and compute rates of the deliveries that were added since the rates before. Call once a second.
+
+        ``is_caught_up``: all records that the nodes have written so far were added. Without that, rates stay as they
+        are. What was added before the first time that all were added has no rate: it may be hours old.
+        """
         self.utc_s = utc_s
-        passed_s = utc_s - self._rated_at
-        if not 0 <= passed_s < RATE_S:
-            self._rated_at = utc_s
+        for node in self.nodes.values():
+            if node.is_over:
+                node.age_s = max(0.0, utc_s - node.beat_at)
+        if not is_caught_up:
+            return
+        passed_s = utc_s - self._rated_at if self._rated_at is not None else -1.0
+        if passed_s < 0:
+            for counts in self._moving:
+                counts.skip()
+        elif passed_s < LEAST_RATED_S:
+            return
+        else:
             self._moving = {counts for counts in self._moving if counts.on_time(passed_s)}
+        self._rated_at = utc_s
 
     def _pattern(self, address: str) -> PatternState | None:
         found = self._pattern_of(address)
@@ -155,22 +184,39 @@ class NodeRecords:
     def __init__(self, host: HostModel, node: NodeState, began_at: float) -> None:
         self._host, self.node = host, node
         self._ended: deque[tuple[float, int]] = deque()
-        node.started_at, node.state, node.cause = began_at, "running", None
-        self._is_broker = False
+        node.started_at, node.state, node.cause = began_at, RUNNING, None
+        self._unsure: set[_Thing] = set()
+        self._live_count = 0
+        """Live rows since records were missed, or since the last list that was not complete."""
+        self.wants_list = False
+        """Whether the node is to list all that it has, since records were missed. Callers ask the node."""
 
     def set_role(self, role: str) -> None:
         self.node.role = role
-        self._is_broker = role == _BROKER
+
+    def on_missed(self) -> None:
+        """Note that records were missed: whatever the next complete list of the node lacks has ended meanwhile.
+
+        Until then all that is known stays.
+        """
+        node = self.node
+        self._unsure = {
+            *((RecordKind.CONNECTION, number) for number in node.connections),
+            *((RecordKind.LINK, number) for number, link in node.links.items() if not link.is_ended),
+            *((RecordKind.QUEUE, number) for number in node.queues),
+            *((RecordKind.NEIGHBOR, name) for name in node.neighbors),
+            *((RecordKind.PATH, name) for name in node.paths),
+        }
+        self._live_count = 0
+        self.wants_list = True
 
     def add(self, records: Records) -> None:
-        """Take in records that the node wrote, in order."""
-        ends: list[tuple[int, Row]] = []
+        """Take in records that the node wrote, in order.
+
+        Sums come after the rows: a link is known by then, also one that has ended, for ENDED_KEPT_S.
+        """
         for at_us, row in records.rows:
-            if row.get("event") == RecordEvent.CLOSED and row["kind"] in (RecordKind.LINK, RecordKind.CONNECTION):
-                # The sums of the last second of a link may be in the same records, before or behind its end.
-                ends.append((at_us, row))
-            else:
-                self._on_row(at_us, row)
+            self._on_row(at_us, row)
         for alike, sums in records.deliveries.items():
             self._on_deliveries(alike, sums)
         for (code, number), count in records.messages.items():
@@ -178,14 +224,14 @@ class NodeRecords:
             if queue is not None:
                 name = _MESSAGES[code]
                 setattr(queue, name, getattr(queue, name) + count)
-        for at_us, row in ends:
-            self._on_row(at_us, row)
 
     def on_time(self) -> None:
         """Forget links that ended a while ago."""
         links = self.node.links
         while self._ended and self._ended[0][0] <= self._host.utc_s - ENDED_KEPT_S:
-            links.pop(self._ended.popleft()[1], None)
+            link = links.pop(self._ended.popleft()[1], None)
+            if link is not None:
+                self._forget_link(link)
 
     def end(self, state: str) -> None:
         """The run is over: end everything that the node had, and say that the node is in ``state``."""
@@ -194,6 +240,7 @@ class NodeRecords:
             self._close_connection(number)
         for link in list(node.links.values()):
             self._close_link(link)
+            self._forget_link(link)
         node.links.clear()
         for queue in node.queues.values():
             self._leave_queue(queue)
@@ -205,6 +252,9 @@ class NodeRecords:
     # Rows
     def _on_row(self, at_us: int, row: Row) -> None:
         event = row.get("event")
+        if self.wants_list:
+            self._unsure.discard((row["kind"], row.get(_NAMED_BY.get(row["kind"], ""))))
+            self._live_count += event == RecordEvent.LIVE
         match row["kind"]:
             case RecordKind.CONNECTION:
                 self._on_connection(at_us, row, event)
@@ -222,6 +272,32 @@ class NodeRecords:
                 self._on_path(at_us, row, event)
             case RecordKind.NODE if event == RecordEvent.CLOSED:
                 self.node.cause = row.get("cause")
+            case RecordKind.NODE if event == LISTED and self.wants_list:
+                self._on_listed(row.get("count", 0))
+
+    def _on_listed(self, count: int) -> None:
+        """All that the node had is listed in ``count`` rows; end what is not, if all these rows were read."""
+        if self._live_count < count:
+            # The list began before the records that were missed.
+            self._live_count = 0
+            return
+        unsure, self._unsure = self._unsure, set()
+        self.wants_list = False
+        node = self.node
+        for kind, name in unsure:
+            match kind:
+                case RecordKind.CONNECTION:
+                    self._close_connection(name)
+                case RecordKind.LINK:
+                    # A link may be forgotten by now, with a connection that ended.
+                    if (link := node.links.get(name)) is not None:
+                        self._close_link(link)
+                case RecordKind.QUEUE:
+                    self._close_queue(name)
+                case RecordKind.NEIGHBOR:
+                    node.neighbors.pop(name, None)
+                case RecordKind.PATH:
+                    node.paths.pop(name, None)
 
     def _on_connection(self, at_us: int, row: Row, event: str | None) -> None:
         number = row.get("connection")
@@ -257,20 +333,25 @@ class NodeRecords:
                 self._close_link(link)
         elif link is None:
             self._open_link(row, at_us / 1e6 if event == RecordEvent.OPENED else None)
+        elif link.connection is None and not link.is_ended:
+            # The record of the connection was missed before, and listed meanwhile.
+            self._join(link, row)
 
     def _open_link(self, row: Row, attached_at: float | None) -> None:
-        connection = self.node.connections.get(row.get("connection", 0))
-        link = self.node.links[row["link"]] = LinkState(self.node, connection, row, attached_at)
+        link = self.node.links[row["link"]] = LinkState(self.node, None, row, attached_at)
         self.node.attached += 1
+        self._join(link, row)
+        address = link.address = self._host.address(link.address_text) if link.address_text else None
+        if address is not None:
+            address.treatment = address.treatment or link.treatment
+            self._count_ends(link, address, 1)
+
+    def _join(self, link: LinkState, row: Row) -> None:
+        connection = link.connection = self.node.connections.get(row.get("connection", 0))
         if connection is not None:
             connection.links[link.number] = link
             if connection.user is not None:
                 connection.user.links += 1
-        text = row.get("address")
-        address = link.address = self._host.address(text) if text else None
-        if address is not None:
-            address.treatment = address.treatment or link.treatment
-            self._count_ends(link, address, 1)
 
     def _close_link(self, link: LinkState) -> None:
         if link.is_ended:
@@ -285,6 +366,10 @@ class NodeRecords:
                 link.connection.user.links -= 1
         if link.address is not None:
             self._count_ends(link, link.address, -1)
+
+    def _forget_link(self, link: LinkState) -> None:
+        """Leave the address of a link that has ended and whose sums have come, so that the address may be forgotten."""
+        if link.address is not None:
             self._host.leave(link.address)
 
     def _count_ends(self, link: LinkState, address: AddressState, change: int) -> None:
@@ -300,7 +385,7 @@ class NodeRecords:
         if link is None or link.is_ended:
             return
         link.credit = row.get("credit", link.credit)
-        if event != RecordEvent.CHANGED:
+        if event == RecordEvent.DRAIN:
             return
         if "unsettled_count" in row:
             link.unsettled = row["unsettled_count"]
@@ -308,7 +393,8 @@ class NodeRecords:
         link.starved_us += starved_us
         if link.address is not None and link.address.pattern is not None and link.is_producer:
             link.address.pattern.starved_us += starved_us
-        self._set_waiting(link, row.get("cause") if not link.credit else None)
+        # A record of a link that stands still has no cause: what the link waits for is still so, without credit.
+        self._set_waiting(link, row.get("cause", link.waits_for) if not link.credit else None)
 
     def _set_waiting(self, link: LinkState, cause: str | None) -> None:
         change = (cause is not None) - (link.waits_for is not None)
@@ -326,14 +412,13 @@ class NodeRecords:
             return
         queue = self.node.queues.get(number)
         if event == RecordEvent.CLOSED:
-            if queue is not None:
-                del self.node.queues[number]
-                self._leave_queue(queue)
+            self._close_queue(number)
             return
         if queue is None:
             queue = self.node.queues[number] = QueueState(self.node, row, lambda: self._host.utc_s)
             queue.address = self._host.address(queue.address_text) if queue.address_text else None
             if queue.address is not None and queue.subscriber is None:
+                queue.address.queues_count += 1
                 queue.address.depth = queue.address.depth or 0
         if "depth_count" in row:
             self._set_depth(queue, row["depth_count"])
@@ -346,10 +431,21 @@ class NodeRecords:
             queue.address.depth = (queue.address.depth or 0) + depth - queue.depth
         queue.depth = depth
 
+    def _close_queue(self, number: int) -> None:
+        queue = self.node.queues.pop(number, None)
+        if queue is not None:
+            self._leave_queue(queue)
+
     def _leave_queue(self, queue: QueueState) -> None:
         self._set_depth(queue, 0)
-        if queue.address is not None:
-            self._host.leave(queue.address)
+        address = queue.address
+        if address is None:
+            return
+        if queue.subscriber is None:
+            address.queues_count -= 1
+            if not address.queues_count:
+                address.depth = None
+        self._host.leave(address)
 
     def _on_neighbor(self, at_us: int, row: Row, event: str | None) -> None:
         name, known = row["neighbor"], self.node.neighbors
@@ -396,8 +492,10 @@ class NodeRecords:
         self.node.latencies.add(sums.latencies)
         if connection is not None and connection.user is not None:
             count(connection.user.ingress, field, sums)
-        # A producer without a fixed address has links to the addresses of its messages behind it.
-        address = incoming.address or (outgoing.address if outgoing is not None else None)
+        address = incoming.address
+        if incoming.address_text is None and outgoing is not None:
+            # What a producer without a fixed address sends leaves over links of the messages' addresses.
+            address = outgoing.address
         if address is not None:
             count(address.ingress, field, sums)
             if address.pattern is not None:
@@ -425,7 +523,10 @@ class NodeRecords:
 
 
 def state_of(age_s: float, *, is_abandoned: bool, cause: str | None) -> str:
-    """Return the state of a node whose ring was written ``age_s`` ago, as entity `node` has it."""
+    """Return the state of a node whose ring was written ``age_s`` ago, as entity `node` has it.
+
+    ``cause``: the reason in the record of the node's end; None without such a record.
+    """
     if is_abandoned:
-        return "ended" if cause == "stopped" else "lost"
-    return "silent" if age_s >= SILENT_S else "running"
+        return ENDED if cause is not None else LOST
+    return SILENT if age_s >= SILENT_S else RUNNING

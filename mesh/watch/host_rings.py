@@ -11,9 +11,11 @@ from typing import Final
 from mesh.watch.host_model import HostModel, NodeRecords, state_of
 from mesh.watch.ring_follower import RingFollower, RingUnreadable
 from mesh.watch.slots import read_slots
-from mesh.watch.states import NodeState
+from mesh.watch.states import LOST, NodeState
 
 SUFFIX: Final = ".ring"
+RELIST_S: Final = 5.0
+"""A node that has not listed what it has, though asked, is asked again after so long."""
 
 Tell = Callable[[str], None]
 """Takes a sentence for the observer's log."""
@@ -23,29 +25,30 @@ class HostRings:
     """The rings in the folder ``rings``, and what their records make of ``host``.
 
     ``relist`` is called with the name of a node whose earlier records are gone, so that the node lists its connections,
-    links and queues again. ``tell`` gets a sentence about a ring that cannot be read, once for each.
+    links and queues again; it is called each RELIST_S until the list has come. ``tell`` gets a sentence about a ring
+    that cannot be read, once for each.
     """
 
     def __init__(self, rings: Path, host: HostModel, relist: Callable[[str], None], tell: Tell) -> None:
         self._folder, self._host, self._relist, self._tell = rings, host, relist, tell
         self._followed: dict[Path, _FollowedRing] = {}
-        self._done: set[Path] = set()
-        """Rings that are not to be read, or not any more: unreadable ones, and those of runs that are over."""
+        self._last_run: dict[str, int] = {}
+        """By the name of a node, the last run whose ring is or was followed, or cannot be read."""
 
     def step(self) -> bool:
         """Read what the nodes wrote since the last step; return whether more waits to be read.
 
         A step reads at most AT_ONCE_SLOTS of each ring, some 40 ms of work for a ring that is full.
         """
+        self._host.on_time(time.time(), is_caught_up=False)
         self._find()
-        self._host.on_time(time.time())
         has_more = False
         for path, each in list(self._followed.items()):
             has_more |= each.step()
             if each.is_over:
                 each.close()
                 del self._followed[path]
-                self._done.add(path)
+        self._host.on_time(time.time(), is_caught_up=not has_more)
         return has_more
 
     def close(self) -> None:
@@ -54,15 +57,18 @@ class HostRings:
         self._followed.clear()
 
     def _find(self) -> None:
-        found = {path: run for path in self._folder.glob("*" + SUFFIX) if (run := _run_of(path)) is not None}
-        newest: dict[str, tuple[int, Path]] = {}
-        for path, run in found.items():
-            name = _node_of(path)
-            newest[name] = max(newest.get(name, (run, path)), (run, path))
-        for _, path in newest.values():
-            if path not in self._followed and path not in self._done:
-                self._follow(path)
-        self._done &= found.keys()
+        """Follow the rings of runs that began since the last step; of a node that is new here, the last run's only."""
+        runs: dict[str, list[tuple[int, Path]]] = {}
+        for path in self._folder.glob("*" + SUFFIX):
+            if (run := _run_of(path)) is not None:
+                runs.setdefault(_node_of(path), []).append((run, path))
+        for name, found in runs.items():
+            found.sort()
+            last = self._last_run.get(name)
+            for run, path in found[-1:] if last is None else found:
+                if last is None or run > last:
+                    self._last_run[name] = run
+                    self._follow(path)
 
     def _follow(self, path: Path) -> None:
         try:
@@ -70,7 +76,6 @@ class HostRings:
         except FileNotFoundError:
             return  # The writer has just removed the ring.
         except (RingUnreadable, OSError) as error:
-            self._done.add(path)
             self._tell(f"a ring cannot be read: {error}")
             return
         node = self._host.node(ring.node.name)
@@ -90,6 +95,7 @@ class _FollowedRing:
         node.version, node.topology = ring.node.version, ring.node.topology
         self._dropped = 0
         self._has_read = False
+        self._asked_at = -RELIST_S
         self._rest = b""
         self.is_over = False
         """Whether the run is over and all its records were read."""
@@ -103,31 +109,50 @@ class _FollowedRing:
         if read.missed:
             self._rest = b""
             self.node.records_missed += read.missed
-            self._relist(self.node.name)
+            self._records.on_missed()
         elif not self._has_read:
             # All that the node did in this run was counted.
             self.node.counted_since = min(self.node.counted_since, self._ring.node.run_us / 1e6)
         self._has_read = True
-        records = read_slots(self._rest + read.data, read.clock_us)
+        # Before the first second of a run the ring has no clock.
+        clock_us = read.clock_us or time.time_ns() // 1000 - time.monotonic_ns() // 1000
+        records = read_slots(self._rest + read.data, clock_us)
         self._rest = records.rest
         self.node.records_missed += records.unreadable
         self.node.records_dropped += max(0, read.dropped - self._dropped)
         self._dropped = read.dropped
         self._records.add(records)
         self._records.on_time()
-        self.node.age_s = max(0.0, time.monotonic() - self._ring.beat_us() / 1e6)
+        if not is_abandoned:
+            self._ask_for_list()
+        self._set_age(read.clock_us, is_abandoned=is_abandoned)
         self.node.state = state_of(self.node.age_s, is_abandoned=is_abandoned, cause=self.node.cause)
         if is_abandoned and read.is_last:
             self._records.end(self.node.state)
             self.is_over = True
         return not read.is_last
 
+    def _ask_for_list(self) -> None:
+        if self._records.wants_list and time.monotonic() - self._asked_at >= RELIST_S:
+            self._asked_at = time.monotonic()
+            self._relist(self.node.name)
+
+    def _set_age(self, clock_us: int, *, is_abandoned: bool) -> None:
+        beat_us = self._ring.beat_us()
+        if beat_us and not is_abandoned:
+            age_s = time.monotonic() - beat_us / 1e6
+        else:
+            # The monotonic clock of a node that is gone may be that of an earlier start of the machine.
+            age_s = time.time() - ((beat_us + clock_us) if beat_us else self._ring.node.run_us) / 1e6
+        self.node.age_s = max(0.0, age_s)
+        self.node.beat_at = time.time() - self.node.age_s
+
     def finish(self) -> None:
         """Read the ring to its end, since a later run of the node has begun."""
         while not self.is_over and self.step():
             pass
         if not self.is_over:
-            self._records.end("lost")
+            self._records.end(LOST)
             self.is_over = True
 
     def close(self) -> None:

@@ -16,6 +16,9 @@ from recording.ring_format import DELIVERY, KINDS, SLOT, SLOT_BYTES, TEXT, TRAFF
 _SLOT: Final = struct.Struct(SLOT)
 _MESSAGES: Final = frozenset(KINDS) - {DELIVERY, TRAFFIC}
 
+MOST_TEXT_BYTES: Final = 1 << 24
+"""A text that is said to be longer is damage in the ring. The longest are names that a client chose, of 64 KiB each."""
+
 Row = dict[str, Any]
 
 
@@ -32,9 +35,8 @@ class Alike(NamedTuple):
 class Records:
     """The records in some slots, in parts whose order matters: ``rows`` and ``deliveries`` name links by numbers.
 
-    A number is used for one link only, so sums may be added before or after the rows, as long as the link is known:
-    callers handle rows that begin things first, then sums, then rows that end things. ``messages``: counts by (code of
-    the kind, number of the queue). ``rest``: the slots of a text that is not complete.
+    A number is used for one link only, so sums may be added after all rows, as long as links that ended are known.
+    ``messages``: counts by (code of the kind, number of the queue). ``rest``: the slots of a text that is not complete.
     """
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
@@ -43,7 +45,8 @@ class Records:
     messages: dict[tuple[int, int], int] = field(default_factory=dict)
     rest: bytes = b""
     unreadable: int = 0
-    """Number of slots that are of no known kind, or of a text that is not JSON."""
+    """Number of slots that are of no known kind, or say that a text is longer than any, and of texts that are no row.
+    """
 
 
 def read_slots(data: bytes, clock_us: int) -> Records:
@@ -70,6 +73,9 @@ def read_slots(data: bytes, clock_us: int) -> Records:
             sums.last_us = max(sums.last_us, last_us)
         elif kind == TEXT:
             slots = -(-size // SLOT_BYTES) * SLOT_BYTES
+            if size > MOST_TEXT_BYTES:
+                found.unreadable += 1
+                continue
             if at + slots > end:
                 found.rest = data[at - SLOT_BYTES :]
                 break

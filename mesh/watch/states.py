@@ -1,6 +1,6 @@
-"""The present state of each entity on the observer's host. Sans-IO: `mesh.watch.node_records` changes it.
+"""The present state of each entity on the observer's host. Sans-IO: `mesh.watch.host_model` changes it.
 
-Fields that views show are attributes here, by the paths in `PATHS`. Sums of addresses, patterns and users are kept as
+Fields that views show are attributes here, by the paths in `_PATHS`. Sums of addresses, patterns and users are kept as
 deliveries are added, not computed from their links: so they stay when a link ends.
 """
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 SILENT_S: Final = 3.0
 """A node that has not written its clock for so long is silent: nodes write the clock each second."""
+RUNNING: Final = "running"
+SILENT: Final = "silent"
+ENDED: Final = "ended"
+LOST: Final = "lost"
 
 
 class NodeState:
@@ -25,9 +29,11 @@ class NodeState:
     def __init__(self, name: str) -> None:
         self.name = self.id = name
         self.role = self.version = self.topology = ""
-        self.state, self.cause = "running", None
+        self.state = RUNNING
+        self.cause: str | None = None
         self.started_at = self.counted_since = 0.0
-        self.age_s = 0.0
+        self.age_s = self.beat_at = 0.0
+        """Time since the node last wrote its clock, and when that was, in seconds of UTC."""
         self.records_dropped = self.records_missed = 0
         self.clients = self.waiting_producers = 0
         self.connections: dict[int, ConnectionState] = {}
@@ -44,6 +50,11 @@ class NodeState:
     @property
     def connection_count(self) -> int:
         return len(self.connections)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the node's last run is over."""
+        return self.state in (ENDED, LOST)
 
 
 class ConnectionState:
@@ -73,8 +84,9 @@ class ConnectionState:
 
 class LinkState:
     __slots__ = (
-        "address", "attached_at", "connection", "counts", "credit", "direction", "egress", "id", "ingress", "is_ended",
-        "missed", "name", "node", "number", "path", "role", "starved_us", "treatment", "unsettled", "waits_for",
+        "address", "address_text", "attached_at", "connection", "counts", "credit", "direction", "egress", "id",
+        "ingress", "is_ended", "missed", "name", "node", "number", "path", "role", "starved_us", "treatment",
+        "unsettled", "waits_for",
     )  # fmt: skip
 
     def __init__(
@@ -89,7 +101,9 @@ class LinkState:
         self.ingress: str | None = row.get("ingress")
         self.egress: str | None = row.get("egress")
         self.path: str | None = row.get("path")
+        self.address_text: str | None = row.get("address")
         self.address: AddressState | None = None
+        """None for a producer without a fixed address, and for an address of the mesh itself."""
         self.attached_at = attached_at
         self.credit: int | None = None
         self.waits_for: str | None = None
@@ -111,10 +125,6 @@ class LinkState:
     @property
     def connection_id(self) -> str | None:
         return None if self.connection is None else self.connection.id
-
-    @property
-    def address_text(self) -> str | None:
-        return None if self.address is None else self.address.address
 
     @property
     def pattern_text(self) -> str | None:
@@ -139,16 +149,17 @@ class LinkState:
 
 class AddressState:
     __slots__ = (
-        "address", "consumers", "depth", "egress", "ingress", "pattern", "producers", "treatment", "users_count",
-        "waiting_producers",
+        "address", "consumers", "depth", "egress", "ingress", "pattern", "producers", "queues_count", "treatment",
+        "users_count", "waiting_producers",
     )  # fmt: skip
 
     def __init__(self, address: str, pattern: PatternState | None) -> None:
         self.address, self.pattern = address, pattern
         self.treatment: str | None = None
         self.producers = self.consumers = self.waiting_producers = 0
-        self.users_count = 0
-        """Links and queues of this address; the address is forgotten with the last of them."""
+        self.users_count = self.queues_count = 0
+        """Links and queues of this address, and queues among them that count for `depth`; the address is forgotten with
+        the last link or queue."""
         self.depth: int | None = None
         """Messages in all queues of the address, not counting subscriptions; None without a queue."""
         self.ingress, self.egress = Counts(), Counts()
