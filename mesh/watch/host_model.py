@@ -308,7 +308,7 @@ class NodeRecords:
         elif number not in self.node.connections:
             opened_at = at_us / 1e6 if event == RecordEvent.OPENED else None
             found = self.node.connections[number] = ConnectionState(self.node, number, row, opened_at)
-            if found.role == _CLIENT:
+            if found.role == _CLIENT and not self.node.is_broker:
                 found.user = self._host.user(row.get("user"))
                 found.user.connections += 1
                 self.node.clients += 1
@@ -399,8 +399,9 @@ class NodeRecords:
     def _set_waiting(self, link: LinkState, cause: str | None) -> None:
         change = (cause is not None) - (link.waits_for is not None)
         link.waits_for = cause
-        if change and link.is_producer:
+        if change and (link.is_producer or self.node.is_broker):
             self.node.waiting_producers += change
+        if change and link.is_producer:
             states: tuple[AddressState | PatternState | None, ...] = (link.address, link.pattern_state)
             for state in states:
                 if state is not None:
@@ -469,7 +470,11 @@ class NodeRecords:
         field = OUTCOME_FIELDS.get(alike.outcome, "settled")
         links = self.node.links
         incoming, outgoing = links.get(alike.incoming), links.get(alike.outgoing)
-        if alike.part != _COPY:
+        if not alike.incoming and not alike.outgoing:
+            # A message that the router refused to a client without a fixed address; the record does not name the link.
+            self._host.count(self.node.incoming, field, sums)
+            self._host.count(self.node.ingress, field, sums)
+        elif alike.part != _COPY:
             self._on_arrivals(field, sums, incoming, outgoing, is_from_link=bool(alike.incoming))
         if alike.part != _MANY and alike.outgoing:
             self._on_departures(field, sums, outgoing)

@@ -21,6 +21,9 @@ RUNNING: Final = "running"
 SILENT: Final = "silent"
 ENDED: Final = "ended"
 LOST: Final = "lost"
+BROKER: Final = "broker"
+"""The role of a node whose connections are of routers: a router connects to its broker for each client, without a
+certificate under the name of the client."""
 
 
 class NodeState:
@@ -50,6 +53,10 @@ class NodeState:
     @property
     def connection_count(self) -> int:
         return len(self.connections)
+
+    @property
+    def is_broker(self) -> bool:
+        return self.role == BROKER
 
     @property
     def is_over(self) -> bool:
@@ -114,13 +121,13 @@ class LinkState:
 
     @property
     def is_producer(self) -> bool:
-        """Whether a client sends over this link."""
-        return self.role == "producer"
+        """Whether a client sends over this link, which is at the router that the client is connected to."""
+        return self.role == "producer" and not self.node.is_broker
 
     @property
     def is_consumer(self) -> bool:
-        """Whether a client receives over this link."""
-        return self.role == "consumer"
+        """Whether a client receives over this link, which is at the router that the client is connected to."""
+        return self.role == "consumer" and not self.node.is_broker
 
     @property
     def connection_id(self) -> str | None:

@@ -194,6 +194,9 @@ class Life:
             for field, value in fields.items():
                 self.sums[kind, name, direction, field] += value
 
+        if incoming is outgoing is None:
+            count_at("node", name, "in")
+            count_at("node", name, "ingress")
         if part != COPY and incoming is not None:
             count_at("node", name, "in")
             if incoming.role == "producer":

@@ -209,6 +209,18 @@ def test_the_age_of_a_message_grows_with_time(host: HostModel, node: NodeRecords
     assert found.oldest_s == pytest.approx(7.0)
 
 
+def test_at_a_broker_no_link_counts_as_a_clients_though_a_router_gave_it_the_clients_name(host: HostModel):
+    broker = NodeRecords(host, host.node("b1"), 999.0)
+    broker.set_role("broker")
+    waits = {"kind": "credit", "event": "changed", "link": 2, "credit": 0, "starved_us": 5, "cause": "full_queue"}
+    broker.add(rows(CLIENT, PRODUCER, CONSUMER, waits))
+    address = host.addresses["rpc.1"]
+    assert (address.producers, address.consumers, address.waiting_producers, host.users) == (0, 0, 0, {})
+    assert (host.nodes["b1"].clients, host.nodes["b1"].attached, host.nodes["b1"].waiting_producers) == (0, 2, 1)
+    broker.end(LOST)
+    assert host.nodes["b1"].waiting_producers == 0
+
+
 # Rates
 def test_rates_are_of_the_time_since_the_last_and_fall_to_0(host: HostModel, node: NodeRecords):
     node.add(rows(CLIENT, PRODUCER, CONSUMER))
