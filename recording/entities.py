@@ -39,6 +39,7 @@ class Source(StrEnum):
     OBSERVER = "observer"
     """The observer's own clock, or its look at the ring."""
     TOPOLOGY = "topology"
+    """The topology file."""
 
 
 class Unit(StrEnum):
