@@ -25,6 +25,7 @@ from mesh.watch.states import (
     NeighborState,
     NodeState,
     PathState,
+    PatternQueueTotals,
     PatternState,
     QueueState,
     UserState,
@@ -184,6 +185,9 @@ class NodeRecords:
     def __init__(self, host: HostModel, node: NodeState, began_at: float) -> None:
         self._host, self.node = host, node
         self._ended: deque[tuple[float, int]] = deque()
+        self._totals: dict[int, PatternQueueTotals] = {}
+        """By the number of a queue, also of one that ended a few seconds ago, the totals of its pattern."""
+        self._ended_queues: deque[tuple[float, int]] = deque()
         node.started_at, node.state, node.cause = began_at, RUNNING, None
         self._unsure: set[_Thing] = set()
         self._live_count = 0
@@ -224,14 +228,22 @@ class NodeRecords:
             if queue is not None:
                 name = _MESSAGES[code]
                 setattr(queue, name, getattr(queue, name) + count)
+            totals = self._totals.get(number)
+            if totals is not None:
+                name = _MESSAGES[code]
+                setattr(totals, name, getattr(totals, name) + count)
 
     def on_time(self) -> None:
-        """Forget links that ended a while ago."""
+        """Forget links and queues that ended a while ago."""
         links = self.node.links
         while self._ended and self._ended[0][0] <= self._host.utc_s - ENDED_KEPT_S:
             link = links.pop(self._ended.popleft()[1], None)
             if link is not None:
                 self._forget_link(link)
+        while self._ended_queues and self._ended_queues[0][0] <= self._host.utc_s - ENDED_KEPT_S:
+            number = self._ended_queues.popleft()[1]
+            if number not in self.node.queues:
+                self._totals.pop(number, None)
 
     def end(self, state: str) -> None:
         """The run is over: end everything that the node had, and say that the node is in ``state``."""
@@ -245,6 +257,7 @@ class NodeRecords:
         for queue in node.queues.values():
             self._leave_queue(queue)
         node.queues.clear()
+        self._totals.clear()
         node.neighbors.clear()
         node.paths.clear()
         node.state = state
@@ -421,6 +434,9 @@ class NodeRecords:
             if queue.address is not None and queue.subscriber is None:
                 queue.address.queues_count += 1
                 queue.address.depth = queue.address.depth or 0
+            if queue.address is not None and queue.address.pattern is not None:
+                totals = self.node.queue_totals
+                self._totals[number] = totals.setdefault(queue.address.pattern, PatternQueueTotals())
         if "depth_count" in row:
             self._set_depth(queue, row["depth_count"])
             queue.depth_bytes, queue.acquired = row.get("depth_bytes", 0), row.get("acquired_count", 0)
@@ -436,6 +452,7 @@ class NodeRecords:
         queue = self.node.queues.pop(number, None)
         if queue is not None:
             self._leave_queue(queue)
+            self._ended_queues.append((self._host.utc_s, number))
 
     def _leave_queue(self, queue: QueueState) -> None:
         self._set_depth(queue, 0)

@@ -43,6 +43,8 @@ class NodeState:
         self.links: dict[int, LinkState] = {}
         """Attached links by number, and links that ended a few seconds ago, whose sums may still come."""
         self.queues: dict[int, QueueState] = {}
+        self.queue_totals: dict[PatternState, PatternQueueTotals] = {}
+        """By pattern, of all queues that a broker had since the observer began."""
         self.neighbors: dict[str, NeighborState] = {}
         self.paths: dict[str, PathState] = {}
         self.attached = 0
@@ -221,6 +223,15 @@ class QueueState:
     @property
     def pattern_text(self) -> str | None:
         return None if self.address is None else self.address.pattern_text
+
+
+class PatternQueueTotals:
+    """Messages of all queues of one pattern at one broker; they remain when a queue is deleted, so they never fall."""
+
+    __slots__ = ("dead_lettered", "dequeued", "enqueued", "expired", "removed")
+
+    def __init__(self) -> None:
+        self.enqueued = self.dequeued = self.expired = self.dead_lettered = self.removed = 0
 
 
 class NeighborState:
