@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of the programs that tests talk to: other projects' brokers and clients, and a browser.
+# Installs the Debian packages of the programs that tests talk to: other projects' brokers and clients, a browser, and
+# Prometheus, whose promtool checks metrics and alerts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -23,6 +24,7 @@ need default-jdk-headless command -v javac
 need maven command -v mvn
 need python3-venv python3 -c 'import ensurepip'
 need chromium command -v chromium
+need prometheus command -v promtool
 if ((${#missing[@]})); then
     install_packages "${missing[@]}"
 fi
