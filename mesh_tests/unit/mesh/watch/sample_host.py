@@ -11,7 +11,8 @@ from mesh.watch.slots import Alike, Records
 from recording.columns import DeliveryPart, RecordEvent, RecordKind, RecordOutcome
 from recording.ring_format import KINDS, OUTCOMES, PARTS
 
-NOW_S = 1_800_000_000.0
+NOW_S = 4_000_000_000.0
+"""A time that no clock shows yet, in seconds of UTC."""
 OUTCOME_CODES = {outcome: code for code, outcome in OUTCOMES.items()}
 FIRST = next(code for code, part in PARTS.items() if part not in (DeliveryPart.MANY, DeliveryPart.COPY))
 MESSAGE_CODES = {event: code for code, (_, event) in KINDS.items() if event is not None}
