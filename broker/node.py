@@ -261,6 +261,10 @@ class BrokerNode:
         self._look_at_clock(now)
         self._link_log.on_second(now)
 
+    def recorded_counts(self) -> tuple[int, int]:
+        """Return the numbers of connections and links in the link log that have not ended."""
+        return self._link_log.counts()
+
     def list_live(self, now: float) -> int:
         """Begin to write the live rows of all connections, links and queues into the ring of the link log.
 

@@ -76,7 +76,7 @@ async def run_broker(
         with recording(topology, name, "broker", files.rings, log) as (recorder, ring):
             node = _open_node(topology, name, files, store, log, recorder)
             driver = Driver(node, log, container_id=node.name)
-            async with seconds(recorder, driver, node.on_second, ring):
+            async with seconds(recorder, driver, node.on_second, node.recorded_counts, ring):
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
     finally:
         store.close()

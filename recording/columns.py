@@ -30,7 +30,7 @@ class RecordKind(StrEnum):
     """Kind of a link log record: the subject that the record describes, such as a connection or a delivery."""
 
     NODE = "node"
-    """The node: start, clock, lost records, end. A killed node leaves no record of its end."""
+    """The node: start, clock, load, lost records, end. A killed node leaves no record of its end."""
     CONNECTION = "connection"
     LINK = "link"
     DELIVERY = "delivery"
@@ -62,7 +62,7 @@ class RecordEvent(StrEnum):
     """A connection opened, a link was attached, a queue was made, a neighbor came up, or a node started."""
     CLOSED = "closed"
     CHANGED = "changed"
-    """A cost, path, credit or queue depth changed, or a clock was set."""
+    """A cost, path, credit or queue depth changed, a clock was set, or 10 s have passed, for the load of a node."""
     DRAIN = "drain"
     """The receiver of an outgoing link asked ``count`` times for a drain: waiting messages, then the credit back."""
     LOST = "lost"
@@ -191,6 +191,11 @@ COLUMNS: Final = (
     Column("clock_us", "int64", "time by which the wall clock is ahead of the monotonic clock", (RecordKind.NODE,)),
     Column("topology", "string", "SHA-256 of the topology file", (RecordKind.NODE,)),
     Column("version", "string", "version of amqpmesh", (RecordKind.NODE,)),
+    Column("cpu_us", "int64", "CPU time of the node's process since its start, user and system; recorded every 10 s, "
+           "as the next three", (RecordKind.NODE,)),
+    Column("resident_bytes", "int64", "resident memory of the node's process", (RecordKind.NODE,)),
+    Column("connections", "int64", "number of open connections that have a record", (RecordKind.NODE,)),
+    Column("links", "int64", "number of attached links that have a record", (RecordKind.NODE,)),
     Column("mechanism", "string", "SASL mechanism of the login; null without a SASL layer, as between nodes",
            (RecordKind.CONNECTION,)),
     Column("tls_version", "string", "version of TLS, such as `TLSv1.3`; null without TLS", (RecordKind.CONNECTION,)),

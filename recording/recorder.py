@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from recording.columns import FAILED, STOPPED, RecordEvent, RecordKind
+from recording.process_load import cpu_us, resident_bytes
 from recording.records import Recorder
 from recording.ring_file import RingFile
 from wire.driver import Driver
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from addressing.topology.model import Topology
 
 _PERIOD_S = 1.0
+_LOAD_PERIODS = 10
+"""Number of seconds from one record of the node's load to the next."""
+
+Counts = Callable[[], tuple[int, int]]
+"""Returns the numbers of a node's connections and links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +90,20 @@ def _sum_of(file: Path | None) -> str:
 
 @asynccontextmanager
 async def seconds(
-    recorder: Recorder, driver: Driver, on_second: Callable[[float], None], ring: RingFile | None = None
+    recorder: Recorder,
+    driver: Driver,
+    on_second: Callable[[float], None],
+    counts: Counts,
+    ring: RingFile | None = None,
 ) -> AsyncIterator[None]:
     """While the body of `async with` runs, set the recorder's clock and call ``on_second`` each second.
 
+    Every 10 s, the load of the process and ``counts`` are recorded.
     Pages of ``ring``, the file of the ring, that were written leave the resident memory. Without a ring, all of this
     is left out. Once the body, in which the caller closes the driver, has ended, call
     ``on_second`` a last time, with or without a ring.
     """
-    clock = asyncio.create_task(_keep_time(recorder, driver, on_second, ring))
+    clock = asyncio.create_task(_keep_time(recorder, driver, on_second, counts, ring))
     try:
         yield
     finally:
@@ -100,12 +112,22 @@ async def seconds(
 
 
 async def _keep_time(
-    recorder: Recorder, driver: Driver, on_second: Callable[[float], None], ring: RingFile | None
+    recorder: Recorder, driver: Driver, on_second: Callable[[float], None], counts: Counts, ring: RingFile | None
 ) -> None:
-    while recorder.capacity:
+    for period in itertools.count():
+        if not recorder.capacity:
+            return
         now_us = int(driver.now() * 1e6)
         recorder.set_clock(time.time_ns() // 1000 - now_us, now_us)
         driver.guard_node(lambda: on_second(driver.now()))
+        if period % _LOAD_PERIODS == 0:
+            driver.guard_node(lambda: _tell_load(recorder, *counts()))
         if ring is not None:
             ring.let_go_of_written()
         await asyncio.sleep(_PERIOD_S)
+
+
+def _tell_load(recorder: Recorder, connections: int, links: int) -> None:
+    """Record the load of the process. Without room in the ring, leave the record out: the next comes in 10 s."""
+    row = {"cpu_us": cpu_us(), "resident_bytes": resident_bytes(), "connections": connections, "links": links}
+    recorder.tell_late({"kind": RecordKind.NODE, "event": RecordEvent.CHANGED, **row})

@@ -60,6 +60,7 @@ class RouterLinkLog:
         self._books = books
         self._arriving: dict[int, RouterConnection] = {}
         self._recorded: dict[int, _RecordedConnection] = {}
+        self._link_count = 0
         self._reasons: dict[int, str] = {}
         """For each connection that is gone and has links left to record, the reason."""
         self._neighbors: dict[str, int] = {}
@@ -67,6 +68,10 @@ class RouterLinkLog:
         self._routing = routing
         self._paths: dict[str, tuple[str, int]] = {}
         self.live_rows = LiveRows(self._teller, self._things, want_turn)
+
+    def counts(self) -> tuple[int, int]:
+        """Return the numbers of connections and links that have a state record, and have not ended."""
+        return len(self._recorded), self._link_count
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
@@ -88,6 +93,7 @@ class RouterLinkLog:
         self._arriving.pop(connection.number, None)
         recorded = self._recorded.pop(connection.number, None)
         if recorded is not None:
+            self._link_count -= len(recorded.links)
             self._teller.tell_lost(connection.number, recorded.links, reason)
 
     def _meet(self) -> None:
@@ -118,6 +124,7 @@ class RouterLinkLog:
         if end.link.is_gone or recorded is None:
             return
         recorded.links[end.number] = end
+        self._link_count += 1
         spec = _spec_of(end.link) if connection.kind in _BETWEEN_ROUTERS else None
         address = _address_of(end, spec)
         policy = self._books.resolve(address) if address is not None else None
@@ -134,6 +141,7 @@ class RouterLinkLog:
             else:
                 self._tell_taker(end)
             del recorded.links[end.number]
+            self._link_count -= 1
             self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:

@@ -252,6 +252,10 @@ class RouterNode:
         """Write the state records of the last second to the link log; called once a second."""
         self._link_log.on_second(now)
 
+    def recorded_counts(self) -> tuple[int, int]:
+        """Return the numbers of connections and links in the link log that have not ended."""
+        return self._link_log.counts()
+
     def list_live(self, now: float) -> int:
         """Begin to write the live rows of all connections, links, neighbors and paths into the ring of the link log.
 

@@ -132,7 +132,7 @@ async def _serve(
     on_started: Callable[[RunningRouter], Awaitable[None]],
 ) -> None:
     driver = Driver(node, container_id=node.router_id)
-    async with seconds(recorder, driver, node.on_second, ring):
+    async with seconds(recorder, driver, node.on_second, node.recorded_counts, ring):
         try:
             for spec in parts.listeners():
                 await driver.listen(spec)

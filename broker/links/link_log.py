@@ -63,6 +63,10 @@ class BrokerLinkLog:
         self._oldest_us = oldest_us
         self.live_rows = LiveRows(self._teller, self._things, want_turn)
 
+    def counts(self) -> tuple[int, int]:
+        """Return the numbers of connections and links that have a state record, and have not ended."""
+        return len(self._connections), len(self._links)
+
     # Connections
     def on_opened(self, endpoint: Endpoint) -> None:
         """Record a connection whose peer has sent its OPEN, which identifies the peer, if the link log is on."""

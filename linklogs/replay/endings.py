@@ -34,9 +34,8 @@ def endings(said: DataFrame) -> DataFrame:
     is_end = (F.col("kind") == RecordKind.NODE.value) & (F.col("event") == RecordEvent.CLOSED.value)
     # Records that the writer of link logs adds may be later than the node's end, so they do not count as its last
     # record.
-    is_of_writer = (F.col("kind") == RecordKind.NODE.value) & F.col("event").isin(
-        RecordEvent.LOST.value, RecordEvent.CHANGED.value
-    )
+    is_of_clock = (F.col("event") == RecordEvent.CHANGED.value) & F.col("clock_us").isNotNull()
+    is_of_writer = (F.col("kind") == RecordKind.NODE.value) & ((F.col("event") == RecordEvent.LOST.value) | is_of_clock)
     closed_us = F.max(F.when(is_end, F.col("at_us")))
     heard = said.groupBy("node", "run").agg(
         F.min("at_us").alias("first_us"),

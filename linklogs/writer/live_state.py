@@ -25,8 +25,8 @@ _KEYS: Final = {
 CAME_US: Final = "came_us"
 """When a queue's oldest message came, in us on the monotonic clock: in rows of the live state only, not in records."""
 _LONGEST_US: Final = 2**63 - 1
-_OF_THE_MOMENT: Final = ("starved_us", "count")
-"""Columns with sums since the record before: left out of the list, where reports would count the sums again."""
+_OF_THE_MOMENT: Final = ("starved_us", "count", "cpu_us", "resident_bytes", "connections", "links")
+"""Columns left out of the list: sums since the record before, which reports would count again, and a node's load."""
 
 
 class LiveState:

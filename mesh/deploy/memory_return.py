@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from mesh.deploy.process_memory import resident_bytes
+from recording.process_load import resident_bytes
 
 LOOK_S: Final = 5.0
 GROWTH_BYTES: Final = 16 << 20

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-_STATM: Final = Path("/proc/self/statm")
+from recording.process_load import resident_bytes
+
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
@@ -25,10 +25,6 @@ class ProcessMemory:
     resident_bytes: int
     descriptors: int
     python_blocks: int
-
-
-def resident_bytes() -> int:
-    return int(_STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 def process_memory(*, is_collected: bool = False) -> ProcessMemory:

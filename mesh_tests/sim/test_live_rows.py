@@ -48,9 +48,11 @@ class Readers:
                 assert row["count"] == self.counted
                 self.is_listed = True
 
-    def compare(self) -> int:
-        """The number of things that there are."""
+    def compare(self, counts: tuple[int, int]) -> int:
+        """The number of things that there are. ``counts``: of connections and of links, by the node."""
         early, late = known(self.early), known(self.late)
+        kinds = [kind for kind, _ in early]
+        assert counts == (kinds.count("connection"), kinds.count("link"))
         assert early.keys() == late.keys()
         for key, row in early.items():
             # The depth of a queue in which nothing happened is only in the list.
@@ -85,7 +87,7 @@ class ListedWalk(Walk):
             if readers.is_listed:
                 self.mesh.tell_second(name)
                 readers.read()
-                self.compared += readers.compare()
+                self.compared += readers.compare(node.recorded_counts())
             if self.random.random() < 0.05:
                 slot = node.list_live(self.mesh.now)
                 if slot == node._recorder.written:

@@ -26,6 +26,13 @@ def test_the_node_comes_first_with_its_clock_and_what_it_lost() -> None:
     }  # fmt: skip
 
 
+def test_the_load_of_a_node_is_of_the_moment() -> None:
+    live = LiveState({"role": "router"})
+    load: Row = {"cpu_us": 5, "resident_bytes": 6, "connections": 7, "links": 8}
+    live.on_row({"kind": "node", "event": "changed", **load}, 0)
+    assert live.rows(5, 9)[0] == {"kind": "node", "event": "live", "role": "router", "clock_us": 5, "count": 9}
+
+
 def test_what_opened_is_live_until_it_closes() -> None:
     for kind, key in (("connection", "connection"), ("link", "link"), ("queue", "queue")):
         opened: Row = {"kind": kind, "event": "opened", key: 3}

@@ -14,6 +14,7 @@ from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import site
 from recording import recorder as module
 from recording import ring_format as layout
+from recording.process_load import cpu_us
 from recording.recorder import recording, seconds
 from recording.records import Recorder
 from wire.log_events import NodeBug
@@ -23,6 +24,10 @@ pytestmark = pytest.mark.usefixtures("every_loop")
 RECORDED = Topology.model_validate(
     {"mesh": "m", "routers": {"r1": {}}, "link_logs": {"level": "full", "ring_bytes": 1 << 20}}
 )
+
+
+def nobody() -> tuple[int, int]:
+    return 0, 0
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +48,7 @@ def test_a_fault_in_what_a_second_brings_is_told_and_the_next_second_comes() -> 
             again.set()
 
         async with site() as server:
-            async with seconds(recorder, server.driver, stumble):
+            async with seconds(recorder, server.driver, stumble, nobody):
                 await again.wait()
             (bug,) = server.log.of(NodeBug)
             assert "stumbled" in bug.error
@@ -58,12 +63,53 @@ def test_what_changed_last_is_told_when_the_driver_is_closed_and_utc_is_known() 
         recorder = Recorder(ring.memory, "full")
         told: list[bool] = []
         is_over = False
-        async with site() as server, seconds(recorder, server.driver, lambda now: told.append(is_over)):
+        async with site() as server, seconds(recorder, server.driver, lambda now: told.append(is_over), nobody):
             await asyncio.sleep(0)
             is_over = True
         assert told[-1] is True
         assert told.count(True) == 1
         assert ring.number(layout.CLOCK_AT) > 0
+
+    run(scenario)
+
+
+def test_every_tenth_second_a_node_tells_what_load_it_has() -> None:
+    async def scenario() -> None:
+        ring = Ring(1024)
+        recorder = Recorder(ring.memory, "full")
+        came: list[float] = []
+        is_enough = asyncio.Event()
+
+        def on_second(now: float) -> None:
+            came.append(now)
+            if len(came) == 12:
+                is_enough.set()
+
+        before_us = cpu_us()
+        async with site() as server, seconds(recorder, server.driver, on_second, lambda: (3, 7)):
+            await is_enough.wait()
+        rows = ring.take()[1]
+        assert [(row["kind"], row["event"], row["connections"], row["links"]) for row in rows] == [
+            ("node", "changed", 3, 7)
+        ] * 2
+        first, second = rows
+        assert before_us <= first["cpu_us"] < second["cpu_us"] <= cpu_us()
+        assert 10 << 20 < second["resident_bytes"] < 10 << 30
+
+    run(scenario)
+
+
+def test_a_full_ring_does_without_the_load_and_counts_no_loss() -> None:
+    async def scenario() -> None:
+        ring = Ring(64)
+        recorder = Recorder(ring.memory, "full")
+        while recorder.tell_late({"kind": "path", "egress": "r2"}):
+            pass
+        is_enough = asyncio.Event()
+        async with site() as server, seconds(recorder, server.driver, lambda now: is_enough.set(), nobody):
+            await is_enough.wait()
+        assert ring.number(layout.DROPPED_AT) == 0
+        assert {row["kind"] for row in ring.take()[1]} == {"path"}
 
     run(scenario)
 

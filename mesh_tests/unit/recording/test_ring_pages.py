@@ -69,7 +69,7 @@ def test_a_node_that_records_for_long_keeps_few_pages_of_its_ring(
     resident = list[int]()
 
     async def scenario() -> None:
-        async with site() as server, module.seconds(recorder, server.driver, lambda now: None, ring):
+        async with site() as server, module.seconds(recorder, server.driver, lambda now: None, lambda: (0, 0), ring):
             while recorder.written < 3 * CAPACITY:
                 for _ in range(1000):
                     recorder.tell({"kind": "path", "egress": "r2"})
@@ -77,7 +77,8 @@ def test_a_node_that_records_for_long_keeps_few_pages_of_its_ring(
                 written = recorder.written
                 await asyncio.sleep(0.002)
                 resident.append(mapped_bytes(tmp_path / "r1.17.ring"))
-                assert written == recorder.written
+                # A record of the node's load may have come between.
+                assert recorder.written - written < 10
 
     run(scenario)
     recorder.close()

@@ -13,7 +13,7 @@ from mesh.deploy.memory_return import (
     MemoryReturn,
     give_back,
 )
-from mesh.deploy.process_memory import resident_bytes
+from recording.process_load import resident_bytes
 
 START_BYTES = 50 << 20
 SEARCH_S = 0.1
