@@ -28,11 +28,11 @@ class Record(NamedTuple):
 class Ring:
     """With room for ``room`` slots beside those that are kept for a node's end, in memory of this process."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, *, overwrites: bool = False) -> None:
         capacity = room + ring.LAST_SLOTS
         size = ring.HEADER_BYTES + capacity * ring.SLOT_BYTES
         self.memory = mmap.mmap(-1, size)
-        self.memory[: ring.HEADER_BYTES] = header(size, 0, {})
+        self.memory[: ring.HEADER_BYTES] = header(size, 0, {}, overwrites=overwrites)
         self._capacity = capacity
 
     def number(self, place: int) -> int:
@@ -45,8 +45,14 @@ class Ring:
         struct.pack_into("<Q", self.memory, ring.TAKEN_AT, self.number(ring.WRITTEN_AT))
         return found
 
-    def _slots(self) -> Iterator[bytes]:
-        for number in range(self.number(ring.TAKEN_AT), self.number(ring.WRITTEN_AT)):
+    def read_from(self, number: int) -> tuple[list[Record], list[dict[str, Any]]] | None:
+        """What came since slot ``number``, where nothing is taken; None if this was overwritten."""
+        found = list(self._slots(number))
+        is_whole = self.number(ring.WRITTEN_AT) - number <= self._capacity - self._capacity // 8
+        return _read(iter(found)) if is_whole else None
+
+    def _slots(self, first: int | None = None) -> Iterator[bytes]:
+        for number in range(self.number(ring.TAKEN_AT) if first is None else first, self.number(ring.WRITTEN_AT)):
             at = ring.HEADER_BYTES + number % self._capacity * ring.SLOT_BYTES
             yield self.memory[at : at + ring.SLOT_BYTES]
 

@@ -78,7 +78,8 @@ def _ring_file(topology: Topology, name: str, role: str, rings: Path, log: Emit)
             "version": version("amqpmesh"),
             "topology": _sum_of(topology.file),
         }
-        return RingFile(rings, name, time.time_ns() // 1000, topology.link_logs.ring_bytes, about)
+        size_bytes, overwrites = topology.link_logs.ring_bytes, not topology.is_kept
+        return RingFile(rings, name, time.time_ns() // 1000, size_bytes, about, overwrites=overwrites)
     except OSError as error:
         log(LinkLogOff(str(rings), error.strerror or str(error)))
         return None

@@ -35,11 +35,14 @@ cdef enum:
     DELIVERY = 1
     TRAFFIC = 2
     TEXT = 255
+    # Sums of a second that are written before they are counted as written.
+    SUMS_AT_ONCE = 1024
 
 cdef size_t HEADER_BYTES = ring.HEADER_BYTES
 cdef size_t WRITTEN_AT = ring.WRITTEN_AT, TAKEN_AT = ring.TAKEN_AT
 cdef size_t DROPPED_AT = ring.DROPPED_AT, CLOCK_AT = ring.CLOCK_AT, BEAT_AT = ring.BEAT_AT
-cdef size_t LAST_SLOTS = ring.LAST_SLOTS
+cdef size_t OVERWRITES_AT = ring.OVERWRITES_AT
+cdef size_t LAST_SLOTS = ring.LAST_SLOTS, AHEAD_PART = ring.AHEAD_PART
 cdef unsigned int LARGEST = 0xFFFFFFFF
 
 RECORD_LEVELS = {"off": OFF, "summary": SUMMARY, "full": FULL}
@@ -131,6 +134,8 @@ cdef class Recorder:
         cdef Alike alike
         cdef unsigned long long end_us = (self.now_us // SECOND_US + 1) * SECOND_US
         for number in range(self.traffic.used):
+            if number % SUMS_AT_ONCE == 0:
+                self._publish()
             alike = self.traffic.at(number)
             if self._has_room():
                 self._put(Slot(
@@ -196,8 +201,8 @@ cdef class Recorder:
             return True
         cdef bytes text = _text_of(row)
         cdef size_t count = _slots_of(text)
-        cdef bint is_too_long = count + LAST_SLOTS > self.capacity
-        if not self._fits(count):
+        cdef bint is_too_long = count > _most_at_once(self)
+        if is_too_long or not self._fits(count):
             # A row longer than the whole ring never fits: it counts as a drop, and True as the result keeps callers
             # from trying again.
             if not is_late or is_too_long:
@@ -321,11 +326,24 @@ cdef class Recorder:
             self._put_traffic()
 
 
+cdef size_t _most_at_once(Recorder here) noexcept:
+    """Return the most slots that one record may have: all but the last slots, or where the node overwrites the oldest
+    records, fewer than readers allow for.
+    """
+    if load_now(here.header + OVERWRITES_AT):
+        return here.capacity / AHEAD_PART - 1
+    return here.capacity - LAST_SLOTS
+
+
 cdef bint _has_free(Recorder here, size_t count) noexcept:
     """Say whether the ring has ``count`` free slots, among them the slots reserved for the record of the node's end."""
     if here.written + count - here.taken <= here.capacity:
         return True
-    here.taken = load_now(here.header + TAKEN_AT)
+    if load_now(here.header + OVERWRITES_AT):
+        # Nobody takes records out: those in the older half of the ring count as taken, and are overwritten.
+        here.taken = here.written - here.capacity / 2
+    else:
+        here.taken = load_now(here.header + TAKEN_AT)
     return here.written + count - here.taken <= here.capacity
 
 

@@ -25,9 +25,19 @@ KEPT = 3
 class RingFile:
     """Makes and maps the ring of one run of a node: a file, mapped as ``memory``, locked while the node lives."""
 
-    def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        node: str,
+        run_us: int,
+        size_bytes: int,
+        about: Mapping[str, str],
+        *,
+        overwrites: bool = False,
+    ) -> None:
         """Make the ring file of ``node`` in ``folder``, and remove old rings of the node.
 
+        ``overwrites``: nobody takes records out of the ring, so that the node overwrites the oldest.
         Raise OSError if the disk has no room for ``size_bytes``, or if the folder cannot be written to.
         """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,7 +49,7 @@ class RingFile:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.posix_fallocate(self._handle, 0, size_bytes)
             self.memory = mmap.mmap(self._handle, size_bytes)
-            self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost)
+            self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost, overwrites=overwrites)
             self._pages = RingPages(self.memory, ring.capacity_of(size_bytes), 0)
             # The file is renamed after its header is complete: the writer looks for `.ring`, and so never sees a ring
             # without a header.
@@ -70,17 +80,34 @@ class RingFile:
 def _forget_old(folder: Path, node: str) -> int:
     """Remove rings of earlier runs of ``node``, but for the last KEPT; return how many records are lost with them.
 
+    Rings from which nobody takes records are not kept, and nothing counts as lost with them.
     A ring whose node still runs, and so holds the lock, stays. Files of rings that were never complete go, too.
     On a host without a writer, each run would otherwise leave a ring and fill the disk.
     """
     lost = 0
     found = sorted((path for path in folder.glob("*.ring") if path.name.rsplit(".", 2)[0] == node), key=_run_of)
     unfinished = [path for path in folder.glob("*.new") if path.name.rsplit(".", 2)[0] == node]
-    for path in (*found[:-KEPT], *unfinished):
+    overwritten = [path for path in found[-KEPT:] if _is_overwritten(path)]
+    for path in (*found[:-KEPT], *overwritten, *unfinished):
         if _is_left(path):
             lost += _untaken(path)
             path.unlink(missing_ok=True)
     return lost
+
+
+def _header_of(path: Path) -> bytes:
+    """Return the header of the ring at ``path``; b"" for a file that cannot be read or is not a ring."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(ring.HEADER_BYTES)
+    except OSError:
+        return b""
+    return found if len(found) == ring.HEADER_BYTES and found.startswith(ring.MAGIC) else b""
+
+
+def _is_overwritten(path: Path) -> bool:
+    found = _header_of(path)
+    return bool(found) and struct.unpack_from("<Q", found, ring.OVERWRITES_AT)[0] != 0
 
 
 def _untaken(path: Path) -> int:
@@ -89,12 +116,8 @@ def _untaken(path: Path) -> int:
     If the writer took no slot at all, and so does not know of the drops, the drops count, too. A record with text takes
     several slots, so the number may be too large. 0 for a file that cannot be read or is not a ring.
     """
-    try:
-        with path.open("rb") as file:
-            found = file.read(ring.HEADER_BYTES)
-    except OSError:
-        return 0
-    if len(found) < ring.HEADER_BYTES or not found.startswith(ring.MAGIC):
+    found = _header_of(path)
+    if not found or _is_overwritten(path):
         return 0
     written, taken, dropped = (
         struct.unpack_from("<Q", found, at)[0] for at in (ring.WRITTEN_AT, ring.TAKEN_AT, ring.DROPPED_AT)
@@ -121,7 +144,9 @@ def _is_left(path: Path) -> bool:
     return True
 
 
-def header(size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int = 0) -> bytes:
+def header(
+    size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int = 0, *, overwrites: bool = False
+) -> bytes:
     """Return the header of a ring file of ``size_bytes``, header included.
 
     ``dropped`` is the number of records that were lost with removed rings of the node's earlier runs.
@@ -132,5 +157,6 @@ def header(size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int 
     struct.pack_into("<Q", found, ring.CAPACITY_AT, ring.capacity_of(size_bytes))
     struct.pack_into("<Q", found, ring.RUN_AT, run_us)
     struct.pack_into("<Q", found, ring.DROPPED_AT, dropped)
+    struct.pack_into("<Q", found, ring.OVERWRITES_AT, overwrites)
     found[ring.NODE_AT : ring.NODE_AT + len(said)] = said
     return bytes(found)

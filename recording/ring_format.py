@@ -8,6 +8,7 @@
           192  dropped: records, ever          by the node, for want of room
           256  clock: us by which UTC is ahead of the monotonic clock; by the node, each second
           320  beat: the monotonic clock, us, when the node last wrote its clock
+          384  1 if nobody takes records out of the ring: the node overwrites the oldest records; else 0
           512  JSON: "node" (its name), "mesh", "role", "version", "topology"; padded with zeros
 
 A slot of 32 bytes is a record of a delivery, of traffic, or of a message in a queue. A record with text is a JSON
@@ -15,6 +16,13 @@ object of the row's columns, in as many slots as the text takes, after a slot wi
 counted from the start of the ring, lies in slot ``n % capacity``. The node that writes a ring holds a lock on the file
 (flock): a ring without a lock belongs to a node that is gone. A node makes the file under another name, locks the file,
 fills in the header and renames the file to end with `.ring`.
+
+Besides the writer, which takes records out, a ring may have readers that only read. Where the node overwrites the
+oldest records, ``taken`` stays 0, and the node writes fewer than an eighth of the ring's slots before it counts them as
+written. So a reader that has copied the slots from number ``n`` on reads ``written`` again: the copy is whole if
+``written - n <= capacity - capacity // 8``. If not, the reader was too slow: records are lost to it, and it goes on
+with slot ``written``, which begins a record, and asks the node for live rows. A reader of a ring from which records
+are taken compares ``written - n`` with ``capacity``.
 
     start_us (8) | took_us (4) | size_bytes (4) | incoming (4) | outgoing (4)
         | count (4) | kind (1) | outcome (1) | part (1) | 0 (1)
@@ -42,10 +50,15 @@ TAKEN_AT: Final = 128
 DROPPED_AT: Final = 192
 CLOCK_AT: Final = 256
 BEAT_AT: Final = 320
+OVERWRITES_AT: Final = 384
 NODE_AT: Final = 512
 
 LAST_SLOTS: Final = 4
 """Slots of a ring that stay free for the record of the node's own end, whose text takes 96 bytes at most."""
+
+AHEAD_PART: Final = 8
+"""Where the node overwrites the oldest records, it writes fewer slots than an eighth of the ring before it counts them.
+"""
 
 DELIVERY: Final = 1
 TRAFFIC: Final = 2

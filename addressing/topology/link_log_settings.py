@@ -34,6 +34,8 @@ class LinkLogs(TopologyPart):
 
     level: Level = Level.SUMMARY
     """Level for addresses that name no level: off, summary (sums of each second), or full (every delivery)."""
+    keep: bool = True
+    """Whether records are kept in files. If not, nodes record for readers of the present only, such as a console."""
     folder: Path | None = None
     """Folder for the files (default: linklogs in the work directory)."""
     keep_s: LongSeconds = 7 * 86_400

@@ -192,7 +192,7 @@ class TopologyQueries:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether nodes write link logs: the record level of the mesh, or of any address, is not off."""
+        """Whether nodes record to their rings: the record level of the mesh, or of any address, is not off."""
         levels = {each.link_log for each in self.addresses.values()}
         return not levels | {self.link_logs.level} <= {None, Level.OFF}
 
@@ -200,6 +200,11 @@ class TopologyQueries:
     def is_watched(self) -> bool:
         """Whether `amqpmesh up` starts an observer: the nodes have to record, as the observer reads their records."""
         return self.is_recorded and self.watch.mode == "on"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the records of nodes are kept in files: the nodes record, and `link_logs` does not say otherwise."""
+        return self.is_recorded and bool(self.link_logs.keep)
 
     def brokers_of(self, address: AddressKeys) -> tuple[str, ...]:
         """Return the brokers of a declared address: several for a sharded queue, none if it is not a queue or topic.

@@ -27,6 +27,7 @@ from recording.ring_format import (
     HEADER_BYTES,
     MAGIC,
     NODE_AT,
+    OVERWRITES_AT,
     RUN_AT,
     SLOT_BYTES,
     TAKEN_AT,
@@ -43,6 +44,10 @@ _MAKING_S: Final = 5.0
 
 class RingDamaged(Exception):
     """A ring is damaged; the message names the file, the content found and the content expected."""
+
+
+class RingNotKept(Exception):
+    """The node overwrites the oldest records of the ring: nobody is to take records out and keep them."""
 
 
 class RingNotReady(Exception):
@@ -82,7 +87,7 @@ class Ring:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the ring at ``path``. Raises RingDamaged, RingNotReady, or OSError."""
+        """Open the ring at ``path``. Raises RingDamaged, RingNotReady, RingNotKept, or OSError."""
         self.path = path
         self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -171,6 +176,8 @@ def _header(path: Path, handle: int) -> tuple[int, RingOwner]:
         )
     if len(head) < HEADER_BYTES:
         raise RingDamaged(f"{path}: expected a ring's header of {HEADER_BYTES} bytes, got {len(head)}")
+    if struct.unpack_from("<Q", head, OVERWRITES_AT)[0]:
+        raise RingNotKept(path)
     capacity, run = (struct.unpack_from("<Q", head, at)[0] for at in (CAPACITY_AT, RUN_AT))
     if not 0 < capacity < 1 << 40 or not 0 < run < 1 << 63:
         raise RingDamaged(

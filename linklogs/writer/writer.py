@@ -28,7 +28,7 @@ from linklogs.writer.failpoints import Passing, pass_by
 from linklogs.writer.intake import Intake, IntakeTime, IntakeTools
 from linklogs.writer.redaction import Redactor
 from linklogs.writer.retention import expire
-from linklogs.writer.ring import SUFFIX, Ring, RingDamaged, RingNotReady, put_aside
+from linklogs.writer.ring import SUFFIX, Ring, RingDamaged, RingNotKept, RingNotReady, put_aside
 from linklogs.writer.settings import Settings
 
 SPOOLS: Final = "_spool"
@@ -140,11 +140,12 @@ class Writer:
         """Open a ring, or rename a damaged ring; return False if an OSError prevented both.
 
         After False the spools of an earlier writer go on waiting, since one of them may belong to this ring. A ring
-        without a header has no spools: its node is starting, and the next scan looks at the ring again.
+        without a header has no spools: its node is starting, and the next scan looks at the ring again. A ring whose
+        records are not kept has none either.
         """
         try:
             self._take_on(Ring(path), now)
-        except RingNotReady:
+        except (RingNotReady, RingNotKept):
             return True
         except RingDamaged as error:
             self._put_aside(path, error)

@@ -67,6 +67,8 @@ def link_logs(topology: Topology) -> str:
     from mesh.reports import words
 
     logs = topology.link_logs
+    if not logs.keep:
+        return f"link logs: {logs.level}, not kept in files"
     folder = logs.folder or "linklogs of the work directory"
     kept = f"for {words.duration(logs.keep_s * 1e6)}, up to {words.size(logs.keep_bytes)}"
     hashed = f"; hashed with {logs.redact.key}: {', '.join(logs.redact.columns)}" if logs.redact else ""

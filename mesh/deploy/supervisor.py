@@ -62,12 +62,12 @@ class Supervisor:
         log: EventLog,
         *,
         topology_fd: int,
-        is_recorded: bool = False,
+        is_kept: bool = False,
         is_watched: bool = False,
     ) -> None:
         """Make the supervisor; ``run`` starts the nodes, which have the topology from the file in memory
-        ``topology_fd``. ``is_recorded``: the nodes record link logs, so the supervisor runs the writer of link logs as
-        well. ``is_watched``: the supervisor runs an observer, too.
+        ``topology_fd``. ``is_kept``: link logs are kept in files, so the supervisor runs the writer of link logs
+        as well. ``is_watched``: the supervisor runs an observer, too.
         """
         self._mesh = mesh
         self._topology_file = topology_file
@@ -80,7 +80,7 @@ class Supervisor:
         self._detail = ""
         self._nodes = {node.name: NodeStatus(node.name, node.kind.name, NodeState.STARTING) for node in plan}
         self._processes = {node.name: self._node_process(node.name, topology_fd) for node in plan}
-        self._writer = self._writer_process() if is_recorded else None
+        self._writer = self._writer_process() if is_kept else None
         self._observer = self._observer_process(topology_fd) if is_watched else None
 
     # All processes have the topology as it was when the mesh started, also when they are started again.

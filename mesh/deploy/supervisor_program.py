@@ -57,7 +57,7 @@ class SupervisorOrder:
     work_dir: str
     nodes: tuple[tuple[str, str], ...]
     topology_fd: int
-    is_recorded: bool
+    is_kept: bool
     is_watched: bool
     is_patient: bool
     timeout_s: float
@@ -158,7 +158,7 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
                 observe,
                 log,
                 topology_fd=order.topology_fd,
-                is_recorded=order.is_recorded,
+                is_kept=order.is_kept,
                 is_watched=order.is_watched,
             )
             return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))

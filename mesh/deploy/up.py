@@ -106,7 +106,7 @@ def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir
             str(workdir.root),
             tuple((node.name, node.kind.name) for node in plan(topology)),
             topology_fd,
-            topology.is_recorded,
+            topology.is_kept,
             topology.is_watched,
             order.is_patient,
             order.timeout_s,

@@ -34,5 +34,5 @@ async def rehearse_on_copy(
         record = await rehearsal.run(lambda record: baseline_failure(file.drill, record))
         logs = [mesh.workdir.log_file(name) for name in node_names(topology)]
         notices = read_notices(logs)
-    link_logs = mesh.workdir.link_logs if mesh.topology.is_recorded else None
+    link_logs = mesh.workdir.link_logs if mesh.topology.is_kept else None
     return RehearsalResult(record, seed, drawing_of(topology), notices, topology, logs[0].parent, link_logs)

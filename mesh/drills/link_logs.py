@@ -40,7 +40,7 @@ def keep_link_logs(recorded: Path | None, folder: Path, *, is_reported: bool, ou
     """
     if recorded is None or not any(recorded.rglob("*.parquet")):
         if is_reported:
-            out.say("link logs: no records, since `link_logs` of the topology is off")
+            out.say("link logs: no records, since `link_logs` of the topology is off or keeps none")
         return DrillLinkLogs()
     logs = folder / LOGS
     try:

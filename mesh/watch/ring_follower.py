@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from recording.ring_format import (
+    AHEAD_PART,
     BEAT_AT,
     CAPACITY_AT,
     CLOCK_AT,
@@ -23,6 +24,7 @@ from recording.ring_format import (
     HEADER_BYTES,
     MAGIC,
     NODE_AT,
+    OVERWRITES_AT,
     RUN_AT,
     SLOT_BYTES,
     WRITTEN_AT,
@@ -87,6 +89,9 @@ class RingFollower:
             os.close(self._handle)
             raise
         self._pages = RingPages(self._map, self._capacity, position)
+        ahead = self._capacity // AHEAD_PART if _word(head, OVERWRITES_AT) else _AHEAD_SLOTS
+        self._safe_slots = self._capacity - ahead
+        """Most slots from a position on that the node has surely not written anew."""
 
     def read(self) -> RingSlots:
         """Return the next slots, AT_ONCE_SLOTS at most.
@@ -140,7 +145,7 @@ class RingFollower:
 
         The node writes slots before it counts them, so the slots of one more record may be new already.
         """
-        return written - self.position if written - self.position > self._capacity - _AHEAD_SLOTS else 0
+        return written - self.position if written - self.position > self._safe_slots else 0
 
     def _copy(self, begin: int, count: int) -> bytes:
         end = begin + count
@@ -151,7 +156,8 @@ class RingFollower:
 
 
 _AHEAD_SLOTS: Final = 4096
-"""The most slots that a node writes before it counts them, such as a text of 128 KiB, or the sums of a second."""
+"""The most slots that a node writes before it counts them, such as a text of 128 KiB, or the sums of a second, where
+the writer of link logs takes the slots."""
 
 
 def _word(memory: bytes | mmap.mmap, at: int) -> int:

@@ -145,6 +145,21 @@ def test_a_ring_that_a_node_makes_now_is_waited_for(host: Host) -> None:
     assert len(host.events(RingPutAside)) == 1
 
 
+def test_a_ring_whose_records_nobody_is_to_keep_is_left_alone(host: Host) -> None:
+    kept, other = host.node("r1"), host.node("r2")
+    other.put(ring.OVERWRITES_AT, 1)
+    for node in (kept, other):
+        node.delivery(1)
+    # More than a ring has room for: a ring from which records are taken would count as damaged.
+    other.put(ring.WRITTEN_AT, 5 * other.capacity)
+    host.step()
+    other.close()
+    host.step(after_s=120.0)
+    assert other.path.exists()
+    assert kept.taken == 1
+    assert host.events(RingPutAside) == []
+
+
 def test_a_ring_that_never_was_made_is_put_aside(host: Host) -> None:
     path = host.rings / "r9.ring"
     path.write_bytes(bytes(ring.HEADER_BYTES))

@@ -73,6 +73,21 @@ def test_what_nobody_had_taken_of_rings_that_make_way_is_counted_as_dropped(tmp_
     seventh.close()
 
 
+def test_a_ring_from_which_nobody_takes_records_goes_with_the_next_run(tmp_path: Path):
+    made = RingFile(tmp_path, "r1", 17, SIZE, {}, overwrites=True)
+    struct.pack_into("<Q", made.memory, ring.WRITTEN_AT, 9)
+    made.close()
+    assert names(tmp_path) == ["r1.17.ring"]
+    second = RingFile(tmp_path, "r1", 18, SIZE, {}, overwrites=True)
+    assert names(tmp_path) == ["r1.18.ring"]
+    assert Recorder(second.memory, "full").dropped == 0
+    # One in use stays.
+    third = RingFile(tmp_path, "r1", 19, SIZE, {})
+    assert names(tmp_path) == ["r1.18.ring", "r1.19.ring"]
+    second.close()
+    third.close()
+
+
 def test_rings_of_others_and_those_in_use_stay(tmp_path: Path):
     other = RingFile(tmp_path, "r1.2", 1, SIZE, {})
     used = RingFile(tmp_path, "r1", 1, SIZE, {})

@@ -34,6 +34,7 @@ def said(text: str) -> str:
         ("link_logs: {keep_bytes: 3}", "link_logs: keep_bytes: expected 1048576 or more, got 3"),
         ("link_logs: {folder: [a]}", "link_logs: folder: expected a path, got a list"),
         ("link_logs: {ring_bytes: 5}", "link_logs: ring_bytes: expected"),
+        ("link_logs: {keep: no way}", "link_logs: keep: expected true or false, got 'no way'"),
         ("link_logs: 5", "link_logs: expected off, summary, full, or a mapping, got 5"),
         ("addresses: {a: {type: anycast, link_log: loud}}", "address 'a': link_log: expected off, summary, full"),
     ],
@@ -54,6 +55,24 @@ def test_what_is_wrong_is_said_with_place_value_and_what_was_expected(text: str,
 )
 def test_nodes_record_unless_all_is_off(text: str, is_recorded: bool):
     assert parse_topology(HEAD + text).is_recorded is is_recorded
+
+
+@pytest.mark.parametrize(
+    ("text", "is_recorded", "is_kept"),
+    [
+        ("", True, True),
+        ("link_logs: {keep: true}", True, True),
+        ("link_logs: {keep: false}", True, False),
+        ("link_logs: {keep: off}", True, False),
+        ("link_logs: {level: off, keep: true}", False, False),
+        ("link_logs: off", False, False),
+    ],
+)
+def test_records_are_kept_in_files_unless_none_are_made_or_the_topology_says_otherwise(
+    text: str, is_recorded: bool, is_kept: bool
+):
+    topology = parse_topology(HEAD + text)
+    assert (topology.is_recorded, topology.is_kept) == (is_recorded, is_kept)
 
 
 def test_a_word_is_short_for_the_level_and_a_path_for_the_key():

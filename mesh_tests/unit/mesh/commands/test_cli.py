@@ -164,6 +164,7 @@ def test_check_draws_on_stdout(topology: str) -> None:
     [
         ("", "link logs: summary, in linklogs of the work directory, for 7 d, up to 10.7 GB"),
         ("link_logs: off", "link logs: none"),
+        ("link_logs: {keep: off}", "link logs: summary, not kept in files"),
         (
             "link_logs: {level: full, folder: /logs, keep_s: 3600, redact: {key: /the/key, columns: user}}",
             "link logs: full, in /logs, for 60 min, up to 10.7 GB; hashed with /the/key: user",

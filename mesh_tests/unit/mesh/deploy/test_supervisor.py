@@ -79,7 +79,7 @@ class FakeReadiness:
 
 
 class Scene:
-    def __init__(self, folder: Path, *, is_recorded: bool = False, is_watched: bool = False) -> None:
+    def __init__(self, folder: Path, *, is_kept: bool = False, is_watched: bool = False) -> None:
         self.seen: list[MeshStatus] = []
         self.stop = asyncio.Event()
         self.changed = asyncio.Event()
@@ -93,7 +93,7 @@ class Scene:
             PLAN,
             *told,
             topology_fd=TOPOLOGY,
-            is_recorded=is_recorded,
+            is_kept=is_kept,
             is_watched=is_watched,
         )
 
@@ -228,7 +228,7 @@ def test_a_patient_supervisor_forgives_early_deaths(tmp_path: Path, monkeypatch:
 
 def test_the_writer_of_link_logs_runs_beside_the_nodes_and_stops_last(tmp_path: Path) -> None:
     async def story() -> None:
-        scene = Scene(tmp_path, is_recorded=True)
+        scene = Scene(tmp_path, is_kept=True)
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
         await scene.reach(is_ready)
         assert "linklogs write --topology" in " ".join(FakeNode.all[WRITER].arguments)
@@ -242,7 +242,7 @@ def test_the_writer_of_link_logs_runs_beside_the_nodes_and_stops_last(tmp_path: 
 
 def test_a_writer_that_dies_fails_no_start_and_comes_back(tmp_path: Path) -> None:
     async def story() -> None:
-        scene = Scene(tmp_path, is_recorded=True)
+        scene = Scene(tmp_path, is_kept=True)
         scene.readiness.linked.clear()
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
         await scene.reach(lambda status: status.phase is MeshPhase.LINKING)
@@ -272,7 +272,7 @@ def test_a_mesh_that_records_nothing_has_no_writer(tmp_path: Path) -> None:
 
 def test_the_observer_starts_once_the_mesh_is_ready_comes_back_and_stops_first(tmp_path: Path) -> None:
     async def story() -> None:
-        scene = Scene(tmp_path, is_recorded=True, is_watched=True)
+        scene = Scene(tmp_path, is_kept=True, is_watched=True)
         observer = FakeNode.all[OBSERVER]
         scene.readiness.linked.clear()
         running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
@@ -292,7 +292,7 @@ def test_the_observer_starts_once_the_mesh_is_ready_comes_back_and_stops_first(t
 
 
 def test_each_node_has_the_topology_of_the_start_and_the_writer_has_it_not(tmp_path: Path) -> None:
-    Scene(tmp_path, is_recorded=True)
+    Scene(tmp_path, is_kept=True)
     writer = FakeNode.all.pop(WRITER)
     assert not writer.descriptors
     for name, node in FakeNode.all.items():
