@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import mesh as mesh_package
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.share import Share
+
+# No test is about the time of a single example, which a busy machine stretches.
+settings.register_profile("mesh", deadline=None)
+settings.load_profile("mesh")
 
 StartMesh = Callable[[str], RunningMesh]
 

@@ -26,10 +26,11 @@ from mesh.deploy.control import ask_async
 from mesh.deploy.node_process import OBSERVER_PROGRAM, TOPOLOGY_FD, command_line, node_environment
 from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pid_file import PidFile
-from mesh.deploy.running_processes import node_pid
+from mesh.deploy.running_processes import node_pid, supervisor_pid
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
 from mesh.watch.host_model import HostModel, PatternOf
 from mesh.watch.host_rings import HostRings
 from mesh.watch.rest import ObserverState, application
@@ -136,8 +137,18 @@ async def _observe(
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
+    everything = expected_nodes(topology)
+
+    def expected() -> tuple[ExpectedNode, ...]:
+        # `up` runs all nodes here; without it, each host has some of them, which only the rings tell.
+        if supervisor_pid(workdir) is not None:
+            return everything
+        return tuple(node for node in everything if node.name in host.nodes)
+
     rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)))
-    state = ObserverState(topology.mesh, version("amqpmesh"), host, token(workdir) if topology.users else None)
+    state = ObserverState(
+        topology.mesh, version("amqpmesh"), host, token(workdir) if topology.users else None, expected
+    )
     config = uvicorn.Config(
         application(state),
         http="h11",

@@ -1,4 +1,4 @@
-"""The REST interface of the observer: entities of the host, as pages of JSON and as a stream of changes; read only.
+"""What the observer answers over HTTP: entities as pages of JSON and as a stream, metrics, and health; read only.
 
 Every request is checked before it is answered: its `Host` has to be this host's own name, or a web page of another site
 could read the interface in the browser of somebody here (DNS rebinding); and once the mesh has users, it needs the
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,7 +24,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mesh.watch import openapi
+from mesh.watch.expected_nodes import ExpectedNode
+from mesh.watch.health import Health, healthz_mesh, livez, readyz
 from mesh.watch.host_model import HostModel
+from mesh.watch.metric_details import DetailQueryError, detailed_exposition, parse_detail_query
+from mesh.watch.metrics import exposition
 from mesh.watch.query import Page, Query, QueryError, answer, parse
 from mesh.watch.states import GETTERS, row_of
 from recording.entities import BY_PLURAL, ENTITIES, MODEL_VERSION, Entity
@@ -32,6 +37,8 @@ OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 STREAM_S: Final = 1.0
 """The time between two looks for changes of a stream."""
 MAX_STREAMS: Final = 50
+LIVEZ: Final = "/livez"
+_EXPOSITION: Final = "text/plain; version=0.0.4"
 _HEADERS: Final = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -49,6 +56,8 @@ class ObserverState:
     version: str
     host: HostModel
     token: str | None
+    expected: Callable[[], tuple[ExpectedNode, ...]] = tuple
+    """Returns the nodes of the topology that should run on this host."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the observer stops: streams end."""
     viewers: int = 0
@@ -105,6 +114,22 @@ def application(state: ObserverState) -> ASGIApp:
             raise HTTPException(503, f"{MAX_STREAMS} streams are open, which is the most; try again later")
         return StreamingResponse(_events(query, state), media_type="text/event-stream")
 
+    async def metrics(_: Request) -> Response:
+        return Response("".join(exposition(state.host, state.expected())), media_type=_EXPOSITION)
+
+    async def detailed_metrics(request: Request) -> Response:
+        query = parse_detail_query(request.query_params.multi_items())
+        return Response("".join(detailed_exposition(state.host, query)), media_type=_EXPOSITION)
+
+    async def is_alive(request: Request) -> Response:
+        return _judged(livez(state.host, time.time(), request.query_params.get("node")))
+
+    async def is_ready(_: Request) -> Response:
+        return _judged(readyz(state.host, state.expected()))
+
+    async def is_whole(_: Request) -> Response:
+        return _judged(healthz_mesh(state.host, state.expected()))
+
     app = Starlette(
         routes=[
             Route("/api", index),
@@ -112,8 +137,17 @@ def application(state: ObserverState) -> ASGIApp:
             Route("/api/{things}", listing),
             Route("/api/{things}/{id:path}", one),
             Route("/openapi.json", description),
+            Route("/metrics", metrics),
+            Route("/metrics/detailed", detailed_metrics),
+            Route(LIVEZ, is_alive),
+            Route("/readyz", is_ready),
+            Route("/healthz/mesh", is_whole),
         ],
-        exception_handlers={QueryError: _on_query_error, HTTPException: _on_http_error},
+        exception_handlers={
+            QueryError: _on_query_error,
+            DetailQueryError: _on_query_error,
+            HTTPException: _on_http_error,
+        },
     )
     return _Guard(app, state)
 
@@ -170,8 +204,12 @@ def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None
     return Response(json.dumps(content, separators=(",", ":")), status, headers, "application/json")
 
 
+def _judged(health: Health) -> Response:
+    return _json({"ok": health.is_well, "sentences": health.sentences}, 200 if health.is_well else 503)
+
+
 def _on_query_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, QueryError)
+    assert isinstance(error, (QueryError, DetailQueryError))
     return _json({"error": str(error), "place": error.place, "allowed": list(error.allowed)}, 400)
 
 
@@ -195,11 +233,13 @@ class _Guard:
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        refusal = self._refusal(Headers(scope=scope))
+        # Whoever starts the observer again has no token, and the answer names no node.
+        is_open = scope["path"] == LIVEZ and not scope["query_string"]
+        refusal = self._refusal(Headers(scope=scope), is_open=is_open)
         answering: Callable[[Scope, Receive, Send], Awaitable[None]] = refusal or self._app
         await answering(scope, receive, send_guarded)
 
-    def _refusal(self, headers: Headers) -> Response | None:
+    def _refusal(self, headers: Headers, *, is_open: bool) -> Response | None:
         named = headers.get("host", "")
         name = named.rpartition(":")[0] if named.rpartition(":")[2].isdecimal() else named
         if name.lower() not in OWN_NAMES:
@@ -207,7 +247,7 @@ class _Guard:
                 {"error": f"the Host {named[:80]!r} is not of this host, expected 127.0.0.1 or localhost"}, 421
             )
         token = self._state.token
-        if token is None:
+        if token is None or is_open:
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import Records
@@ -172,3 +175,41 @@ def test_more_streams_than_the_most_are_refused() -> None:
     answer = client_of(state).get("/api/stream?entity=links")
     assert answer.status_code == 503
     assert "50 streams are open" in answer.json()["error"]
+
+
+def test_metrics_are_those_of_the_model() -> None:
+    answer = client_of(state_of()).get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    assert [(s.labels["node"], s.value) for s in families["amqpmesh_node_links"].samples] == [("r1", 1.0)]
+
+
+def test_metrics_in_detail_are_refused_with_the_place() -> None:
+    client = client_of(state_of())
+    assert 'address="a"' in client.get("/metrics/detailed?family=address&match=a").text
+    answer = client.get("/metrics/detailed?family=addresses")
+    assert (answer.status_code, answer.json()["place"]) == (400, "family")
+
+
+def test_health_is_told_by_status_and_sentences() -> None:
+    state = state_of()
+    state.host.on_time(time.time())
+    state.expected = lambda: (ExpectedNode("r1", "router", ("r2",), ("r2",)),)
+    client = client_of(state)
+    assert client.get("/livez").json()["ok"] is True
+    assert client.get("/livez?node=r9").status_code == 503
+    for path in ("/readyz", "/healthz/mesh"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["ok"]) == (503, False)
+        assert any("r2" in sentence for sentence in answer.json()["sentences"])
+    state.expected = tuple
+    assert client.get("/readyz").status_code == 200
+
+
+def test_with_users_only_the_observers_own_life_is_told_without_the_token() -> None:
+    state = state_of("secret")
+    state.host.on_time(time.time())
+    client = client_of(state)
+    assert client.get("/livez").status_code == 200
+    for path in ("/livez?node=r1", "/readyz", "/healthz/mesh", "/metrics", "/metrics/detailed?family=address"):
+        assert client.get(path).status_code == 401
