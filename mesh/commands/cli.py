@@ -28,6 +28,7 @@ COMMANDS = {
     "up": ("up", "Start every node of a topology and keep it running."),
     "down": ("down", "Stop all nodes that `up` started."),
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
+    "top": ("top", "Show the busiest addresses, links, clients, queues or nodes, live."),
     "watch": ("watch", "Observe the nodes on this host, and answer over HTTP."),
     "cost": ("cost", "Change the cost of the connection between two routers of a running mesh."),
     "node": ("node", "Run one node of a topology in this process."),

@@ -20,9 +20,11 @@ STYLES = {
     "ok": "green",
     "up": "green",
     "ready": "green",
+    "running": "green",
     "warning": "yellow",
     "failed": "red",
     "down": "red",
+    "lost": "red",
     "silent": "red",
 }
 
