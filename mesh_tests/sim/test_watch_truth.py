@@ -6,8 +6,6 @@ which `HostRings` reads.
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,172 +13,24 @@ from typing import Any
 
 import pytest
 
-from addressing.book import AddressBook
-from addressing.topology.model import Topology
-from mesh.simulation.clients import SimClient, SimReceiver, SimSender
-from mesh.simulation.sim_mesh import SimMesh
-from mesh.watch.counts import Counts
-from mesh.watch.host_model import HostModel
-from mesh.watch.host_rings import HostRings
-from recording.recorder import recording
-from recording.records import Recorder
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
+from mesh.simulation.clients import SimReceiver, SimSender
+from mesh_tests.sim.observed import (
+    ADDRESSES,
+    KINDS,
+    LINE,
+    OUTCOMES,
+    Exchange,
+    ObservedMesh,
+    differences,
+    message,
+)
 from wire.message import Message, encode
-
-ROUTERS = ("r1", "r2", "r3")
-NODES = (*ROUTERS, "b1")
-ADDRESSES = {"rpc.#": "anycast", "prices.#": "multicast", "orders.#": "queue", "news.#": "topic"}
-OUTCOMES: dict[str, Outcome | None] = {
-    "accepted": ACCEPTED,
-    "rejected": rejected("amqp:not-allowed", "no"),
-    "released": RELEASED,
-    "modified": MODIFIED_FAILED,
-    "settled": None,
-}
-"""By the field that counts them; None: sent settled."""
-KINDS = {"rpc": 1, "prices": 2, "orders": 1, "news": 1}
-"""By the first word of an address, the consumers that get each message."""
-SENT = 7
-Ledger = Counter[tuple[str, str, str, str]]
-"""Messages by (kind of entity, name, `in` or `out`, field)."""
-
-
-class ObservedMesh:
-    """Three routers in a line and a broker, with a ring each, and an observer of the rings."""
-
-    def __init__(self, folder: Path, level: str, recorded: ExitStack) -> None:
-        self.topology = Topology.model_validate(
-            {
-                "mesh": "observed",
-                "node_tls": False,
-                "routers": {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}},
-                "brokers": {"b1": {"data": "b1", "routers": ["r3"]}},
-                "addresses": ADDRESSES,
-                "link_logs": {"level": level, "ring_bytes": 1 << 20},
-            }
-        )
-        started_us = time.time_ns() // 1000
-
-        def recorder_of(name: str) -> Recorder:
-            role = "broker" if name == "b1" else "router"
-            recorder, _ = recorded.enter_context(
-                recording(self.topology, name, role, folder / "rings", lambda event: None)
-            )
-            recorder.set_clock(started_us, 0)
-            return recorder
-
-        self.mesh = SimMesh(self.topology, folder / "stores", recorder_of=recorder_of)
-        recorded.callback(self.mesh.close)
-        self.book = AddressBook(self.topology)
-        self.host = HostModel(self.pattern_of, ADDRESSES.items())
-        self.told: list[str] = []
-        self.rings = HostRings(folder / "rings", self.host, self.told.append, self.told.append)
-        recorded.callback(self.rings.close)
-        self.ledger: Ledger = Counter()
-        self.mesh.converge()
-
-    def pattern_of(self, address: str) -> tuple[str, str] | None:
-        policy = self.book.resolve(address)
-        return (policy.pattern, policy.kind.value) if policy is not None and policy.pattern else None
-
-    def look(self) -> None:
-        """Let the nodes write their sums, and read them."""
-        for _ in range(2):
-            self.mesh.run(1.0)
-            for name in NODES:
-                self.mesh.tell_second(name)
-        while self.rings.step():
-            pass
-        assert self.told == []
-
-    def client(self, router: str, user: str | None) -> SimClient:
-        return self.mesh.client(router, user=user)
-
-    # The ledger
-    def count(self, direction: str, router: str, address: str, user: str | None, field: str, data: list[bytes]) -> None:
-        side = "ingress" if direction == "in" else "egress"
-        pattern = f"{address.partition('.')[0]}.#"
-        for kind, name, column in (
-            ("node", router, f"{side}_"),
-            ("user", user or "anonymous", f"{direction}_"),
-            ("address", address, f"{direction}_"),
-            ("pattern", pattern, f"{direction}_"),
-        ):
-            self.ledger[kind, name, column, "deliveries"] += len(data)
-            self.ledger[kind, name, column, field] += len(data)
-            self.ledger[kind, name, column, "bytes"] += sum(map(len, data))
-
-    def observed(self) -> Ledger:
-        host, found = self.host, Counter()
-        states: list[tuple[str, str, dict[str, Counts]]] = [
-            *(("node", each.name, {"ingress_": each.ingress, "egress_": each.egress}) for each in host.nodes.values()),
-            *(("user", each.name, {"in_": each.ingress, "out_": each.egress}) for each in host.users.values()),
-            *(
-                ("address", each.address, {"in_": each.ingress, "out_": each.egress})
-                for each in host.addresses.values()
-            ),
-            *(("pattern", each.pattern, {"in_": each.ingress, "out_": each.egress}) for each in host.patterns.values()),
-        ]
-        for kind, name, columns in states:
-            for column, counts in columns.items():
-                for field in ("deliveries", "bytes", "aborted", *OUTCOMES):
-                    found[kind, name, column, field] = getattr(counts, field)
-        return found
 
 
 @pytest.fixture(params=["full", "summary"])
 def observed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObservedMesh]:
     with ExitStack() as recorded:
         yield ObservedMesh(tmp_path, request.param, recorded)
-
-
-def message(address: str, number: int) -> bytes:
-    return encode(Message(to=address, body="x" * (100 + number)))
-
-
-class Exchange:
-    """Traffic from a client of alice at r1 to consumers of bob at r3 with one outcome; the links stay."""
-
-    def __init__(self, observed: ObservedMesh, address: str, outcome: str, *, has_address: bool = True) -> None:
-        self.observed, self.address, self.outcome = observed, address, outcome
-        self.is_stored = address.startswith(("orders", "news"))
-        count = KINDS[address.partition(".")[0]]
-        self.receivers = [observed.client("r3", "bob").receiver(address, credit=SENT) for _ in range(count)]
-        for receiver in self.receivers:
-            receiver.accepts = receiver.tops_up = False
-        # Until the consumers are known at r1.
-        observed.mesh.run(1.0)
-        self.sender = observed.client("r1", "alice").sender(address if has_address else None)
-        self.data = [message(address, number) for number in range(SENT)]
-
-    def live(self) -> None:
-        given = OUTCOMES[self.outcome]
-        mesh = self.observed.mesh
-        for data in self.data:
-            mesh.send(self.sender, data, settled=given is None)
-        mesh.run_until(lambda: all(len(each.messages) == SENT for each in self.receivers))
-        for receiver in self.receivers:
-            # A broker sends unsettled what came to it settled.
-            receiver.settle(ACCEPTED if given is None else given)
-        if given is not None:
-            mesh.run_until(lambda: len(self.sender.outcomes) == SENT)
-        mesh.run(0.1)
-        sent = {"settled": "settled"}.get(self.outcome, "accepted" if self.is_stored else self.outcome)
-        self.count("in", "r1", "alice", sent, self.data)
-        for receiver in self.receivers:
-            got = "accepted" if self.is_stored and given is None else self.outcome
-            self.count("out", "r3", "bob", got, receiver.messages)
-
-    def count(self, direction: str, router: str, user: str, field: str, data: list[bytes]) -> None:
-        self.observed.count(direction, router, self.address, user, field, data)
-
-
-def differences(observed: ObservedMesh) -> dict[tuple[str, str, str, str], tuple[int, int]]:
-    """By what is counted: (observed, in the ledger) where these differ."""
-    seen = observed.observed()
-    return {
-        key: (seen[key], observed.ledger[key]) for key in seen | observed.ledger if seen[key] != observed.ledger[key]
-    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -255,7 +105,7 @@ def links_of(observed: ObservedMesh) -> dict[str, tuple[int, int]]:
 
 def test_clients_and_links_are_counted_once_at_whatever_router_and_queues_by_their_messages(observed: ObservedMesh):
     senders: list[SimSender] = []
-    clients = [observed.client(router, "alice") for router in ROUTERS]
+    clients = [observed.client(router, "alice") for router in LINE["routers"]]
     for client in clients:
         senders += [client.sender("orders.1"), client.sender("prices.1")]
         client.receiver("prices.1")
@@ -267,7 +117,7 @@ def test_clients_and_links_are_counted_once_at_whatever_router_and_queues_by_the
     host = observed.host
     assert links_of(observed) == {"orders.1": (3, 0), "prices.1": (3, 3)}
     assert (host.users["alice"].connections, host.users["alice"].links) == (3, 9)
-    assert [host.nodes[name].clients for name in NODES] == [1, 1, 1, 0]
+    assert [host.nodes[name].clients for name in ("r1", "r2", "r3", "b1")] == [1, 1, 1, 0]
     assert host.addresses["orders.1"].depth == 3
     (queue,) = [each for each in host.nodes["b1"].queues.values() if each.address_text == "orders.1"]
     assert (queue.depth, queue.enqueued, queue.dequeued) == (3, 3, 0)
@@ -292,3 +142,48 @@ def test_a_producer_without_a_taker_waits_and_no_longer_once_it_has_one(observed
     assert observed.host.patterns["rpc.#"].waiting_producers == 0
     assert link.waits_for is None
     assert link.starved_s > 0
+
+
+# Edge routers and shards
+EDGES: dict[str, Any] = {
+    "routers": {"e1": {"mode": "edge", "connect": ["r1"]}, "r1": {"connect": ["r2"]}, "r2": {}},
+    "brokers": {"b1": {"data": "b1", "routers": ["r1"]}, "b2": {"data": "b2", "routers": ["r2"]}},
+    "default_broker": "b1",
+    "addresses": {**ADDRESSES, "orders.#": {"type": "queue", "broker": "b1"},
+                  "shards": {"type": "queue", "brokers": ["b1", "b2"]}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def at_edges(tmp_path: Path) -> Iterator[ObservedMesh]:
+    with ExitStack() as recorded:
+        yield ObservedMesh(tmp_path, "full", recorded, EDGES)
+
+
+@pytest.mark.parametrize("path", [("e1", "r2"), ("r2", "e1"), ("e1", "e1")], ids=" to ".join)
+@pytest.mark.parametrize("kind", KINDS)
+def test_clients_of_edge_routers_count_like_others(at_edges: ObservedMesh, kind: str, path: tuple[str, str]):
+    exchanges = [Exchange(at_edges, f"{kind}.{outcome}", outcome, path=path) for outcome in OUTCOMES]
+    for each in exchanges:
+        each.live()
+    at_edges.look()
+    assert differences(at_edges) == {}
+
+
+def test_a_queue_on_two_brokers_counts_its_messages_at_both(at_edges: ObservedMesh):
+    mesh, host, count = at_edges.mesh, at_edges.host, 20
+    senders = [at_edges.client(router, "alice").sender("shards") for router in ("e1", "r1", "r2")]
+    for sender in senders:
+        for number in range(count):
+            mesh.send(sender, message("shards", number))
+    mesh.run_until(lambda: all(len(sender.outcomes) == count for sender in senders))
+    at_edges.look()
+    queues = {each.node.name: each for each in (*host.nodes["b1"].queues.values(), *host.nodes["b2"].queues.values())}
+    assert host.addresses["shards"].depth == sum(each.depth for each in queues.values()) == 3 * count
+    assert sum(each.enqueued for each in queues.values()) == host.addresses["shards"].ingress.accepted == 3 * count
+    receiver = at_edges.client("r2", "bob").receiver("shards", credit=100)
+    mesh.run_until(lambda: len(receiver.messages) == 3 * count)
+    at_edges.look()
+    assert host.addresses["shards"].depth == 0
+    assert sum(each.dequeued for each in queues.values()) == host.users["bob"].egress.accepted == 3 * count
+    assert (host.addresses["shards"].producers, host.addresses["shards"].consumers) == (3, 1)
