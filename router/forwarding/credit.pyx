@@ -3,10 +3,15 @@
 Each inlet gets a float, one credit for each producer that it stands for, and the rest goes by recent use. An inlet
 that sends gets credit up to its limit as far as the takers' credit goes. Scarce credit is shared among the inlets in
 use, where a circuit counts as many times as there are producers behind it. While other inlets are short of credit, the
-credit of an idle inlet is reduced to one within ``PERIOD_S``.
+credit of an idle inlet is reduced to one, or two where the credit suffices, within ``PERIOD_S``.
+
+Where the limits of many inlets together exceed the takers' credit, an inlet starts small: it gets no more than its
+share of half of the credit, or twice its recent deliveries. So an inlet that sends now and then keeps what it has: the
+flow that renews its credit goes out with the settlement of its delivery, and no other flow is needed.
 
 No step looks at all inlets. Fresh credit of the takers goes to the inlets that were short of credit, the longest
-waiting first, and a period ends with a look at the inlets that were used in it or still hold more than their float.
+waiting first, or if there are none, to inlets that have a small share. A period ends with a look at the inlets that
+were used in it or still hold more than their float.
 """
 
 PERIOD_S = 0.05
@@ -17,6 +22,15 @@ cdef enum:
     # The least credit of an inlet for each producer that it stands for: a sender without credit has no way in AMQP to
     # say that it has a message.
     FLOAT = 1
+    # The credit of an inlet that sends now and then, for each producer, where credit suffices: a delivery then leaves
+    # the sender one credit, and needs no flow before its settlement.
+    KEPT = 2
+    # With more inlets than these in a group whose limits together exceed the takers' credit, each inlet starts small.
+    FEW = 8
+    # Credit suffices if the takers have so much for each inlet: twice what the inlets keep is left for the others if
+    # some inlet is short of credit, and nothing need be left if none is.
+    LEAST_FOR_KEPT = 2
+    LEAST_BESIDE_SHORT = 8
     # Fresh credit of the takers is offered on until it is no use to so many inlets in a row.
     MOST_REFUSED = 8
 
@@ -32,7 +46,7 @@ cdef int room_of(Inlet inlet) noexcept:
 
 
 cdef class ShortInlets:
-    """The inlets that were short of credit when they were last topped up, the longest waiting first.
+    """Inlets that would use more credit than they got when they were last topped up, the longest waiting first.
 
     A linked list through the inlets themselves. Always: an inlet is in one list at most, its ``short_in``.
     """
@@ -82,7 +96,7 @@ cdef class CreditSharing:
         self.inlets = inlets
         self.again = again
         self.timers = timers
-        self.short = ShortInlets()
+        self.short, self.small = ShortInlets(), ShortInlets()
         self.watched = {}
 
     cdef int behind(self, Taker taker) noexcept:
@@ -94,6 +108,7 @@ cdef class CreditSharing:
 
     def forget(self, Inlet inlet):
         self.short.remove(inlet)
+        self.small.remove(inlet)
         self.watched.pop(inlet, None)
 
     cdef int watch(self, Inlet inlet) except -1:
@@ -106,14 +121,20 @@ cdef class CreditSharing:
 
         Inlets that are not short want nothing more, or are topped up once they send or one of their deliveries is
         settled. Stop after ``MOST_REFUSED`` inlets in a row that got nothing, so that the work is in proportion to the
-        grants: the others are first in the next call, or are topped up at the end of the period.
+        grants: the others are first in the next call, or are topped up at the end of the period. If no inlet is short,
+        the next inlets are those with a small share. All shares are alike, so one that does not grow is enough to stop.
         """
+        if self.short.count == 0:
+            return self._offer_to(self.small, 1)
+        return self._offer_to(self.short, MOST_REFUSED)
+
+    cdef int _offer_to(self, ShortInlets inlets, int most_refused) except -1:
         cdef Inlet inlet
-        cdef int promised, refused = 0, count = self.short.count
-        while count > 0 and refused < MOST_REFUSED and self.short.first is not None:
+        cdef int promised, refused = 0, count = inlets.count
+        while count > 0 and refused < most_refused and inlets.first is not None:
             count -= 1
-            inlet = self.short.first
-            self.short.remove(inlet)
+            inlet = inlets.first
+            inlets.remove(inlet)
             promised = inlet.promised_count
             self.again(inlet)
             refused = 0 if inlet.promised_count > promised else refused + 1
@@ -124,14 +145,18 @@ cdef class CreditSharing:
 
         ``room``: deliveries that the takers would take from this inlet beyond all promised credit.
         """
-        cdef int wanted, count
+        cdef int wanted, useful, count
         if inlet.is_draining or not inlet.link.is_open_now():
             return 0
         if inlet.idle_at == <long long>inlet.deliveries_in and not inlet.needs_float():
             return 0
-        wanted = room_of(inlet)
-        count = min(wanted, room)
-        if room < wanted:
+        wanted = useful = room_of(inlet)
+        if len(self.inlets) > FEW:
+            useful = min(useful, self._most(inlet, room) - inlet.promised_count)
+            if useful < wanted and inlet.short_in is None:
+                self.small.append(inlet)
+        count = min(useful, room)
+        if room < useful:
             count = self._ration(inlet, count)
         # A grant at least doubles the promised credit of the inlet, or is not made: a flow frame for each delivery
         # would double the number of frames.
@@ -141,6 +166,27 @@ cdef class CreditSharing:
             count = FLOAT * inlet.weight
         self.watched[inlet] = None
         return inlet.top_up(count)
+
+    cdef int _most(self, Inlet inlet, int room) except? -1:
+        """Return how much credit the inlet can use now: its limit if the takers' credit suffices for all inlets.
+
+        Else the share of the inlet, or twice its recent deliveries.
+        """
+        cdef int sharers = len(self.inlets), limit = inlet.limit_now(), most
+        self.credit = room + inlet.group.promised_to_producers + inlet.group.promised_to_circuits
+        if self.credit // sharers >= limit:
+            return limit
+        most = self._kept()
+        if self.short.count == 0:
+            most = max(most, self.credit // (2 * sharers))
+        return max(most * inlet.weight, 2 * inlet.recent_count(self.timers.now))
+
+    cdef int _kept(self) noexcept:
+        """Return how much credit an idle inlet keeps for each of its producers."""
+        cdef int least = LEAST_BESIDE_SHORT if self.short.count else LEAST_FOR_KEPT
+        if len(self.inlets) <= FEW:
+            return FLOAT
+        return KEPT if self.credit >= least * <int>len(self.inlets) else FLOAT
 
     cdef int _ration(self, Inlet inlet, int count) except? -1:
         cdef int sharers = len(self.inlets)
@@ -153,10 +199,9 @@ cdef class CreditSharing:
         return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
-        """Reduce the credit of each inlet that was idle for a period to one; top up the inlets that were short of credit.
-        """
+        """Reduce the credit of each inlet that was idle for a period; top up the inlets that were short of credit."""
         cdef Inlet inlet
-        cdef int in_use = 0, producers = 0, count
+        cdef int in_use = 0, producers = 0, count, kept = self._kept()
         cdef double now = self.timers.now
         self.timer = None
         watched, self.watched = self.watched, {}
@@ -172,7 +217,10 @@ cdef class CreditSharing:
                     self.watched[inlet] = None
                     continue
                 inlet.idle_at = inlet.deliveries_in
-                inlet.reduce(FLOAT)
+                if inlet.promised_count > kept:
+                    inlet.reduce(kept)
+                if inlet.promised_count > FLOAT:
+                    self.watched[inlet] = None  # the takers' credit may suffice for less later
         self.in_use = max(in_use, 1)
         self.producers_in_use = producers
         count = self.short.count

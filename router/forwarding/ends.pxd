@@ -138,6 +138,9 @@ cdef class Inlet(InletHead):
     # Time in s of the last check that found new deliveries: several sharings may check an inlet of a multicast.
     cdef double seen_s
     cdef long long idle_at
+    # `deliveries_in` less the recent deliveries, which are halved every 50 ms, and the time in s of the last halving.
+    cdef long long recent_from
+    cdef double recent_s
     # The list of inlets short of credit (`credit.ShortInlets`) that has this inlet, and its neighbors there; else None.
     cdef object short_in
     cdef Inlet short_before
@@ -182,6 +185,7 @@ cdef class Inlet(InletHead):
     cdef int held_now(self) noexcept
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
+    cdef int recent_count(self, double now) noexcept
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
     cdef bint is_from_node(self) noexcept
     cdef bint may_feed(self, Taker taker) noexcept

@@ -32,6 +32,9 @@ cdef enum:
     # average, plus one, of these deliveries may be promised or unsettled.
     MOST_BYTES = 16777216
 
+# The number of recent deliveries of an inlet is halved after each such time in s.
+cdef double HALVING_S = 0.05
+
 
 cdef Carrier carrier_at(pn_delivery_t *delivery):
     """Return the carrier of this incoming or outgoing delivery; None if the delivery has no carrier, or no longer.
@@ -653,6 +656,15 @@ cdef class Inlet(InletHead):
     cdef bint needs_float(self) noexcept:
         """True if the sender has no credit and no delivery waits here: the sender needs a float to send at all."""
         return self.promised_count == 0 and self.moving is None and not self.has_queued()
+
+    cdef int recent_count(self, double now) noexcept:
+        """Return the number of recent deliveries; it grows with each delivery, and is halved every ``HALVING_S``."""
+        cdef long long count = <long long>self.deliveries_in - self.recent_from
+        cdef double halvings = (now - self.recent_s) / HALVING_S
+        if halvings >= 1:
+            count = count >> <int>halvings if halvings < 32 else 0
+            self.recent_from, self.recent_s = <long long>self.deliveries_in - count, now
+        return <int>min(count, <long long>self.limit)
 
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept:
         """Set the inlet's weight to the number of producers behind the circuit, which the delivery's tag says."""

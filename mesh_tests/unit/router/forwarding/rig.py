@@ -37,6 +37,8 @@ class Connection:
     is_stalled: bool = False
     """The client's end reads nothing more: bytes stay in the router's engine."""
     is_cut: bool = False
+    writes: int = 0
+    """How often the router's end had bytes to write."""
 
 
 @dataclass(eq=False)
@@ -288,6 +290,7 @@ class Rig:
         moved = False
         while chunk := origin.output():
             goal.receive(chunk)
+            connection.writes += origin is connection.router
             moved = True
         for event in goal.drain(self._sink):
             self._on_event(event, connection, goal is connection.router)

@@ -131,6 +131,83 @@ def test_an_edge_router_gets_credit_with_the_first_taker_that_does_not_lead_back
     assert producer.link.credit >= 1
 
 
+def settle_one(rig: Rig, sender: Producer, consumers: list[Consumer]) -> None:
+    """Carry a message to a consumer, and what the consumer says of it, and its new credit, back."""
+    sender.send(b"x")
+    rig.run()
+    (consumer,) = [each for each in consumers if each.held]
+    consumer.answer()
+    consumer.link.grant(1)
+    rig.run()
+
+
+@pytest.mark.parametrize("treatment", ["anycast", "multicast"])
+@pytest.mark.parametrize(("senders", "credit", "limit"), [(9, 100, 1000), (40, 90, 10), (40, 150, 1000)])
+def test_a_message_now_and_then_is_one_write_to_its_consumer_and_one_to_its_sender(
+    rig: Rig, treatment: str, senders: int, credit: int, limit: int
+):
+    group = getattr(rig, treatment)()
+    consumers = [rig.consumer(group, credit)]
+    producers = [rig.producer(group, limit) for _ in range(senders)]
+    for producer in 2 * producers:  # the first sender had all the credit at first
+        settle_one(rig, producer, consumers)
+        rig.advance(3 * PERIOD_S)
+    (receiving,) = [each.connection for each in consumers]
+    sending = [each.connection for each in producers]
+    before = receiving.writes, [each.writes for each in sending]
+    for producer in producers:
+        settle_one(rig, producer, consumers)
+        rig.advance(3 * PERIOD_S)
+    assert receiving.writes - before[0] == senders
+    assert [each.writes - writes for each, writes in zip(sending, before[1], strict=True)] == [1] * senders
+
+
+def test_one_stream_among_many_idle_senders_gets_the_credit_that_they_do_not_need(rig: Rig):
+    group = rig.anycast()
+    consumer = rig.consumer(group, credit=1000)
+    idle = [rig.producer(group, 1000) for _ in range(100)]
+    for producer in idle:
+        settle_one(rig, producer, [consumer])
+    stream = rig.producer(group, 1000)
+    most = 0
+    for _ in range(40):
+        most = max(most, stream.link.credit)
+        stream.send(*[b"x"] * stream.link.credit)
+        rig.run()
+        consumer.link.grant(len(consumer.held))
+        consumer.answer()
+        rig.advance(0.01)
+    assert most > 500
+    assert sum(each.link.credit for each in idle) <= 250, "a quarter of the credit"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_many_senders_are_soon_promised_no_more_than_the_credit_and_a_float_each(rig: Rig, seed: int):
+    chance = random.Random(seed)
+    group = rig.anycast()
+    consumers = [rig.consumer(group, chance.randint(0, 60)) for _ in range(2)]
+    producers = [rig.producer(group, chance.choice((1, 5, 30, 1000))) for _ in range(chance.randint(FEW + 1, 40))]
+    for number in range(60):
+        sender = chance.choice(producers)
+        most = max(0, sender.link.credit)
+        sender.send(*[b"x"] * min(most, chance.choice((0, 1, 1, most))))
+        chance.choice(consumers).answer(count=chance.randint(0, 9))
+        chance.choice(consumers).link.grant(chance.choice((0, 0, 1, 3, 40)))
+        rig.advance(chance.choice((0, 0, 0.01, 0.1)))
+        if number % 5 == 0:
+            rig.advance(3 * PERIOD_S)
+            assert free_credit(consumers, producers) >= -len(producers)
+        for each in producers:
+            assert each.inlet.promised <= max(1, each.inlet.limit - each.inlet.unsettled_count)
+            assert each.link.credit + each.inlet.link.queued == each.inlet.promised
+    for _ in range(30):
+        for consumer in consumers:
+            consumer.answer()
+            consumer.link.grant(10)
+        rig.advance(0.1)
+    assert all(producer.link.credit > 0 and not producer.open for producer in producers)
+
+
 def seconds_of_flows(rig: Rig, idle: int) -> float:
     """CPU time of flows of a consumer at an address where ``idle`` senders hold their float, in the least of 5 runs."""
     group = rig.anycast()
