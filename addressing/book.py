@@ -204,16 +204,16 @@ class AddressBook:
         found = (address, entry) if entry is not None else self._declared.find(address)
         return self._policy(address, *found) if found else None
 
-    def shared_pattern(self, address: str) -> Address | None:
-        """Return the ``shared`` of the policy of ``address``, without making the policy, which takes longer.
+    def shared_pattern(self, name: str) -> Address | None:
+        """Return the ``shared`` of the policy of the address ``name``, in normal form, without making the policy.
 
-        None also for an address without a policy, and for an address with wildcards.
+        Making the policy takes longer. None also for an address without a policy, and for an address with wildcards.
         """
-        name = normalize(address)
-        if name in self._addresses or is_internal(name) or is_pattern(name):
-            return None
         found = self._declared.find(name)
-        return None if found is None else self._fields_of(*found)["shared"]
+        if found is None:
+            return None
+        shared: Address | None = self._fields_of(*found)["shared"]
+        return None if shared is None or not name or is_internal(name) or is_pattern(name) else shared
 
     def overlaps(self, filter_: str) -> dict[str, AddressKind]:
         """Return the declared addresses and patterns, with their kinds, that match some address of ``filter_``.

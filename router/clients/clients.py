@@ -163,7 +163,8 @@ class ClientConnection(RouterConnection):
             credit = min(self._link_capacity, ANONYMOUS_CREDIT)
             guard, recorder, peer = self._guard(link), self._services.recorder, self.endpoint.peer
             known = self._services.pattern_addresses.of(SenderIdentity(self.space, peer.user, peer.is_mesh))
-            AnonymousProducer(link, credit, self._find_group, known, guard, recorder).top_up()
+            pattern_of = partial(self._pattern_of, {})
+            AnonymousProducer(link, credit, self._find_group, pattern_of, known, guard, recorder).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
         if policy.is_link_routed:
@@ -206,14 +207,29 @@ class ClientConnection(RouterConnection):
         The group is that of the address's pattern, if the addresses of the pattern share links and ``is_apart`` is
         False.
         """
-        services, peer = self._services, self.endpoint.peer
-        pattern = None if is_apart else self._book.shared_pattern(to)
-        if pattern is None or not services.permissions.may_send(peer.user, to, is_mesh=peer.is_mesh):
+        services = self._services
+        pattern = None if is_apart else self._pattern_of({}, normalize(to))
+        if pattern is None:
             policy = self._resolve(to, sends=True)
             return self._noted(services.addresses.group(policy), policy)
         shared = services.books.resolve(pattern)
         assert shared is not None
         return services.addresses.group(shared, user=self._user)
+
+    def _pattern_of(self, covered: dict[Address, bool], name: str) -> Address | None:
+        """Return the pattern with whose addresses the address ``name``, in normal form, shares links.
+
+        None if the address has links of its own, or this client may not send to the address. ``covered`` keeps whether
+        the client may send to all addresses of a pattern: then no permission of an address need be looked up.
+        """
+        pattern = self._book.shared_pattern(name)
+        if pattern is None:
+            return None
+        peer, permissions = self.endpoint.peer, self._services.permissions
+        is_covered = covered.get(pattern)
+        if is_covered is None:
+            is_covered = covered[pattern] = permissions.may_send(peer.user, pattern.name, is_mesh=peer.is_mesh)
+        return pattern if is_covered or permissions.may_send(peer.user, name, is_mesh=peer.is_mesh) else None
 
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
         """Return ``group``, after noting this client's user as the maker of its queue if no maker is noted yet.

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from addressing.address import Address
 from recording.records import Recorder
 from router.forwarding.address import AddressGroup
 from router.forwarding.guard import Guard
@@ -16,6 +17,7 @@ class AnonymousProducer(DeliveryOwner):
         link: IncomingLink,
         capacity: int,
         find: Callable[[str], AddressGroup],
+        pattern_of: Callable[[str], Address | None],
         patterns: AddressCache,
         guard: Guard,
         recorder: Recorder,

@@ -35,7 +35,6 @@ from recording.records cimport ABORTED, Recorder
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from addressing.address import normalize
-from addressing.pattern import is_pattern
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
 
@@ -330,7 +329,9 @@ cdef class AnonymousProducer(DeliveryOwner):
     Each message goes to the producer's inlet in the group of the address that the message names. ``find(address)``
     returns this group, and ``find(address, True)`` the group of the address itself, if the addresses of its pattern
     share one; it raises AmqpError when the user may not send to the address, or the topology does not declare
-    it or declares it unavailable.
+    it or declares it unavailable. ``pattern_of(name)`` returns the `Address` of the pattern whose group the address
+    ``name``, in normal form, shares; None if the address has a group of its own, or the user may not send to it. The
+    first message to an address costs one call of ``pattern_of``, but no ``find`` if the pattern has a group already.
     """
 
     cdef readonly IncomingCore link
@@ -348,10 +349,11 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef int outstanding  # number of deliveries of all inlets that were read, or begun, and are not settled
     cdef Guard guard
     cdef object find
+    cdef object pattern_of
     cdef bytes prefix
     cdef AnonymousInlet streaming
 
-    def __init__(self, IncomingCore link, int capacity, find, AddressCache patterns not None, Guard guard,
+    def __init__(self, IncomingCore link, int capacity, find, pattern_of, AddressCache patterns not None, Guard guard,
                  Recorder recorder not None):
         self.link = link
         self.recorder = recorder
@@ -363,7 +365,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.patterns, self.by_pattern = patterns, {}
         self.apart, self.ready = {}, []
         self.many_inlets = MANY_INLETS
-        self.find = find
+        self.find, self.pattern_of = find, pattern_of
         self.prefix = b""
         link.owner = self
 
@@ -497,18 +499,28 @@ cdef class AnonymousProducer(DeliveryOwner):
         return self._look_up(to) if inlet is None else inlet
 
     cdef AnonymousInlet _look_up(self, bytes to):
-        group = self.find(to.decode())
-        inlet = self._inlet_in(group)
-        if is_pattern(group.address.name):
-            name = normalize(to.decode()).encode()
-            self.by_pattern[group.address] = inlet
-            self.patterns.put_now(to, group.address if name == to else (group.address, name))
-            inlet = self.apart.get(name, inlet)
-        elif len(to) <= LONG_SPELLING_BYTES:
-            if len(self.known) >= MANY_SPELLINGS:
-                self.known.clear()
-            self.known[to] = inlet
-        return inlet
+        cdef str address = to.decode(), name = normalize(address)
+        cdef AnonymousInlet inlet
+        cdef bytes named = to
+        pattern = self.pattern_of(name)
+        if pattern is None:
+            inlet = self._inlet_in(self.find(address))
+            if len(to) <= LONG_SPELLING_BYTES:
+                if len(self.known) >= MANY_SPELLINGS:
+                    self.known.clear()
+                self.known[to] = inlet
+            return inlet
+        inlet = self.by_pattern.get(pattern)
+        if inlet is None:
+            # `_inlet_in` may clear ``by_pattern``.
+            inlet = self._inlet_in(self.find(address))
+            self.by_pattern[pattern] = inlet
+        if name is not address:
+            named = name.encode()
+            self.patterns.put_now(to, (pattern, named))
+        else:
+            self.patterns.put_now(to, pattern)
+        return self.apart.get(named, inlet) if self.apart else inlet
 
     cdef AnonymousInlet _inlet_in(self, group):
         inlet = self.inlets.get(group)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from proton import Message
 
+from addressing.address import Address
 from mesh_tests.outcomes import told
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.anonymous import AnonymousProducer
@@ -34,6 +35,7 @@ class Post:
     treatment: str = "anycast"
     groups: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    looked_up: list[str] = field(default_factory=list)
     patterns: AddressCache = field(default_factory=lambda: AddressCache(lambda: None))
 
     def find(self, address: str) -> Any:
@@ -42,7 +44,12 @@ class Post:
             raise AmqpError("amqp:not-found", f"no {address}")
         return self.group(address.removeprefix("amqp://host/"))
 
+    def pattern_of(self, name: str) -> Address | None:
+        self.looked_up.append(name)
+        return Address("", "shared.#") if name.startswith("shared.") else None
+
     def group(self, address: str) -> Any:
+        address = "shared.#" if address.startswith("shared.") else address
         if address not in self.groups:
             self.groups[address] = getattr(self.rig, self.treatment)()
         return self.groups[address]
@@ -50,7 +57,9 @@ class Post:
     def sender(self, capacity: int = 10) -> Producer:
         producer, link = self.rig.incoming()
         guard = Guard(link, 0, self.rig.offences.append)
-        producer.inlet = AnonymousProducer(link, capacity, self.find, self.patterns, guard, self.rig.recorder)
+        producer.inlet = AnonymousProducer(
+            link, capacity, self.find, self.pattern_of, self.patterns, guard, self.rig.recorder
+        )
         producer.inlet.top_up()
         self.rig.run()
         return producer
@@ -82,6 +91,16 @@ def test_however_an_address_is_spelled_its_messages_wait_in_one_line(post: Post)
     consumer.link.grant(10)
     post.rig.run()
     assert consumer.messages == messages
+
+
+def test_addresses_of_a_pattern_find_its_group_once_and_their_pattern_once_each(post: Post):
+    consumer, sender = post.consumer("shared.x", credit=100), post.sender(capacity=100)
+    messages = [to(f"shared.{number}") for number in (1, 2, 3, 1, 2, 3)]
+    sender.send(*messages, to("amqp://host/shared.1"))
+    post.rig.run()
+    assert consumer.messages == [*messages, to("amqp://host/shared.1")]
+    assert post.asked == ["shared.1"]
+    assert post.looked_up == ["shared.1", "shared.2", "shared.3", "shared.1"], "once for each way it is spelled"
 
 
 def test_an_address_in_any_script_is_found(post: Post):

@@ -76,7 +76,13 @@ def test_an_anonymous_sender_that_is_expelled_while_it_is_read(rig: Rig):
     consumer = rig.consumer(group)
     producer, link = rig.incoming()
     AnonymousProducer(
-        link, 10, lambda to: group, AddressCache(lambda: None), Guard(link, 100_000, rig.offences.append), rig.recorder
+        link,
+        10,
+        lambda to: group,
+        lambda name: None,
+        AddressCache(lambda: None),
+        Guard(link, 100_000, rig.offences.append),
+        rig.recorder,
     ).top_up()
     rig.run()
     del link
@@ -94,7 +100,13 @@ def test_an_anonymous_sender_that_forgets_the_inlet_whose_message_it_has_just_re
     producer, link = rig.incoming()
     guard = Guard(link, 0, rig.offences.append)
     AnonymousProducer(
-        link, 2000, lambda to: groups.setdefault(to, rig.anycast()), AddressCache(lambda: None), guard, rig.recorder
+        link,
+        2000,
+        lambda to: groups.setdefault(to, rig.anycast()),
+        lambda name: None,
+        AddressCache(lambda: None),
+        guard,
+        rig.recorder,
     ).top_up()
     rig.run()
     for number in range(999):
