@@ -413,6 +413,9 @@ class RouterAddresses:
         Return the changed answers to edge routers about the keys that they ask for, as messages to send. If more than
         64 addresses have changed, a timer due at once has the node settle the rest, after other inputs.
         """
+        actions = self._actions
+        if not (actions.changed or actions.actions or self._changed or self._has_news):
+            return []  # as after nearly each input
         count = 0
         while self._has_work() and count < _MOST_AT_ONCE:
             count += 1

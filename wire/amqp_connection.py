@@ -35,16 +35,14 @@ class AmqpConnectionOwner(Protocol):
     """Interface of the driver, as the owner of connections: the methods that a connection calls."""
 
     log: Emit
+    most_changes: int
+    """How many begins, attaches, detaches and ends of a new input may be handled in one go now."""
 
     def on_made(self, connection: AmqpConnection) -> None: ...
 
     def on_ready(self, connection: AmqpConnection, peer: Peer) -> Endpoint | None: ...
 
     def on_input(self, connection: AmqpConnection) -> None: ...
-
-    def most_changes(self) -> int:
-        """Return how many begins, attaches, detaches and ends of a new input may be handled in one go now."""
-        ...
 
     def on_rest(self, connection: AmqpConnection) -> None:
         """Call `AmqpConnection.go_on` later, after other connections: the endpoint keeps a rest of the input."""
@@ -144,7 +142,7 @@ class AmqpConnection(ByteProtocol):
         if endpoint is None:
             self._after_login(self._authentication.receive(bytes(data)))
             return
-        endpoint.receive(data, self._owner.most_changes())
+        endpoint.receive(data, self._owner.most_changes)
         if endpoint.has_rest:
             self.transport.pause_reading()
             self._owner.on_rest(self)

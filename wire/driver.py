@@ -76,6 +76,7 @@ class Driver:
         self._later: dict[Endpoint, None] = {}
         self._behind: dict[AmqpConnection, None] = {}
         """Connections whose endpoints keep a rest of their input, in the order of their next turns."""
+        self.most_changes = MOST_CHANGES
         self._parting: dict[AmqpConnection, str] = {}
         """Connections that have ended, each with the reason, whose endpoints keep a rest of their input."""
         self._is_closing = False
@@ -123,7 +124,10 @@ class Driver:
             while commands:
                 self._carry_out(commands.pop(0))
             self._flush_dirty()
-        self._arm_timer()
+        deadline = self._node.next_deadline()
+        # A timer that fires before the deadline stays: an early call costs less than a new timer after each input.
+        if deadline is not None and (self._timer is None or deadline < self._timer_at):
+            self._arm_timer(deadline)
 
     async def close(self, grace_s: float = 5.0, error: AmqpError | None = None) -> None:
         """Stop listening and dialing; close every connection in order, and abort connections left after ``grace_s``.
@@ -188,13 +192,11 @@ class Driver:
             connection.flush()
         self.wake()
 
-    def most_changes(self) -> int:
-        # Many connections may read in one turn of the event loop, so their first slices have to be small.
-        return FEW_CHANGES if self._behind else MOST_CHANGES
-
     def on_rest(self, connection: AmqpConnection) -> None:
         if not self._behind:
             self._loop.call_soon(self._catch_up)
+            # Many connections may read in one turn of the event loop, so their first slices have to be small.
+            self.most_changes = FEW_CHANGES
         self._behind[connection] = None
 
     def _catch_up(self) -> None:
@@ -216,7 +218,9 @@ class Driver:
         again, self._behind = self._behind, behind
         for connection in again:
             self._behind[connection] = None
-        if behind and not again:
+        if not self._behind:
+            self.most_changes = MOST_CHANGES
+        elif not again:
             self._loop.call_soon(self._catch_up)
 
     def on_writable(self, connection: AmqpConnection) -> None:
@@ -309,11 +313,7 @@ class Driver:
                 if connection is not None:
                     connection.transport.reset(reason)
 
-    def _arm_timer(self) -> None:
-        deadline = self._node.next_deadline()
-        # A timer that fires before the deadline stays: an early call costs less than a new timer after each input.
-        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
-            return
+    def _arm_timer(self, deadline: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = deadline

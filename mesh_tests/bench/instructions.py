@@ -145,6 +145,15 @@ class Exchange:
             self.consumer.say(*(encode(0, DISPOSITION, TRUE, uint(a), uint(b), TRUE, ACCEPTED) for a, b in ranges))
             self._wait_settled()
 
+    def run_alone(self, messages: int) -> None:
+        """Send messages one by one, each after the router has settled the one before."""
+        for _ in range(messages):
+            number, self.number = self.number, self.number + 1
+            self.producer.say(transfer(number, False))
+            self.consumer.wait(TRANSFER)
+            self.consumer.say(encode(0, DISPOSITION, TRUE, uint(number), uint(number), TRUE, ACCEPTED))
+            self.producer.wait(DISPOSITION)
+
     def _wait_settled(self) -> None:
         left = BATCH
         while left > 0:
@@ -281,6 +290,7 @@ def main(
         rows: dict[str, tuple[int, Callable[[], None]]] = {
             "message, unsettled": (messages, lambda: exchange.run(messages)),
             "message, each settled alone": (messages, lambda: exchange.run(messages, is_each=True)),
+            "message that travels alone": (messages, lambda: exchange.run_alone(messages)),
             "message, pre-settled": (messages, lambda: exchange.run(messages, is_settled=True)),
             "link of a consumer": (links, lambda: _links(client, links, address, True)),
             "link of a producer": (links, lambda: _links(client, links, address, False)),
