@@ -19,7 +19,6 @@ from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnrea
 from broker.links.attachments import Attachments
 from broker.links.incoming import ProducerGate
 from broker.links.link_log import BrokerLinkLog
-from broker.links.request_link import RequestLink
 from broker.links.second_settlement import SecondSettlements
 from broker.operating.administration import Administration
 from broker.operating.control import Control
@@ -45,6 +44,7 @@ from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
 from wire.lost_links import TURN_S, LostLinks
 from wire.node import Command
+from wire.request_link import RequestLink
 
 if TYPE_CHECKING:
     from addressing.topology.model import DeclaredAddress, Topology

@@ -16,12 +16,11 @@ from math import inf
 
 from broker.addresses import BrokerAddress, BrokerAddresses, BrokerAddressKind
 from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
-from broker.links.filter_control import request_link, wanted_filter_set
+from broker.links.filter_control import request_link
 from broker.links.incoming import BrokerReceiver, ProducerGate
 from broker.links.link_log import BrokerLinkLog
 from broker.links.link_name import LinkName, container_id, link_name, name_of
 from broker.links.outgoing import BrokerSender
-from broker.links.request_link import RequestLink
 from broker.links.second_settlement import SecondSettlements
 from broker.queueing.body_cache import BodyCache
 from broker.queueing.client_queues import ClientQueues
@@ -33,9 +32,11 @@ from broker.queueing.subscription_owners import OwnershipClaim, claim_of
 from broker.queueing.subscriptions import TopicSubscriptions, timeout_s
 from wire import terminus
 from wire.errors import AmqpError, LinkError
+from wire.filter_change import wanted_filter_set
 from wire.filter_set import CONTROL, filter_set_of
 from wire.link import RECEIVE_SECOND, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
+from wire.request_link import RequestLink
 from wire.terminus import DistributionMode, Durability, Expiry, Terminus, TerminusType
 
 SELECTORS = ("apache.org:selector-filter:string", 0x0000468C00000004)

@@ -1,55 +1,17 @@
-"""Changes of filter sets: each is a message on a control link, accepted once the change is in effect.
-
-    {"serial": 1, "add": ["plant/8/#"], "remove": ["plant/7/#"]}
-
-docs/reference/filter-sets.md describes the changes and their outcomes.
-"""
+"""Control links at a broker: each message changes a filter set of a subscription (see `wire.filter_change`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from addressing.filter_kinds import FilterError, FilterKind
-from broker.links.request_link import RequestLink
-from broker.queueing.filter_set import MAX_FILTERS, FilterChange, FilterSet
+from addressing.filter_set import FilterChange
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
-from wire.delivery import ACCEPTED, Outcome, rejected
-from wire.errors import AmqpError, LinkError
-from wire.filter_set import INVALID, filter_set_of, read_filter_set, read_filters
+from wire.delivery import ACCEPTED, Outcome
+from wire.errors import AmqpError
+from wire.filter_change import CHANGE_BYTES, CREDIT, read_change
 from wire.link import IncomingLink
-from wire.message import MalformedMessage, decode
-from wire.terminus import Terminus
-
-CHANGE_BYTES = 64 << 10
-"""Most bytes of a message with a change, whose some 2,000 filters take the broker ten milliseconds."""
-CREDIT = 100
-"""Most changes that a client may send before the outcomes of earlier ones."""
-KEYS = ("serial", "add", "remove")
-_EXPECTED = "expected an amqp-value section with a map such as {serial: 1, add: [...], remove: [...]}"
-
-
-def wanted_filter_set(wanted: Terminus, *, has_wildcards: bool) -> FilterSet | None:
-    """Return the filter set of the source ``wanted`` of a topic; None if the source has none.
-
-    ``has_wildcards``: the address of the source has wildcards. Raises LinkError for a source whose set is not valid, or
-    that this broker supports no set for.
-    """
-    found = filter_set_of(wanted)
-    if not found:
-        return None
-    if wanted.outlives_link or "shared" in wanted.capabilities:
-        what = "durable" if wanted.outlives_link else "shared"
-        raise LinkError(
-            "amqp:not-implemented", f"a {what} subscription cannot have a filter set: this broker stores none"
-        )
-    if not has_wildcards:
-        raise LinkError(
-            INVALID, f"a filter set narrows a source with wildcards: {wanted.address!r} has none, and needs no filters"
-        )
-    kind, filters = read_filter_set(found)
-    return FilterSet(kind, filters)
+from wire.request_link import RequestLink
 
 
 def request_link(
@@ -73,47 +35,8 @@ def change(held: HeldQueue, encoded: bytes, message_store: MessageStore) -> Outc
     """
     filter_set = held.filter_set
     assert filter_set is not None
-    try:
-        body = decode(encoded).body
-    except MalformedMessage as error:
-        return rejected("amqp:decode-error", str(error))
-    if not isinstance(body, dict):
-        return rejected("amqp:decode-error", f"cannot read the change: {_EXPECTED}")
-    try:
-        wanted = parse(body, filter_set.kind)
-    except FilterError as error:
-        return rejected(INVALID, str(error))
-    if wanted.serial != filter_set.serial + 1:
-        return rejected(
-            INVALID, f"expected the serial {filter_set.serial + 1} for the next change, got {wanted.serial}"
-        )
-    added, removed = filter_set.difference(wanted)
-    count = len(filter_set) + len(added) - len(removed)
-    if count > MAX_FILTERS:
-        what = f"the set would have {count} filters: expected at most {MAX_FILTERS}"
-        return rejected("amqp:resource-limit-exceeded", what)
-    message_store.change_filters(held, wanted)
+    read = read_change(filter_set, encoded)
+    if not isinstance(read, FilterChange):
+        return read
+    message_store.change_filters(held, read)
     return ACCEPTED
-
-
-def parse(body: dict[Any, Any], kind: FilterKind) -> FilterChange:
-    """Return the change in the map ``body`` for a set of filters of ``kind``; raise FilterError if it has a mistake."""
-    for key in body:
-        if not isinstance(key, str) or key not in KEYS:
-            raise FilterError(f"unknown key {key!r} of a change: expected {', '.join(KEYS)}")
-    serial = body.get("serial")
-    if not isinstance(serial, int) or isinstance(serial, bool):
-        raise FilterError(f"expected a whole number as the serial of a change, got {serial!r}")
-    added = tuple(_filters(body, "add", kind))
-    removed = tuple(_filters(body, "remove", kind))
-    both = set(added) & set(removed)
-    if both:
-        raise FilterError(f"filter {min(both)!r} is both in add and in remove: expected each filter in one of them")
-    return FilterChange(int(serial), added, removed)
-
-
-def _filters(body: dict[Any, Any], key: str, kind: FilterKind) -> list[str]:
-    try:
-        return read_filters(kind, body.get(key))
-    except FilterError as error:
-        raise FilterError(f"{key}: {error}") from None

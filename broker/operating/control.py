@@ -20,7 +20,6 @@ from typing import Any
 
 from addressing.address import CONTROL_ADDRESS, Address, normalize
 from broker.events import LinkRefused
-from broker.links.request_link import RequestLink
 from broker.operating.administration import Administration, AdministrationError, AnswerPart, Parts
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue
@@ -30,6 +29,7 @@ from wire.errors import AmqpError, LinkError
 from wire.link import IncomingLink
 from wire.log import Emit
 from wire.message import MalformedMessage, Message, decode, encode
+from wire.request_link import RequestLink
 from wire.transport.tls import Role
 
 REQUEST_BYTES = 65536

@@ -1,7 +1,7 @@
 from dataclasses import dataclass
 
+from addressing.filter_set import FilterSet
 from addressing.queue_policy import QueuePolicy
-from broker.queueing.filter_set import FilterSet
 from broker.queueing.queue import Queue, QueueSnapshot
 from broker.queueing.subscribers import SubscriptionKey
 from broker.store.batch import QueueRow

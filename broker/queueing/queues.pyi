@@ -1,7 +1,7 @@
 from typing import Protocol, type_check_only
 
 from addressing.address import Address
-from broker.queueing.filter_set import FilterChange, FilterSet
+from addressing.filter_set import FilterChange, FilterSet
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.published import PublishedTopics
 from broker.queueing.subscribers import SubscriptionKey

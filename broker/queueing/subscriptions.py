@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from addressing.address import Address
+from addressing.filter_set import FilterSet
 from broker.queueing.expired_subscriptions import ExpiredSubscriptions
-from broker.queueing.filter_set import FilterSet
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
 from broker.queueing.subscribers import Subscribers, SubscriptionKey

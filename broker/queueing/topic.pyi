@@ -3,7 +3,7 @@ from typing import Generic, TypeVar
 
 from addressing.address import Address
 from addressing.filter_kinds import FilterKind
-from broker.queueing.filter_set import FilterSet
+from addressing.filter_set import FilterSet
 
 _K = TypeVar("_K", bound=Hashable)
 

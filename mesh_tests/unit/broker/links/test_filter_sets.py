@@ -8,11 +8,11 @@ from typing import Any
 import proton
 import pytest
 
-from broker.links.filter_control import CHANGE_BYTES
-from broker.queueing import filter_set as limits
+from addressing import filter_set as limits
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Rig, topology_with
 from wire.codec.values import Array, Described, Symbol
 from wire.delivery import ACCEPTED, OutcomeCode
+from wire.filter_change import CHANGE_BYTES
 from wire.filter_set import CONTROL, FILTER_SET
 from wire.message import Message, encode
 from wire.terminus import Durability, Expiry
@@ -216,7 +216,7 @@ def test_a_change_that_is_too_large_ends_the_control_link(rig: Rig) -> None:
 
 
 def test_a_set_has_a_limit_of_filters(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.links.filter_control.MAX_FILTERS", 3)
+    monkeypatch.setattr("wire.filter_change.MAX_FILTERS", 3)
     assert limits.MAX_FILTERS == 100_000
     client = rig.client()
     subscribe(client, "plant/a")

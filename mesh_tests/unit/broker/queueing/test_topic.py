@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from addressing.address import Address
 from addressing.filter_kinds import FilterKind
-from broker.queueing.filter_set import FilterSet
+from addressing.filter_set import FilterSet
 from broker.queueing.topic import SubscriptionTrees
 from mesh_tests.unit.addressing.filters import ADDRESSES, ANY, FILTERS, MQTT_ADDRESSES, NAIVE, naive_amqp
 

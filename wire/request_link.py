@@ -1,15 +1,38 @@
-"""A link over which a peer sends requests to the broker itself: each message is a request, settled with an outcome."""
+"""A link over which a peer sends requests to this node itself: each message is a request, settled with an outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from wire import delivery as deliveries
 from wire.delivery import Outcome
+from wire.engine import Pointer
 from wire.errors import AmqpError, LinkError
 from wire.link import RECEIVE_FIRST, IncomingLink
 
-OnRequest = Callable[[bytes], Outcome]
+
+class LaterOutcome:
+    """The outcome of a request that is not known yet: `tell` is called once when it is."""
+
+    def __init__(self) -> None:
+        self._told: Outcome | None = None
+        self._settle: Callable[[Outcome], None] | None = None
+
+    def tell(self, outcome: Outcome) -> None:
+        """Settle the request's delivery with ``outcome``; without effect if its link has ended meanwhile."""
+        self._told = outcome
+        if self._settle is not None:
+            self._settle(outcome)
+
+    def settle_by(self, settle: Callable[[Outcome], None]) -> None:
+        """Have ``settle`` called with the outcome, now if it is known."""
+        self._settle = settle
+        if self._told is not None:
+            settle(self._told)
+
+
+OnRequest = Callable[[bytes], Outcome | LaterOutcome]
 """Takes the encoded message of a request, and returns the outcome of its delivery."""
 
 
@@ -48,7 +71,7 @@ class RequestLink:
         self._link.grant(self._credit)
 
     def on_delivery(self) -> None:
-        while not self._link.is_gone and (delivery := self._link.current) is not None:
+        while not self._link.is_gone and not self._link.has_left and (delivery := self._link.current) is not None:
             while piece := self._link.recv(max(deliveries.pending(delivery), 1)):
                 self._request += piece
             if len(self._request) > self._most_bytes:
@@ -59,15 +82,28 @@ class RequestLink:
                 return
             request, self._request = self._request, b""
             self._link.advance()
-            error = None
-            if not deliveries.is_aborted(delivery):
-                outcome = self._on_request(request)
-                if not deliveries.is_settled(delivery):
-                    deliveries.set_outcome(delivery, outcome)
-                else:
-                    error = outcome.error
-            deliveries.settle(delivery)
-            if error is not None:
-                self._fail(self._link, error)
-                return
-            self._link.set_credit(self._credit)
+            if deliveries.is_aborted(delivery):
+                deliveries.settle(delivery)
+                self._link.set_credit(self._credit)
+                continue
+            outcome = self._on_request(request)
+            if isinstance(outcome, LaterOutcome):
+                outcome.settle_by(partial(self._settle, delivery))
+            else:
+                self._settle(delivery, outcome)
+
+    def _settle(self, delivery: Pointer, outcome: Outcome) -> None:
+        link = self._link
+        if link.is_gone or link.has_left:
+            return
+        error = None
+        if not deliveries.is_settled(delivery):
+            deliveries.set_outcome(delivery, outcome)
+        else:
+            error = outcome.error
+        deliveries.settle(delivery)
+        link.endpoint.mark_dirty()
+        if error is not None:
+            self._fail(link, error)
+            return
+        link.set_credit(self._credit)

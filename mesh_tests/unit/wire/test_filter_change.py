@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addressing.filter_kinds import FilterError, FilterKind
-from broker.links.filter_control import parse
 from wire.codec.values import Array, Described, Symbol, UInt, ULong
 from wire.errors import LinkError
+from wire.filter_change import parse
 from wire.filter_set import FILTER_SET, filter_set_of, read_filter_set
 from wire.terminus import source
 
