@@ -3,14 +3,16 @@
     head          key stands for
     M<phase>      takers of an anycast or of a sharded queue
     X<phase>      takers of a multicast
+    S0            consumers of multicasts with this filter in their filter set (`addressing.narrowed_filters`)
     P0            producers of a multicast
     F0            the fallback queue of an address may hold messages
     F1            the router's part of a fallback queue is nearly empty: the address's producers should wait
     B:            a broker connected to the router
     E:            an edge router whose active uplink is the router
 
-After the head comes a name: the text of an address, a broker or an edge router. Edge routers advertise, and ask for,
-keys of the forms M and X only. The routing core compares keys as opaque strings; this module alone knows their syntax.
+After the head comes a name: the text of an address, a broker or an edge router, or the parts of a filter. Edge routers
+advertise keys of the forms M, X and S only, and ask for keys of the forms M and X. The routing core compares keys as
+opaque strings; this module alone knows their syntax.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class KeyForm(Enum):
 
     TAKERS = "M"
     COPY_TAKERS = "X"
+    SET_TAKERS = "S0"
     PRODUCERS = "P0"
     FALLBACK_HOLDS = "F0"
     FALLBACK_LOW = "F1"
@@ -49,7 +52,7 @@ class Key(NamedTuple):
 
     form: KeyForm
     name: str
-    """Text of an address, broker or edge router."""
+    """Text of an address, broker, edge router or filter of a set."""
     phase: int = 0
     """Phase of the address's group (1: the consumers of a queue on several brokers); 0 for a form without phases."""
 
@@ -64,7 +67,7 @@ class Key(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """The address that the key names, for a key that names neither a broker nor an edge router."""
+        """The address that the key names, for a key that names no broker, no edge router and no filter of a set."""
         return Address.parse(self.name)
 
     @property

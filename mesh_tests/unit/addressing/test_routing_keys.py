@@ -14,7 +14,7 @@ from addressing.routing_keys import Key, KeyForm, broker_key, edge_key, fallback
 
 FORMS = st.sampled_from(list(KeyForm))
 NAMES = st.text(min_size=1)
-HEAD = re.compile(r"""["'](?:[BE]:|[MX](?:\d|\{)|P0|F[01])""")
+HEAD = re.compile(r"""["'](?:[BE]:|[MX](?:\d|\{)|P0|S0|F[01])""")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,7 @@ HEAD = re.compile(r"""["'](?:[BE]:|[MX](?:\d|\{)|P0|F[01])""")
         (Key(KeyForm.TAKERS, "orders"), "M0orders"),
         (Key(KeyForm.TAKERS, "orders", 1), "M1orders"),
         (Key(KeyForm.COPY_TAKERS, "prices"), "X0prices"),
+        (Key(KeyForm.SET_TAKERS, "prices.# amqp *.tea"), "S0prices.# amqp *.tea"),
         (Key(KeyForm.PRODUCERS, "prices"), "P0prices"),
         (Key(KeyForm.FALLBACK_HOLDS, "orders"), "F0orders"),
         (Key(KeyForm.FALLBACK_LOW, "orders"), "F1orders"),
