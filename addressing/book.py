@@ -341,7 +341,12 @@ class AddressBook:
         return self._topology.brokers[broker].names_users
 
     def has_filter_sets(self, policy: AddressPolicy) -> bool:
-        """Say whether subscriptions of the address may have filter sets: those of a topic on an embedded broker."""
+        """Say whether receivers of the address may have filter sets.
+
+        They may if it is a topic of embedded brokers, or if it has wildcards, and stands for multicast addresses.
+        """
+        if policy.kind.is_copied_by_routers:
+            return policy.has_wildcards
         return policy.kind.has_subscriptions and all(
             self._topology.brokers[name].is_embedded for name in policy.brokers
         )

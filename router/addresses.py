@@ -13,6 +13,7 @@ from typing import Any
 from addressing.address import Address, router_of
 from addressing.book import AddressPolicy, SpaceBooks
 from addressing.kinds import Distribution
+from addressing.narrowed_filters import NarrowedFilter
 from addressing.routing_keys import Key, KeyForm, producer_key
 from recording.records import Recorder
 from router.circuits.circuits import Circuits
@@ -26,6 +27,8 @@ from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
 from router.distribution.filters import Filters
 from router.distribution.reach import AddressReach
+from router.distribution.set_consumers import SetConsumers
+from router.distribution.set_filters import AdvertiseKeys
 from router.distribution.upkeep import Upkeep
 from router.fallback.announcements import Advertise
 from router.fallback.context import FallbackServices
@@ -61,7 +64,8 @@ class RouterAddresses:
 
     ``advertise(key, is_there)`` tells other routers that this router begins or ceases to advertise a routing key: this
     router has takers or producers of an address, or a fallback queue holds messages. ``advertise`` is a call, not an
-    action, since some keys have to leave before the next delivery.
+    action, since some keys have to leave before the next delivery. ``advertise_keys(added, removed)`` does so for many
+    keys. ``sets`` has the consumers with filter sets.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class RouterAddresses:
         copies: Copies,
         recorder: Recorder,
         advertise: Advertise,
+        advertise_keys: AdvertiseKeys,
         emit: Emit,
     ) -> None:
         self._books = books
@@ -101,7 +106,10 @@ class RouterAddresses:
         self._entries: dict[EntryKey, AddressEntry] = {}
         self._of_users: dict[Address, dict[AddressEntry, None]] = {}
         """The entries of each pattern of queues for single users, in addition to the entry for messages of nobody."""
-        self._filters = Filters(self._reach.is_advertised, self._changed)
+        self._filters = Filters(
+            self._reach.is_advertised, lambda key: bool(edges.taking(key)), advertise_keys, self._changed
+        )
+        self.sets = SetConsumers(self._filters.sets, self._make_filter_group, timers)
         self._joining = AttachWaits(self._reach, self._filters, timers, settings.path_wait_s, self._changed)
         self._has_more = False
         self._has_news = False
@@ -131,12 +139,19 @@ class RouterAddresses:
                 self._filters.on_made(entry)
         return entry
 
+    def _make_filter_group(self, policy: AddressPolicy) -> FilterGroup:
+        options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
+        return FilterGroup(*self._given(policy, 0), **options)
+
+    def _given(self, policy: AddressPolicy, phase: int) -> tuple[Any, ...]:
+        return policy.address, phase, self._timers, self._settings, self, self._actions, self._copies, self._recorder
+
     def _make(self, policy: AddressPolicy, phase: int, user: str | None) -> AddressEntry:
-        given = (policy.address, phase, self._timers, self._settings, self, self._actions, self._copies, self._recorder)
+        given = self._given(policy, phase)
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
             if policy.has_wildcards:
-                return AddressEntry(policy, FilterGroup(*given, **options))
+                return AddressEntry(policy, self._make_filter_group(policy))
             return AddressEntry(policy, MatchedMulticast(*given, fills_to=policy.fills_to, **options))
         options |= {
             "closest": policy.distribution is Distribution.CLOSEST,
@@ -231,6 +246,9 @@ class RouterAddresses:
 
     # Methods that a group calls in the midst of a delivery, since the group needs the answer or the effect at once
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
+        if group in self.sets:
+            self.sets.end(group)
+            return
         entry = self._entries.get(_key(group))
         if entry is None:
             return
@@ -303,6 +321,7 @@ class RouterAddresses:
         The key of a broker or edge router concerns all addresses at the broker or edge router. A malformed key of a
         neighbor, or one of a later protocol, is ignored.
         """
+        of_sets: dict[str, NarrowedFilter] = {}
         for text in keys:
             key = Key.parse(text)
             if key is None:
@@ -311,8 +330,12 @@ class RouterAddresses:
                 self.on_broker_changed(key.name)
             elif key.form is KeyForm.EDGE:
                 self._on_edge_moved(key.name)
+            elif key.form is KeyForm.SET_TAKERS:
+                _add_filter(of_sets, text, key)
             else:
                 self._on_takers_changed(text, key)
+        if of_sets:
+            self._filters.sets.on_keys(of_sets)
 
     def _on_takers_changed(self, text: str, key: Key) -> None:
         address, phase = key.address, key.phase
@@ -344,8 +367,12 @@ class RouterAddresses:
         """
         if has_moved:
             self._on_edge_moved(edge)
+        of_sets: dict[str, NarrowedFilter] = {}
         for text in keys:
             key = Key.parse(text)
+            if key is not None and key.form is KeyForm.SET_TAKERS:
+                _add_filter(of_sets, text, key)
+                continue
             policy = self._books.resolve_filter(key.address) if key is not None else None
             if key is None or policy is None or policy.kind.is_refused or key != policy.key(key.phase):
                 self._deny(text)
@@ -354,6 +381,8 @@ class RouterAddresses:
             ):
                 self._changed.add(self._entry(policy, key.phase))
                 self._filters.on_key(key)
+        if of_sets:
+            self._filters.sets.on_keys(of_sets)
 
     def _deny(self, key: str) -> None:
         """Answer "no taker" to the edge routers that ask for ``key``, which is malformed or of no available address."""
@@ -430,6 +459,11 @@ class RouterAddresses:
             return []
         self._has_news = False
         return list(self._edges.take_news())
+
+    @property
+    def is_settled(self) -> bool:
+        """True if no address waits to be brought up to date: `settle` would do nothing now."""
+        return not self._changed and not self._actions.changed and not self._actions.actions
 
     def _has_work(self) -> bool:
         """Carry out the actions that groups reported, if any; return True if an address is to be brought up to date."""
@@ -536,7 +570,14 @@ class RouterAddresses:
                 entry.is_producer_advertised = has_producer
 
     def snapshot(self) -> tuple[AddressSnapshot, ...]:
-        return tuple(entry.group.snapshot() for entry in self._entries.values())
+        return (*(entry.group.snapshot() for entry in self._entries.values()), *self.sets.snapshots())
+
+
+def _add_filter(filters: dict[str, NarrowedFilter], text: str, key: Key) -> None:
+    """Add the filter of a set that ``key``, whose text is ``text``, names to ``filters``; ignore a malformed key."""
+    filter_ = NarrowedFilter.of_key(key)
+    if filter_ is not None:
+        filters[text] = filter_
 
 
 def _key(group: AddressGroup) -> EntryKey:

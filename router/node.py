@@ -33,6 +33,7 @@ from router.distribution.edge_reach import EdgeReach
 from router.distribution.reach import AddressReach
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
+from router.in_effect import ChangesInEffect
 from router.link_log import RouterLinkLog
 from router.routes.link_routes import RoutePaths
 from router.routing import actions, events
@@ -101,7 +102,16 @@ class RouterNode:
             copies,
             recorder,
             self._advertise,
+            self._advertise_keys,
             emit,
+        )
+        self._in_effect = ChangesInEffect(
+            self._routing,
+            self._edges,
+            lambda: self._addresses.is_settled,
+            self._act,
+            self._timers,
+            settings.forwarding.path_wait_s,
         )
         self._leaving = DetachWaits(self._timers, settings.forwarding.path_wait_s, self._obey)
         self._ways = RoutePaths(settings.router_id, self._routing, self._brokers, self._circuits, emit)
@@ -112,6 +122,7 @@ class RouterNode:
             books=books,
             permissions=permissions,
             addresses=self._addresses,
+            in_effect=self._in_effect,
             ways=self._ways,
             timers=self._timers,
             subscription_broker=settings.subscription_broker,
@@ -238,6 +249,7 @@ class RouterNode:
         """Carry out the groups' actions and bring changed addresses up to date; called at the end of each input."""
         if news := self._addresses.settle():
             self._act(news)
+        self._in_effect.look()
         self._link_log.settle()
 
     def on_time(self, now: float) -> None:
@@ -412,6 +424,9 @@ class RouterNode:
         added, removed = ([key], []) if is_there else ([], [key])
         self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
 
+    def _advertise_keys(self, added: list[str], removed: list[str]) -> None:
+        self._act(self._routing.advertise(added, removed, self._timers.now))
+
     def _on_broker_changed(self, broker: str) -> None:
         # An announcement that fallback queues at the broker may hold messages leaves first: another router that learns
         # of the broker then knows of the messages already.
@@ -442,6 +457,8 @@ class RouterNode:
                     self._ways.waits.on_paths_changed()
                 case actions.EdgeChanged():
                     self._on_edge_changed(action)
+                case actions.ConfirmationRequest():
+                    self._in_effect.on_asked(action)
                 case LogEvent():
                     self._emit(action)
 

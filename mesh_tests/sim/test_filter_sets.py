@@ -36,8 +36,10 @@ def filter_of(*filters: str, kind: str = "mqtt") -> dict[str, Any]:
     return {"f": Described(Symbol(FILTER_SET), [Symbol(kind), list(filters)])}
 
 
-def subscribe(mesh: SimMesh, client: SimClient, *filters: str, address: str = "plant/#", **more: Any) -> SimReceiver:
-    receiver = client.receiver(address, name="mine", filter=filter_of(*filters), **more)
+def subscribe(
+    mesh: SimMesh, client: SimClient, *filters: str, address: str = "plant/#", kind: str = "mqtt", **more: Any
+) -> SimReceiver:
+    receiver = client.receiver(address, name="mine", filter=filter_of(*filters, kind=kind), **more)
     mesh.run_until(lambda: receiver.link.is_open or receiver.error is not None)
     return receiver
 
@@ -196,7 +198,7 @@ def test_a_set_at_a_pattern_without_subscriptions_is_refused_as_the_pattern_is(m
     assert receiver.error.description.startswith(f"{address!r} has wildcards, and only topics")
 
 
-@pytest.mark.parametrize("address", ["rpc.a", "prices.a", "prices.#", "jobs.a", "orders"])
+@pytest.mark.parametrize("address", ["rpc.a", "prices.a", "jobs.a", "orders"])
 def test_a_set_at_an_address_without_sets_is_not_in_the_answer(mesh: SimMesh, address: str) -> None:
     receiver = subscribe(mesh, mesh.client("r3"), "a", address=address)
     assert (receiver.error, receiver.link.remote_source.filter) == (None, {})

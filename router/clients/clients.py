@@ -21,6 +21,7 @@ from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
 from router.clients.filter_sets import check_control, has_set, is_control
+from router.clients.multicast_sets import MulticastSets
 from router.clients.pattern_addresses import PatternAddresses, SenderIdentity
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
 from router.connections.peers import RouterConnection
@@ -29,6 +30,7 @@ from router.forwarding.address import AddressGroup
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
+from router.in_effect import ChangesInEffect
 from router.routes.link_routes import IngressRoute, RoutePaths, RouteRequest
 from router.settings import ListenerSettings
 from router.timers import RetryDelay, Timers
@@ -57,6 +59,7 @@ class ClientServices:
     books: SpaceBooks
     permissions: Permissions
     addresses: RouterAddresses
+    in_effect: ChangesInEffect
     ways: RoutePaths
     timers: Timers
     subscription_broker: str | None
@@ -85,6 +88,7 @@ class ClientConnection(RouterConnection):
         self._max_message_bytes = listener.max_message_bytes
         self._patience = RetryDelay(services.timers, listener.sender_stall_timeout_s)
         self._routes: set[IngressRoute] = set()
+        self._sets = MulticastSets(services.addresses.sets, services.in_effect)
         self._dynamic: set[Address] = set()
         self._is_counted = False
 
@@ -156,6 +160,9 @@ class ClientConnection(RouterConnection):
         if is_control(link):
             policy = self._resolve(wanted.address or "", sends=False)
             check_control(self._book, policy)
+            if policy.kind.is_copied_by_routers:
+                self._sets.attach_control(link)
+                return
             self._route(link, policy, wanted.address, ends_with_path=True)
             return
         if not wanted.address:
@@ -262,6 +269,8 @@ class ClientConnection(RouterConnection):
         if policy.is_link_routed:
             ends_with_path = has_set(self._book, policy, link)
             self._route(link, policy, wanted.address, ends_with_path=ends_with_path)
+            return
+        if policy.has_wildcards and policy.kind.is_copied_by_routers and self._sets.attach(link, policy):
             return
         if policy.is_sharded:
             _check_shardable(policy, link.remote_source)

@@ -1,6 +1,8 @@
 """Clients' links of filter sets: receivers with a set, and control links, over which a client changes a set.
 
-Only topics of embedded brokers have filter sets. docs/reference/filter-sets.md describes both links.
+The sets of topics are at embedded brokers: the links are routed there, and changes pass through unread. The sets of
+multicasts are at the client's own router: see `router.clients.multicast_sets`. docs/reference/filter-sets.md describes
+both links.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def check_control(book: AddressBook, policy: AddressPolicy) -> None:
         raise AmqpError(
             "amqp:not-implemented",
             f"{policy.address.name!r} has no filter sets, and the target of the link has the capability {CONTROL!r}: "
-            "expected a topic of an embedded broker",
+            "expected a topic of an embedded broker, or multicast addresses by a name with wildcards",
         )
 
 

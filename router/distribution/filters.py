@@ -15,17 +15,25 @@ from addressing.pattern import is_pattern
 from addressing.routing_keys import Key, KeyForm
 from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
+from router.distribution.set_filters import AdvertiseKeys, SetFilters
 from router.forwarding.filter_group import FilterGroup, MatchedMulticast
 
 
 class Filters:
     """Finds the filters that match an address, and the addresses that match a filter, and joins their groups.
 
-    ``is_advertised(key)`` says whether another router, or an edge router behind this one, advertises a routing key.
-    Entries whose consumers may have changed are added to ``changed``.
+    ``is_advertised(key)`` says whether another router, or an edge router behind this one, advertises a routing key;
+    ``is_taken_behind(key)`` says so of the edge routers alone. Entries whose consumers may have changed are added to
+    ``changed``. ``sets`` has the filters of filter sets, which ``advertise`` advertises.
     """
 
-    def __init__(self, is_advertised: Callable[[str], bool], changed: ChangedAddresses) -> None:
+    def __init__(
+        self,
+        is_advertised: Callable[[str], bool],
+        is_taken_behind: Callable[[str], bool],
+        advertise: AdvertiseKeys,
+        changed: ChangedAddresses,
+    ) -> None:
         self._is_advertised = is_advertised
         self._changed = changed
         self._tree: FilterTrees[Address] = FilterTrees()
@@ -36,6 +44,9 @@ class Filters:
         """Multicast addresses in use here that filters may match."""
         self._produced: dict[Address, None] = {}
         """Multicast addresses that have producers at other routers."""
+        self.sets = SetFilters(
+            self._addresses, is_advertised, is_taken_behind, advertise, self._find_keys, self._changed
+        )
 
     # Entries
     def on_made(self, entry: AddressEntry) -> None:
@@ -55,6 +66,7 @@ class Filters:
                 own = self._own.get(filter_)
                 if own is not None and isinstance(own.group, FilterGroup):
                     group.add_filter(own.group)
+            self.sets.join_all(address, group)
 
     def on_dropped(self, entry: AddressEntry) -> None:
         address, group = entry.policy.address, entry.group
@@ -97,7 +109,9 @@ class Filters:
             self._changed.add(entry)
 
     def _find_keys(self, entry: AddressEntry) -> None:
-        entry.filter_keys = tuple(key_of(filter_) for filter_ in self._tree.matching(entry.policy.address))
+        address = entry.policy.address
+        keys = [key_of(filter_) for filter_ in self._tree.matching(address)]
+        entry.filter_keys = (*keys, *self.sets.matching(address))
 
     def _matching_addresses(self, filter_: Address) -> list[AddressEntry]:
         return [self._addresses[address] for address in _matching(filter_, self._addresses)]

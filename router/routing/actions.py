@@ -78,6 +78,19 @@ class EdgeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmationRequest:
+    """Router ``router`` asks for a confirmation: are the addresses that it advertises in effect at this router?
+
+    ``version``, or a newer version, of the addresses is meant. ``is_edge``: the router is an edge router behind this
+    one. An edge router is asked by its active uplink, whose ``version`` numbers the question.
+    """
+
+    router: str
+    version: tuple[int, int]
+    is_edge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LinkStateChanged:
     """This router's own link state changed. The node does nothing: the routing core itself floods the link state."""
 
@@ -99,6 +112,7 @@ Action: TypeAlias = (
     | TopologyChanged
     | AddressesChanged
     | EdgeChanged
+    | ConfirmationRequest
     | LinkStateChanged
     | RouterForgotten
     | LogEvent

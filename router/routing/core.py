@@ -22,11 +22,13 @@ from router.routing.actions import (
     Action,
     AddressesChanged,
     CloseConnection,
+    ConfirmationRequest,
     LinkStateChanged,
     RouterForgotten,
     SendControl,
 )
 from router.routing.advertisements import Advertisements
+from router.routing.confirmations import Confirmations
 from router.routing.database import Database
 from router.routing.events import ControlMessageRefused, DuplicateRouterId, RouterRestarted
 from router.routing.fields import ControlMessageError
@@ -45,9 +47,11 @@ from router.routing.messages import (
     Ra,
     Reach,
     UnknownMessage,
+    VersionCheck,
+    VersionConfirmation,
     parse,
 )
-from router.routing.mobile import Changes, MobileAddresses
+from router.routing.mobile import Changes, MobileAddresses, Version
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
@@ -77,6 +81,7 @@ class Routing:
         self._database = Database(router_id, self._link_state, self._mobile)
         self._advertising = Advertisements(self._settings.mau_interval_s)
         self._flooding = Flooding(self._settings.lsu_interval_s)
+        self._confirmations = Confirmations(self._settings.check_interval_s)
         self._used: Mapping[str, int] = {}  # Neighbor -> the connection in use to it, on which an LSR was sent.
         self._told: set[str] = set()  # The neighbors whose LSR was answered: floods go to these neighbors only.
         self._awaited: dict[str, int] = {}  # Router whose addresses were asked for by MAR -> connection of the MAR.
@@ -136,12 +141,15 @@ class Routing:
     def on_time(self, now: float) -> list[Action]:
         actions = self._neighbors.on_time(now) + self._follow_neighbors(now)
         actions += self._tell_link_states(now) + self._tell_addresses(now)
+        if self._confirmations.is_due(now):
+            actions += self._check(now)
         if self._is_challenged() and now >= self._reclaim_at:
             actions += self._reclaim(now)
         if self._next_ra is not None and now >= self._next_ra:
             self._next_ra = now + self._settings.ra_interval_s if self._used else None
             actions += [self._ra(connection) for connection in self._used.values()]
         for router in self._link_state.forget(now):
+            self._confirmations.forget(router)
             actions += [RouterForgotten(router), *self._changed(router, self._mobile.forget(router))]
         return actions
 
@@ -151,6 +159,7 @@ class Routing:
             self._advertising.next_deadline(),
             self._flooding.next_deadline(),
             self._link_state.next_deadline(),
+            self._confirmations.next_deadline(),
             self._next_ra,
             self._reclaim_at if self._is_challenged() else None,
         )
@@ -179,6 +188,10 @@ class Routing:
                 return self._on_mau(connection, neighbor, message, now)
             case Mar():
                 return self._on_mar(connection, message)
+            case VersionCheck():
+                return self._on_check(message)
+            case VersionConfirmation():
+                return self._on_seen(message)
             case Ask() | Reach():
                 return self._ignore(connection, f"unexpected {message.opcode} between interior routers")
 
@@ -294,7 +307,7 @@ class Routing:
         mau = MauChanges(self._router_id, self._instance, seq, seq + 1, *told)
         self._mobile.apply(mau)
         self._database.on_changed()
-        return self._flood(mau, None, now)
+        return self._flood(mau, None, now) + self._check(now)
 
     def _on_mau(self, connection: int, neighbor: str, mau: MauChanges | MauAll, now: float) -> list[Action]:
         if isinstance(mau, MauAll):
@@ -335,6 +348,80 @@ class Routing:
     def _changed(self, router: str, changes: Changes) -> list[Action]:
         self._database.on_changed()
         return [AddressesChanged(router, changes.added, changes.removed)] if changes else []
+
+    # Methods about confirmations: are a router's addresses in effect at the others?
+
+    def want_confirmed(self, now: float) -> tuple[Version, list[Action]]:
+        """Ask all routers in reach to confirm the addresses that this router advertises by now.
+
+        Return the version of these addresses for `is_confirmed`. The routers are asked as soon as the version is sent.
+        """
+        instance, seq = self._mobile.version(self._router_id)
+        version = instance, seq + (self._advertising.next_deadline() is not None)
+        self._confirmations.want(version)
+        return version, self._check(now)
+
+    def is_confirmed(self, version: Version) -> bool:
+        """Say whether ``version`` of this router's addresses is in effect at all routers that are in reach now."""
+        return self._mobile.version(self._router_id) >= version and not self._lacking(version)
+
+    def _lacking(self, version: Version) -> list[str]:
+        others = [router for router in self._link_state.reachable if router != self._router_id]
+        instances = {router: self._link_state.version(router)[0] for router in others}
+        return self._confirmations.lacking(others, instances, version)
+
+    def _check(self, now: float) -> list[Action]:
+        wanted, version = self._confirmations.wanted, self._mobile.version(self._router_id)
+        if wanted is None or version < wanted:
+            return []
+        lacking = self._lacking(wanted)
+        if not lacking:
+            self._confirmations.rest()
+            return []
+        self._confirmations.on_asked(now)
+        return self._pass_on_check(VersionCheck(self._router_id, *version, tuple(sorted(lacking))))
+
+    def _pass_on_check(self, check: VersionCheck) -> list[Action]:
+        """Send ``check`` to the next routers on the paths to the routers that it is for; leave out those of no path."""
+        by_hop: dict[str, list[str]] = {}
+        for router in check.to:
+            path = self.path(router)
+            if path is not None and len(path) > 1:
+                by_hop.setdefault(path[1], []).append(router)
+        return [
+            _send(self._used[hop], replace(check, to=tuple(routers)))
+            for hop, routers in by_hop.items()
+            if hop in self._used
+        ]
+
+    def _on_check(self, check: VersionCheck) -> list[Action]:
+        others = tuple(router for router in check.to if router not in (self._router_id, check.id))
+        actions: list[Action] = []
+        if self._router_id in check.to and check.id != self._router_id:
+            actions.append(ConfirmationRequest(check.id, (check.instance, check.mobile_seq)))
+        if others and check.hops > 0:
+            actions += self._pass_on_check(replace(check, to=others, hops=check.hops - 1))
+        return actions
+
+    def has_seen(self, router: str, version: Version) -> bool:
+        """Say whether this router has ``version``, or a newer one, of the addresses that ``router`` advertises."""
+        return self._mobile.version(router) >= version
+
+    def confirm(self, router: str, version: Version) -> list[Action]:
+        """Tell ``router`` that ``version`` of its addresses is in effect here."""
+        return self._pass_on_seen(VersionConfirmation(self._router_id, self._instance, router, *version))
+
+    def _pass_on_seen(self, seen: VersionConfirmation) -> list[Action]:
+        path = self.path(seen.router)
+        if path is None or len(path) < 2 or path[1] not in self._used:
+            return []
+        return [_send(self._used[path[1]], seen)]
+
+    def _on_seen(self, seen: VersionConfirmation) -> list[Action]:
+        if seen.router == self._router_id:
+            self._confirmations.on_seen(seen.id, seen.instance, (seen.seen_instance, seen.seen_seq))
+            return []
+        return self._pass_on_seen(replace(seen, hops=seen.hops - 1)) if seen.hops > 0 else []
 
     # Methods about other routers that use this router's id.
 

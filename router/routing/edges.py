@@ -15,13 +15,25 @@ from typing import Any
 from router.routing.actions import (
     Action,
     CloseConnection,
+    ConfirmationRequest,
     DropConnection,
     EdgeChanged,
     SendControl,
 )
 from router.routing.events import ControlMessageRefused
 from router.routing.fields import ControlMessageError
-from router.routing.messages import Ask, Hello, MauAll, MauChanges, Reach, ReachLevel, UnknownMessage, parse
+from router.routing.messages import (
+    Ask,
+    Hello,
+    MauAll,
+    MauChanges,
+    Reach,
+    ReachLevel,
+    UnknownMessage,
+    VersionCheck,
+    VersionConfirmation,
+    parse,
+)
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 
@@ -34,13 +46,17 @@ class EdgeRouter:
 
     ``takes``: the routing keys for which the edge router has consumers. ``asks``: routing key that the edge router asks
     for -> the answer last noted (`EdgeRouters.note`), None before the first. ``news``: noted answers that are not sent
-    to the edge router yet.
+    to the edge router yet. ``checked`` and ``confirmed``:
+    the numbers of the last question sent to the edge router, and of the last one that it answered, whether all answers
+    sent before are in effect there.
     """
 
     connection: int
     takes: frozenset[str] = frozenset()
     asks: dict[str, ReachLevel | None] = field(default_factory=dict)
     news: dict[str, ReachLevel] = field(default_factory=dict)
+    checked: int = 0
+    confirmed: int = 0
 
 
 class EdgeRouters:
@@ -105,6 +121,13 @@ class EdgeRouters:
                 return self._take(edge, known.takes.union(added).difference(removed))
             case Ask():
                 return self._ask(edge, self._known(edge, connection, opcode), message)
+            case VersionCheck(mobile_seq=seq):
+                self._known(edge, connection, opcode)
+                return [ConfirmationRequest(edge, (0, seq), is_edge=True)]
+            case VersionConfirmation(seen_seq=seq):
+                known = self._known(edge, connection, opcode)
+                known.confirmed = max(known.confirmed, seq)
+                return []
             case _:
                 return self._ignore(connection, f"unexpected {opcode} from an edge router")
 
@@ -190,6 +213,28 @@ class EdgeRouters:
             if known.news:
                 news, known.news = known.news, {}
                 yield SendControl(known.connection, Reach.opcode, Reach(self._router_id, news).to_map())
+
+    # Methods about confirmations
+    def check(self, number: int) -> list[Action]:
+        """Ask the active edge routers whether all answers sent to them are in effect there; ``number`` goes up."""
+        actions: list[Action] = []
+        for edge, known in self._active.items():
+            known.checked = number
+            check = VersionCheck(self._router_id, 0, number, (edge,))
+            actions.append(SendControl(known.connection, VersionCheck.opcode, check.to_map()))
+        return actions
+
+    def is_confirmed(self, number: int) -> bool:
+        """Say whether all edge routers that were asked by ``check(number)``, and are active, have answered."""
+        return all(known.confirmed >= number for known in self._active.values() if known.checked >= number)
+
+    def confirm(self, edge: str, seq: int) -> list[Action]:
+        """Tell edge router ``edge`` that the keys it takes, as its MAU ``seq`` said, are in effect in the mesh."""
+        known = self._active.get(edge)
+        if known is None:
+            return []
+        seen = VersionConfirmation(self._router_id, 0, edge, 0, seq)
+        return [SendControl(known.connection, VersionConfirmation.opcode, seen.to_map())]
 
     # Queries
     @property

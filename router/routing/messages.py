@@ -1,8 +1,9 @@
-"""The control messages between routers as AMQP maps: HELLO, RA, LSR, LSU, MAU, MAR.
+"""The control messages between routers as AMQP maps: HELLO, RA, LSR, LSU, MAU, MAR, CHECK, SEEN.
 
 The opcodes are named as in Qpid Dispatch, the protocol is our own: every message goes one hop, over the control link
 of one neighbor. LSU and MAU name the router they are about in ``id``, and a router passes changes on to its other
-neighbors; no other message is passed on. A further message, CIRCUIT, belongs to `router.circuits.announced_specs`.
+neighbors. CHECK and SEEN are passed on along the paths to the routers they are for. A further message, CIRCUIT, belongs
+to `router.circuits.announced_specs`.
 
 HELLO  The sender is alive; ``seen`` is the router that the sender hears on this connection, ``cost`` the cost of the
        connection at the sender's end.
@@ -13,8 +14,12 @@ LSU    The link state of router ``id``: its neighbors with costs. Or ``several``
 MAU    The routing keys that router ``id`` advertises, mostly of addresses for which the router has takers: ``add`` and
        ``del`` since version ``since``, or ``exist``: all keys.
 MAR    Asks for all addresses of ``router`` if the neighbor has a newer version than ``instance`` and ``have_seq``.
+CHECK  Asks the routers ``to`` for a SEEN, once the addresses that router ``id`` advertises are in effect there, in the
+       version ``instance`` and ``mobile_seq`` or a newer one: each delivery that begins then goes to their takers, too.
+SEEN   Router ``id`` answers the CHECK of router ``router``: ``seen_instance`` and ``seen_seq`` are its version.
 
-An edge router and its active uplink (`router.routing.uplinks`) exchange HELLO, the MAU of the edge, and
+An edge router and its active uplink (`router.routing.uplinks`) exchange HELLO, the MAU of the edge, CHECK and SEEN in
+both directions, and
 
 ASK    Asks the uplink whether the keys ``add`` have takers elsewhere, now and at every change; ends the question for
        the keys ``del``. Or asks for the keys ``exist`` and no others.
@@ -205,6 +210,59 @@ class Mar:
         return Mar(text(body, "id"), text(body, "router"), number(body, "instance"), number(body, "have_seq"))
 
 
+MAX_HOPS = 64
+"""Most connections between routers over which a CHECK or SEEN is passed on: paths may lead in a circle for a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCheck:
+    """The control message CHECK: are the addresses of router ``id`` in effect at the routers ``to``?"""
+
+    opcode: ClassVar[str] = "CHECK"
+    id: str
+    instance: int
+    mobile_seq: int
+    to: tuple[str, ...]
+    hops: int = MAX_HOPS
+
+    def to_map(self) -> Body:
+        versions = {"instance": self.instance, "mobile_seq": self.mobile_seq}
+        return {**_head(self.id), **versions, "to": packed(self.to), "hops": self.hops}
+
+    @staticmethod
+    def from_map(body: Body) -> VersionCheck:
+        versions = number(body, "instance"), number(body, "mobile_seq")
+        return VersionCheck(text(body, "id"), *versions, texts(body, "to"), number(body, "hops", default=MAX_HOPS))
+
+
+@dataclass(frozen=True, slots=True)
+class VersionConfirmation:
+    """The control message SEEN. ``instance`` is that of router ``id``, which saw the addresses of ``router``."""
+
+    opcode: ClassVar[str] = "SEEN"
+    id: str
+    instance: int
+    router: str
+    seen_instance: int
+    seen_seq: int
+    hops: int = MAX_HOPS
+
+    def to_map(self) -> Body:
+        seen = {"router": self.router, "seen_instance": self.seen_instance, "seen_seq": self.seen_seq}
+        return {**_head(self.id), "instance": self.instance, **seen, "hops": self.hops}
+
+    @staticmethod
+    def from_map(body: Body) -> VersionConfirmation:
+        return VersionConfirmation(
+            text(body, "id"),
+            number(body, "instance"),
+            text(body, "router"),
+            number(body, "seen_instance"),
+            number(body, "seen_seq"),
+            number(body, "hops", default=MAX_HOPS),
+        )
+
+
 class ReachLevel(StrEnum):
     """An interior router's answer to an edge router that asks whether a routing key has takers elsewhere.
 
@@ -257,7 +315,9 @@ class Reach:
         return Reach(text(body, "id"), {key: level for level in ReachLevel for key in texts(body, level.value)})
 
 
-Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar | Ask | Reach
+Message: TypeAlias = (
+    Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar | VersionCheck | VersionConfirmation | Ask | Reach
+)
 
 
 class UnknownMessage(Exception):
@@ -302,6 +362,8 @@ _READERS: Mapping[str, Callable[[Body], Message]] = {
     "LSU": _read_lsu,
     "MAU": _read_mau,
     "MAR": Mar.from_map,
+    "CHECK": VersionCheck.from_map,
+    "SEEN": VersionConfirmation.from_map,
     "ASK": Ask.from_map,
     "REACH": Reach.from_map,
 }

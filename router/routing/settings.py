@@ -29,6 +29,9 @@ class RoutingSettings:
     # cost does not wait.
     lsu_interval_s: float = 0.01
 
+    # The time after which a router that has not confirmed this router's addresses is asked for the confirmation again.
+    check_interval_s: float = 0.25
+
     def __post_init__(self) -> None:
         for field in fields(self):
             if (value := getattr(self, field.name)) <= 0:

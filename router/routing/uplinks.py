@@ -23,13 +23,26 @@ from router.routing.actions import (
     Action,
     AddressesChanged,
     CloseConnection,
+    ConfirmationRequest,
     SendControl,
     TopologyChanged,
 )
 from router.routing.advertisements import Advertisements
 from router.routing.events import ControlMessageRefused, UplinkChosen
 from router.routing.fields import ControlMessageError
-from router.routing.messages import Ask, Hello, MauAll, MauChanges, Reach, ReachLevel, UnknownMessage, parse
+from router.routing.messages import (
+    Ask,
+    Hello,
+    MauAll,
+    MauChanges,
+    Reach,
+    ReachLevel,
+    UnknownMessage,
+    VersionCheck,
+    VersionConfirmation,
+    parse,
+)
+from router.routing.mobile import Version
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
@@ -57,6 +70,8 @@ class Uplinks:
         self._asking = Advertisements(settings.mau_interval_s)
         self._levels: dict[str, ReachLevel] = {}
         self._seq = 0
+        self._wanted = 0  # The number of the MAU that the active uplink is to confirm; 0 for none.
+        self._confirmed = 0
         self._ignoring: set[int] = set()
 
     # Inputs
@@ -86,6 +101,13 @@ class Uplinks:
                 return self._neighbors.on_hello(connection, message, now) + self._follow(now)
             case Reach():
                 return self._on_reach(connection, message)
+            case VersionCheck(mobile_seq=number):
+                is_active = self._active is not None and connection == self._active[1]
+                return [ConfirmationRequest(message.id, (0, number))] if is_active else []
+            case VersionConfirmation(seen_seq=seq):
+                if self._active is not None and connection == self._active[1]:
+                    self._confirmed = max(self._confirmed, seq)
+                return []
             case _:
                 return self._ignore(connection, f"unexpected {opcode} to an edge router")
 
@@ -163,7 +185,8 @@ class Uplinks:
         self._seq += 1
         mau = MauAll(self._router_id, self._instance, self._seq, tuple(sorted(self._takes)))
         ask = Ask(self._router_id, tuple(sorted(self._asked)), (), is_all=True)
-        return [self._say(mau), self._say(ask)]
+        self._confirmed = 0
+        return [self._say(mau), self._say(ask), *self._check()]
 
     # Sending
     def _tell_takes(self, now: float, *, at_once: bool = False) -> list[Action]:
@@ -173,7 +196,7 @@ class Uplinks:
         self._takes = self._takes.union(told[0]).difference(told[1])
         self._seq += 1
         mau = MauChanges(self._router_id, self._instance, self._seq - 1, self._seq, *told)
-        return [self._say(mau)] if self._active is not None else []
+        return [self._say(mau), *self._check()] if self._active is not None else []
 
     def _tell_asked(self, now: float, *, at_once: bool = False) -> list[Action]:
         told = self._asking.take(now, at_once=at_once)
@@ -186,7 +209,35 @@ class Uplinks:
             self._levels.pop(key, None)
         return [self._say(Ask(self._router_id, *told))] if self._active is not None else []
 
-    def _say(self, message: MauAll | MauChanges | Ask) -> SendControl:
+    # Confirmations
+    def want_confirmed(self, now: float) -> tuple[Version, list[Action]]:
+        """Ask the active uplink to confirm that the keys this router takes are in effect in the mesh.
+
+        Return the version of these keys for `is_confirmed`.
+        """
+        self._wanted = self._seq + (self._taking.next_deadline() is not None)
+        return (0, self._wanted), self._check()
+
+    def _check(self) -> list[Action]:
+        if self._active is None or not self._wanted or self._seq < self._wanted or self._confirmed >= self._wanted:
+            return []
+        return [self._say(VersionCheck(self._router_id, 0, self._seq, (self._active[0],)))]
+
+    def is_confirmed(self, version: Version) -> bool:
+        """Say whether ``version`` of this router's keys is in effect in the mesh; True if no uplink is active."""
+        return self._seq >= version[1] and (self._active is None or self._confirmed >= version[1])
+
+    def has_seen(self, router: str, version: Version) -> bool:
+        """Return True: an edge router reads the answers of its uplink in the order in which they were sent."""
+        return True
+
+    def confirm(self, router: str, version: Version) -> list[Action]:
+        """Tell the active uplink that its answers before its question, which ``version`` numbers, are in effect."""
+        if self._active is None or self._active[0] != router:
+            return []
+        return [self._say(VersionConfirmation(self._router_id, self._instance, router, *version))]
+
+    def _say(self, message: MauAll | MauChanges | Ask | VersionCheck | VersionConfirmation) -> SendControl:
         assert self._active is not None
         return SendControl(self._active[1], message.opcode, message.to_map())
 

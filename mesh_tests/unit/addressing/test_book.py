@@ -160,7 +160,7 @@ def test_other_internal_addresses_are_unknown_even_under_a_catch_all(address: st
     assert catch_all.resolve(address) is None
 
 
-def test_only_topics_of_embedded_brokers_have_filter_sets() -> None:
+def test_topics_of_embedded_brokers_and_multicasts_with_wildcards_have_filter_sets() -> None:
     topology = parse_topology("""
 mesh: m
 routers: {r1: }
@@ -172,11 +172,13 @@ addresses:
   orders: queue
   rpc: anycast
   prices: multicast
+  ticks.#: multicast
 """)
     book = AddressBook(topology)
-    policies = {name: book.resolve(name) for name in ("news.#", "news.a", "legacy.#", "orders", "rpc", "prices")}
+    names = ("news.#", "news.a", "legacy.#", "orders", "rpc", "prices", "ticks.#", "ticks.a")
+    policies = {name: book.resolve(name) for name in names}
     found = {name: policy is not None and book.has_filter_sets(policy) for name, policy in policies.items()}
-    assert [name for name, has in found.items() if has] == ["news.#", "news.a"]
+    assert [name for name, has in found.items() if has] == ["news.#", "news.a", "ticks.#"]
 
 
 _NAMES = [

@@ -14,6 +14,8 @@ from router.routing.messages import (
     Message,
     Ra,
     UnknownMessage,
+    VersionCheck,
+    VersionConfirmation,
     Versions,
     parse,
 )
@@ -30,6 +32,8 @@ EXAMPLES: list[Message] = [
     MauChanges("r1", 7, 2, 5, ("M0orders",), ("M1orders",)),
     MauAll("r1", 7, 5, ("M0orders", "B:b1")),
     Mar("r1", "r2", 7, 2),
+    VersionCheck("r1", 7, 2, ("r2", "r3"), 5),
+    VersionConfirmation("r1", 7, "r2", 9, 3, 5),
 ]
 
 
