@@ -26,14 +26,18 @@ _STOLEN = LinkError("amqp:link:stolen", "another control link of the same name t
 
 
 class _ClientSet:
-    """A receiver with a set: ``address`` as the client wrote it. ``control`` is the present control link, if any."""
+    """A receiver with a set: ``address`` as the client wrote it. ``control`` is the present control link, if any.
 
-    __slots__ = ("address", "consumer", "control")
+    ``waiting``: the number of changes made that have no outcome yet, since they are not in effect everywhere.
+    """
+
+    __slots__ = ("address", "consumer", "control", "waiting")
 
     def __init__(self, address: str, consumer: SetConsumer) -> None:
         self.address = address
         self.consumer = consumer
         self.control: IncomingLink | None = None
+        self.waiting = 0
 
 
 class MulticastSets:
@@ -96,7 +100,7 @@ class MulticastSets:
                 "amqp:not-found",
                 f"no receiver of {wanted.address!r} with a filter set has the name of this link",
             )
-        requests = RequestLink(link, lambda encoded: self._change(known.consumer, encoded), CHANGE_BYTES, CREDIT, _fail)
+        requests = RequestLink(link, lambda encoded: self._change(known, encoded), CHANGE_BYTES, CREDIT, _fail)
         requests.prepare()
         link.set_target(wanted)
         link.check_fits()
@@ -106,7 +110,8 @@ class MulticastSets:
         requests.open()
         link.owner = _ControlLink(link, requests, known)
 
-    def _change(self, consumer: SetConsumer, encoded: bytes) -> Outcome | LaterOutcome:
+    def _change(self, known: _ClientSet, encoded: bytes) -> Outcome | LaterOutcome:
+        consumer = known.consumer
         change = read_change(consumer.filter_set, encoded)
         if not isinstance(change, FilterChange):
             return change
@@ -114,11 +119,18 @@ class MulticastSets:
             is_told = consumer.change(change)
         except AmqpError as error:
             return rejected(error.condition, error.description)
-        if not is_told:
+        if not is_told and not known.waiting:
             return ACCEPTED
+        # A change that only removes filters waits for those before it: the outcome says that the set is in effect.
+        known.waiting += 1
         later = LaterOutcome()
-        self._in_effect.wait(lambda: later.tell(ACCEPTED))
+        self._in_effect.wait(lambda: self._accept(known, later))
         return later
+
+    @staticmethod
+    def _accept(known: _ClientSet, later: LaterOutcome) -> None:
+        known.waiting -= 1
+        later.tell(ACCEPTED)
 
 
 class _ControlLink(UnstitchedOwner):
