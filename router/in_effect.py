@@ -59,7 +59,8 @@ class ChangesInEffect:
         self._act = act
         self._timers = timers
         self._patience_s = patience_s
-        self._waits: list[_Wait] = []
+        self.waits: list[_Wait] = []
+        """What waits for confirmations, and is looked at after each input."""
         self._number = 0
 
     def wait(self, done: Callable[[], None]) -> None:
@@ -77,7 +78,7 @@ class ChangesInEffect:
         router, version = asked.router, asked.version
         if asked.is_edge:
             self._wait_for_others(lambda is_true: self._act(self._edges.confirm(router, version[1]) if is_true else []))
-        elif all(wait.asker != router or wait.version != version for wait in self._waits):
+        elif all(wait.asker != router or wait.version != version for wait in self.waits):
             self._add(
                 router, version, lambda is_true: self._act(self._plane.confirm(router, version) if is_true else [])
             )
@@ -88,27 +89,25 @@ class ChangesInEffect:
         self._act(actions)
 
     def _add(self, asker: str | None, version: Version, done: Callable[[bool], None]) -> None:
-        self._waits.append(_Wait(asker, version, self._timers.now + self._patience_s, done))
+        self.waits.append(_Wait(asker, version, self._timers.now + self._patience_s, done))
         # `look` follows each input, also that of a timer.
         self._timers.after(self._patience_s, lambda: None)
 
     def look(self) -> None:
-        """End the waits that are over; called after each input, when addresses were settled."""
-        if not self._waits:
-            return
+        """End the waits that are over; called after each input, when addresses were settled, while there are waits."""
         if self._is_settled():
             self._ask_edges()
-        over = [wait for wait in self._waits if self._is_true(wait) or self._timers.now >= wait.until_s]
+        over = [wait for wait in self.waits if self._is_true(wait) or self._timers.now >= wait.until_s]
         if not over:
             return
         truth = [self._is_true(wait) for wait in over]
-        self._waits = [wait for wait in self._waits if wait not in over]
+        self.waits = [wait for wait in self.waits if wait not in over]
         for wait, is_true in zip(over, truth, strict=True):
             wait.done(is_true)
 
     def _ask_edges(self) -> None:
         """Ask the edge routers behind this router, once for all waits that have not had them asked yet."""
-        new = [wait for wait in self._waits if not wait.number and self._is_here(wait)]
+        new = [wait for wait in self.waits if not wait.number and self._is_here(wait)]
         if not new:
             return
         self._number += 1

@@ -249,7 +249,8 @@ class RouterNode:
         """Carry out the groups' actions and bring changed addresses up to date; called at the end of each input."""
         if news := self._addresses.settle():
             self._act(news)
-        self._in_effect.look()
+        if self._in_effect.waits:
+            self._in_effect.look()
         self._link_log.settle()
 
     def on_time(self, now: float) -> None:

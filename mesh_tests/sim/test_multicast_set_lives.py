@@ -51,11 +51,13 @@ class MulticastLife(Life):
         self.publishers: list[SimSender] = []
         self.targets: list[str | None] = []
         self.places: list[str] = []
+        self.working: list[int] = []
+        """The numbers of the publishers whose routers live."""
         self.open: dict[tuple[int, int], str] = {}
         self.sent: dict[str, Sent] = {}
         self.subscribers = [
-            Subscriber(self.router(), self.random.choice(list(FilterKind)), self.random.choice(SOURCES))
-            for _ in range(5)
+            Subscriber(self.router(), self.random.choice(list(FilterKind)), source)
+            for source in (*["t/#"] * 4, *SOURCES[1:])
         ]
         for each in self.subscribers:
             self.attach(each)
@@ -68,12 +70,13 @@ class MulticastLife(Life):
 
     def publish(self) -> None:
         """Have a producer send: often a new one, whose router had no producer of the address yet."""
-        if len(self.publishers) < MOST_PUBLISHERS or self.random.random() < 0.05:
-            target, router = self.random.choice((None, self.address())), self.router()
+        if len(self.working) < MOST_PUBLISHERS or self.random.random() < 0.05:
+            target, router = self.random.choice((None, None, self.address())), self.router()
             self.publishers.append(self.mesh.client(router).sender(target))
             self.targets.append(target)
             self.places.append(router)
-        place = self.random.randrange(max(0, len(self.publishers) - MOST_PUBLISHERS), len(self.publishers))
+            self.working.append(len(self.places) - 1)
+        place = self.random.choice(self.working[-MOST_PUBLISHERS:])
         sender = self.publishers[place]
         if not sender.link.is_open or sender.link.credit <= 0:
             return
@@ -123,6 +126,7 @@ class MulticastLife(Life):
             if subscriber.router == router:
                 self.keep(subscriber)
                 subscriber.client = None
+        self.working = [place for place in self.working if self.places[place] != router]
         gone = {place for place, name in enumerate(self.places) if name == router}
         self.open = {key: body for key, body in self.open.items() if key[0] not in gone}
         for body, sent in self.sent.items():
@@ -138,7 +142,7 @@ class MulticastLife(Life):
             self.mesh.link(edge.dialer, edge.to)
 
 
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_each_message_that_matches_the_set_in_effect_comes_exactly_once(seed: int) -> None:
     life = MulticastLife(seed)
     for _ in range(400):
@@ -148,10 +152,10 @@ def test_each_message_that_matches_the_set_in_effect_comes_exactly_once(seed: in
     assert life.check() > 10
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_sets_work_again_after_losses_and_nothing_comes_twice_or_without_a_match(seed: int) -> None:
     life = MulticastLife(seed)
-    for _ in range(250):
+    for _ in range(150):
         life.step(with_losses=True)
     for _ in range(100):
         life.step(with_losses=False)

@@ -23,6 +23,9 @@ from wire.link import OutgoingLink
 
 MOST_TOLD = 200_000
 """Most filters of sets that one router advertises: each is in the memory of every router."""
+MOST_TOLD_BYTES = 16 << 20
+"""Most bytes of the routing keys of these filters: a router that comes up gets all keys in one control message."""
+LIMIT = "amqp:resource-limit-exceeded"
 _AT_ONCE = 1000
 """So many filters of a consumer that ended are withdrawn in one turn, which takes some milliseconds."""
 
@@ -42,9 +45,9 @@ class SetConsumer:
 
     def begin(self) -> None:
         """Advertise the first filters of the set; raise AmqpError if that would be too many for this router."""
-        if (error := self._limit_error(len(self.filter_set))) is not None:
-            raise error
-        self._filters.change(self.group, self._narrowed(self.filter_set.filters), ())
+        narrowed = self._narrowed(self.filter_set.filters)
+        self._check_limits(narrowed, len(narrowed))
+        self._filters.change(self.group, narrowed, ())
 
     def take(self, link: OutgoingLink) -> None:
         """Answer the attach of the consumer's link, which gets deliveries from now on."""
@@ -58,13 +61,13 @@ class SetConsumer:
         nothing, if the change would make this router advertise too many filters.
         """
         added, removed = self.filter_set.difference(change)
-        if added and (error := self._limit_error(len(added) - len(removed))) is not None:
-            raise error
+        new = self._narrowed(added)
+        self._check_limits(new, len(added) - len(removed))
         self.filter_set.serial = change.serial
         self.filter_set.filters |= added
         self.filter_set.filters -= removed
         if added or removed:
-            self._filters.change(self.group, self._narrowed(added), self._narrowed(removed))
+            self._filters.change(self.group, new, self._narrowed(removed))
         return bool(added)
 
     def withdraw_some(self) -> bool:
@@ -74,12 +77,19 @@ class SetConsumer:
         self._filters.change(self.group, (), self._narrowed(some))
         return bool(filters)
 
-    def _limit_error(self, more: int) -> AmqpError | None:
+    def _check_limits(self, added: list[NarrowedFilter], more: int) -> None:
+        """Raise AmqpError if this router would advertise too many filters with ``added``, ``more`` in all, or too long.
+
+        Filters that other consumers here have, too, count as new here, and removed ones still have their bytes.
+        """
         count = self._filters.told_count + more
-        if more <= 0 or count <= MOST_TOLD:
-            return None
-        what = f"this router would advertise {count} filters of sets: expected at most {MOST_TOLD}"
-        return AmqpError("amqp:resource-limit-exceeded", what)
+        if more > 0 and count > MOST_TOLD:
+            what = f"this router would advertise {count} filters of sets: expected at most {MOST_TOLD}"
+            raise AmqpError(LIMIT, what)
+        size = self._filters.told_bytes + sum(len(filter_.key.encode()) for filter_ in added)
+        if added and size > MOST_TOLD_BYTES:
+            what = f"this router would advertise {size} bytes of filters of sets: expected at most {MOST_TOLD_BYTES}"
+            raise AmqpError(LIMIT, what)
 
     def _narrowed(self, filters: set[str]) -> list[NarrowedFilter]:
         return [NarrowedFilter(self.source, self.filter_set.kind, text) for text in sorted(filters)]

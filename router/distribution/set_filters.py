@@ -49,6 +49,8 @@ class SetFilters:
         """Key -> the groups of the consumers here with this filter; nearly every key has one."""
         self._told: set[str] = set()
         """The keys that this router advertises."""
+        self.told_bytes = 0
+        """The size of these keys in a message to other routers."""
 
     @property
     def told_count(self) -> int:
@@ -107,6 +109,7 @@ class SetFilters:
                 (added if is_told else removed).append(key)
         self._told.update(added)
         self._told.difference_update(removed)
+        self.told_bytes += sum(len(key.encode()) for key in added) - sum(len(key.encode()) for key in removed)
         if added or removed:
             self._advertise(added, removed)
 
