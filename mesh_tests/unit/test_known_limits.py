@@ -86,7 +86,7 @@ CHECKED_BY = {
         "test_a_link_beyond_the_sessions_of_an_existing_broker_is_refused_at_once_with_the_true_reason"
     ),
     "filter sets of multicast addresses": (
-        "../sim/test_filter_sets.py::test_a_set_at_an_address_without_sets_is_not_in_the_answer"
+        "../sim/test_multicast_filter_sets.py::test_a_router_advertises_a_limited_number_and_size_of_filters"
     ),
     "rights by several patterns": (
         "addressing/test_permissions.py::test_patterns_that_cover_a_filter_only_together_do_not_count"
