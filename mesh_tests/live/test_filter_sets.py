@@ -40,8 +40,9 @@ class Control(LinkOption):
 class Subscriber:
     """A client as the reference describes it: it keeps the set that it wants."""
 
-    def __init__(self, connection: BlockingConnection, wanted: set[str]) -> None:
+    def __init__(self, connection: BlockingConnection, wanted: set[str], address: str = "plant/#") -> None:
         self.connection = connection
+        self.address = address
         self.wanted = set(wanted)
         self.attach()
 
@@ -49,13 +50,13 @@ class Subscriber:
         described = Described(SET, [symbol("mqtt"), sorted(self.wanted)])
         filters = Filter({symbol("plants"): described})
         self.receiver: BlockingReceiver = self.connection.create_receiver(
-            "plant/#", name="mine", credit=100, options=filters
+            self.address, name="mine", credit=100, options=filters
         )
         answered = self.receiver.link.remote_source.filter
         answered.rewind()
         assert answered.next()
         assert answered.get_dict() == {symbol("plants"): described}
-        self.control: BlockingSender = self.connection.create_sender("plant/#", name="mine", options=Control())
+        self.control: BlockingSender = self.connection.create_sender(self.address, name="mine", options=Control())
         self.serial = 0
 
     def change(self, add: set[str] = frozenset(), remove: set[str] = frozenset()) -> None:  # type: ignore[assignment]
