@@ -107,7 +107,7 @@ class RouterAddresses:
         self._of_users: dict[Address, dict[AddressEntry, None]] = {}
         """The entries of each pattern of queues for single users, in addition to the entry for messages of nobody."""
         self._filters = Filters(
-            self._reach.is_advertised, lambda key: bool(edges.taking(key)), advertise_keys, self._changed
+            self._reach.is_advertised, lambda key: bool(edges.taking(key)), advertise_keys, self._changed, timers
         )
         self.sets = SetConsumers(self._filters.sets, self._make_filter_group, timers)
         self._joining = AttachWaits(self._reach, self._filters, timers, settings.path_wait_s, self._changed)

@@ -12,6 +12,7 @@ An edge router asks its active uplink, which asks all others before it answers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -59,8 +60,14 @@ class ChangesInEffect:
         self._act = act
         self._timers = timers
         self._patience_s = patience_s
-        self.waits: list[_Wait] = []
-        """What waits for confirmations, and is looked at after each input."""
+        self._own: deque[_Wait] = deque()
+        """The waits for other routers to have this router's addresses, oldest first: they end in this order."""
+        self._asked: list[_Wait] = []
+        """The waits for this router to have the addresses of interior routers that asked."""
+        self._unasked: list[_Wait] = []
+        """Those of all waits about which the edge routers were not asked yet."""
+        self.is_waiting = False
+        """Whether `look` has to be called after each input."""
         self._number = 0
 
     def wait(self, done: Callable[[], None]) -> None:
@@ -78,38 +85,51 @@ class ChangesInEffect:
         router, version = asked.router, asked.version
         if asked.is_edge:
             self._wait_for_others(lambda is_true: self._act(self._edges.confirm(router, version[1]) if is_true else []))
-        elif all(wait.asker != router or wait.version != version for wait in self.waits):
-            self._add(
-                router, version, lambda is_true: self._act(self._plane.confirm(router, version) if is_true else [])
+        elif all(wait.asker != router or wait.version != version for wait in self._asked):
+            self._asked.append(
+                self._new(
+                    router, version, lambda is_true: self._act(self._plane.confirm(router, version) if is_true else [])
+                )
             )
 
     def _wait_for_others(self, done: Callable[[bool], None]) -> None:
         version, actions = self._plane.want_confirmed(self._timers.now)
-        self._add(None, version, done)
+        self._own.append(self._new(None, version, done))
         self._act(actions)
 
-    def _add(self, asker: str | None, version: Version, done: Callable[[bool], None]) -> None:
-        self.waits.append(_Wait(asker, version, self._timers.now + self._patience_s, done))
+    def _new(self, asker: str | None, version: Version, done: Callable[[bool], None]) -> _Wait:
+        wait = _Wait(asker, version, self._timers.now + self._patience_s, done)
+        self._unasked.append(wait)
+        self.is_waiting = True
         # `look` follows each input, also that of a timer.
         self._timers.after(self._patience_s, lambda: None)
+        return wait
 
     def look(self) -> None:
         """End the waits that are over; called after each input, when addresses were settled, while there are waits."""
-        if self._is_settled():
+        if self._unasked and self._is_settled():
             self._ask_edges()
-        over = [wait for wait in self.waits if self._is_true(wait) or self._timers.now >= wait.until_s]
-        if not over:
-            return
-        truth = [self._is_true(wait) for wait in over]
-        self.waits = [wait for wait in self.waits if wait not in over]
-        for wait, is_true in zip(over, truth, strict=True):
-            wait.done(is_true)
+        while self._own and self._is_over(self._own[0]):
+            self._end(self._own.popleft())
+        for wait in [wait for wait in self._asked if self._is_over(wait)]:
+            self._asked.remove(wait)
+            self._end(wait)
+        self.is_waiting = bool(self._own or self._asked)
+
+    def _is_over(self, wait: _Wait) -> bool:
+        return self._timers.now >= wait.until_s or self._is_true(wait)
+
+    def _end(self, wait: _Wait) -> None:
+        if not wait.number:
+            self._unasked.remove(wait)
+        wait.done(self._is_true(wait))
 
     def _ask_edges(self) -> None:
         """Ask the edge routers behind this router, once for all waits that have not had them asked yet."""
-        new = [wait for wait in self.waits if not wait.number and self._is_here(wait)]
+        new = [wait for wait in self._unasked if self._is_here(wait)]
         if not new:
             return
+        self._unasked = [wait for wait in self._unasked if wait not in new]
         self._number += 1
         for wait in new:
             wait.number = self._number

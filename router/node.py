@@ -249,8 +249,11 @@ class RouterNode:
         """Carry out the groups' actions and bring changed addresses up to date; called at the end of each input."""
         if news := self._addresses.settle():
             self._act(news)
-        if self._in_effect.waits:
+        if self._in_effect.is_waiting:
             self._in_effect.look()
+            # A consumer whose wait is over has joined its group.
+            if news := self._addresses.settle():
+                self._act(news)
         self._link_log.settle()
 
     def on_time(self, now: float) -> None:

@@ -6,6 +6,7 @@ import pytest
 from proton import Message
 
 from addressing.filter_kinds import FilterKind
+from mesh.simulation.clients import SimSender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.filter_lives import mesh_of
 from mesh_tests.sim.test_filter_sets import change, control_of, filter_of, publish, subscribe, told
@@ -60,6 +61,38 @@ def test_what_producers_send_once_a_change_is_accepted_comes(home: str, slow: tu
     mesh.run(3)
     assert told(receiver) == ["prices.oil"] * len(senders)
     assert all(each.outcomes == {1: ACCEPTED} for each in senders)
+
+
+@pytest.mark.parametrize("home", ["r1", "r2", "e1"])
+def test_what_producers_send_once_the_attach_is_answered_comes(home: str) -> None:
+    mesh = mesh_of()
+    client = mesh.client(home)
+    senders = [each.sender(target) for each in map(mesh.client, ROUTERS) for target in (None, "prices.oil")]
+    mesh.run(1)
+    receiver = subscribe(mesh, client, "prices.oil", "prices.*", address="prices.#", kind="amqp", credit=100)
+    for sender in senders:
+        mesh.send(sender, bytes(Message(address="prices.oil").encode()))
+    mesh.run(3)
+    assert told(receiver) == ["prices.oil"] * len(senders)
+    assert all(each.outcomes == {1: ACCEPTED} for each in senders)
+
+
+def test_a_consumer_of_an_address_that_a_set_has_just_left_misses_nothing(mesh: SimMesh) -> None:
+    client, sender = mesh.client("r1"), mesh.client("r3").sender("prices.oil")
+    subscribe(mesh, client, "prices.oil", address="prices.#", kind="amqp")
+    control = control_of(mesh, client, "prices.#")
+    publish_to(mesh, sender)
+    assert change(mesh, control, 1, remove=["prices.oil"]) == ACCEPTED
+    consumer = client.receiver("prices.oil")
+    mesh.run_until(lambda: consumer.link.is_open)
+    publish_to(mesh, sender)
+    assert len(consumer.messages) == 1
+
+
+def publish_to(mesh: SimMesh, sender: SimSender) -> None:
+    """Send a message over a link with an address, and wait for its outcome."""
+    number = mesh.send(sender)
+    mesh.run_until(lambda: number in sender.outcomes)
 
 
 def test_a_message_that_the_source_leaves_out_goes_to_the_others_and_not_to_the_set(mesh: SimMesh) -> None:

@@ -115,6 +115,8 @@ class AddressEntry:
     """The router that owns the dynamic address; None for any other address."""
     filter_keys: tuple[str, ...] = ()
     """The routing keys of the filters that match the address of a multicast (`router.distribution.filters`)."""
+    has_set_here: bool = False
+    """Whether a consumer here has a filter in its set that matches the address; its attach may not be answered yet."""
     _ends: EntryEnds | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None

@@ -17,6 +17,7 @@ from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
 from router.distribution.set_filters import AdvertiseKeys, SetFilters
 from router.forwarding.filter_group import FilterGroup, MatchedMulticast
+from router.timers import Timers
 
 
 class Filters:
@@ -33,6 +34,7 @@ class Filters:
         is_taken_behind: Callable[[str], bool],
         advertise: AdvertiseKeys,
         changed: ChangedAddresses,
+        timers: Timers,
     ) -> None:
         self._is_advertised = is_advertised
         self._changed = changed
@@ -45,7 +47,7 @@ class Filters:
         self._produced: dict[Address, None] = {}
         """Multicast addresses that have producers at other routers."""
         self.sets = SetFilters(
-            self._addresses, is_advertised, is_taken_behind, advertise, self._find_keys, self._changed
+            self._addresses, is_advertised, is_taken_behind, advertise, self._find_keys, changed, timers
         )
 
     # Entries
@@ -66,7 +68,7 @@ class Filters:
                 own = self._own.get(filter_)
                 if own is not None and isinstance(own.group, FilterGroup):
                     group.add_filter(own.group)
-            self.sets.join_all(address, group)
+            self.sets.join_all(entry, group)
 
     def on_dropped(self, entry: AddressEntry) -> None:
         address, group = entry.policy.address, entry.group

@@ -134,7 +134,7 @@ class AddressReach:
         # of that edge router count (see `EdgeReach.consumer_phase`).
         others = self.behind(entry) - (frozenset() if entry.policy.fallback else {edge})
         is_kept = entry.group.phase == 0 and any(self._brokers.is_up(broker) for broker in entry.policy.brokers)
-        if others or is_kept or self._has_local(entry) or self.cheapest(self.takers(entry)):
+        if others or is_kept or entry.has_set_here or self._has_local(entry) or self.cheapest(self.takers(entry)):
             return ReachLevel.TAKEN
         return ReachLevel.ANNOUNCED if self.is_announced(entry) else ReachLevel.NONE
 

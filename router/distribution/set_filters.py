@@ -13,6 +13,7 @@ from addressing.narrowed_filters import NarrowedFilter, NarrowedTrees
 from router.distribution.changed_addresses import ChangedAddresses
 from router.distribution.entries import AddressEntry
 from router.forwarding.filter_group import FilterGroup, MatchedMulticast
+from router.timers import Timers
 
 AdvertiseKeys = Callable[[list[str], list[str]], None]
 """Takes the routing keys that this router begins, and those that it ceases, to advertise."""
@@ -35,12 +36,14 @@ class SetFilters:
         advertise: AdvertiseKeys,
         find_keys: Callable[[AddressEntry], None],
         changed: ChangedAddresses,
+        timers: Timers,
     ) -> None:
         self._addresses = addresses
         self._is_advertised = is_advertised
         self._is_taken_behind = is_taken_behind
         self._advertise = advertise
         self._find_keys = find_keys
+        self._timers = timers
         self._changed = changed
         self._trees: NarrowedTrees[str] = NarrowedTrees()
         self._known: set[str] = set()
@@ -80,16 +83,26 @@ class SetFilters:
     def _join(self, entry: AddressEntry, group: FilterGroup) -> None:
         member = entry.group
         assert isinstance(member, MatchedMulticast)
-        if any(group in self._own.get(key, ()) for key in self._trees.matching(entry.policy.address)):
+        groups = self._groups(entry.policy.address)
+        if group in groups:
             member.add_filter(group)
         else:
             member.remove_filter(group)
+        if entry.has_set_here and not groups and entry.advertised is None:
+            # Other routers are about to close their circuits to this router, as when its last consumer leaves.
+            entry.withdrawn_s = self._timers.now
+        entry.has_set_here = bool(groups)
 
-    def join_all(self, address: Address, member: MatchedMulticast) -> None:
-        """Have all consumers here with a filter that matches ``address`` get the deliveries of its new group."""
-        for key in self._trees.matching(address):
-            for group in self._own.get(key, ()):
-                member.add_filter(group)
+    def _groups(self, address: Address) -> dict[FilterGroup, None]:
+        """Return the groups of the consumers here that have a filter which matches ``address``."""
+        return {group: None for key in self._trees.matching(address) for group in self._own.get(key, ())}
+
+    def join_all(self, entry: AddressEntry, member: MatchedMulticast) -> None:
+        """Have all consumers here with a filter that matches the address of a new entry get its group's deliveries."""
+        groups = self._groups(entry.policy.address)
+        entry.has_set_here = bool(groups)
+        for group in groups:
+            member.add_filter(group)
 
     # News of other routers
     def on_keys(self, filters: Mapping[str, NarrowedFilter]) -> None:

@@ -136,7 +136,8 @@ class Routing:
         changes (`advertisements.py`).
         """
         self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
-        return self._tell_addresses(now, at_once=at_once)
+        # Changes may undo those that waited to be sent: then the version is confirmed that was sent last.
+        return self._tell_addresses(now, at_once=at_once) or self._check(now)
 
     def on_time(self, now: float) -> list[Action]:
         actions = self._neighbors.on_time(now) + self._follow_neighbors(now)
@@ -363,7 +364,15 @@ class Routing:
 
     def is_confirmed(self, version: Version) -> bool:
         """Say whether ``version`` of this router's addresses is in effect at all routers that are in reach now."""
-        return self._mobile.version(self._router_id) >= version and not self._lacking(version)
+        sent = self._sent(version)
+        return sent is not None and not self._lacking(sent)
+
+    def _sent(self, version: Version) -> Version | None:
+        """Return ``version`` if it was sent, or the version sent last if none follows; None if it waits to be sent."""
+        own = self._mobile.version(self._router_id)
+        if own < version and self._advertising.next_deadline() is not None:
+            return None
+        return min(own, version)
 
     def _lacking(self, version: Version) -> list[str]:
         others = [router for router in self._link_state.reachable if router != self._router_id]
@@ -371,14 +380,16 @@ class Routing:
         return self._confirmations.lacking(others, instances, version)
 
     def _check(self, now: float) -> list[Action]:
-        wanted, version = self._confirmations.wanted, self._mobile.version(self._router_id)
-        if wanted is None or version < wanted:
+        wanted = self._confirmations.wanted
+        sent = self._sent(wanted) if wanted is not None else None
+        if sent is None:
             return []
-        lacking = self._lacking(wanted)
+        lacking = self._lacking(sent)
         if not lacking:
             self._confirmations.rest()
             return []
         self._confirmations.on_asked(now)
+        version = self._mobile.version(self._router_id)
         return self._pass_on_check(VersionCheck(self._router_id, *version, tuple(sorted(lacking))))
 
     def _pass_on_check(self, check: VersionCheck) -> list[Action]:

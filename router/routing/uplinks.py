@@ -123,7 +123,7 @@ class Uplinks:
         Without ``at_once`` the MAU may wait for further changes (`advertisements.py`).
         """
         self._taking.change(added, removed, self._takes)
-        return self._tell_takes(now, at_once=at_once)
+        return self._tell_takes(now, at_once=at_once) or self._check()
 
     def ask(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
         """Ask the active uplink whether the keys ``added`` have takers elsewhere, and no longer about ``removed``."""
@@ -219,13 +219,21 @@ class Uplinks:
         return (0, self._wanted), self._check()
 
     def _check(self) -> list[Action]:
-        if self._active is None or not self._wanted or self._seq < self._wanted or self._confirmed >= self._wanted:
+        sent = self._sent(self._wanted)
+        if self._active is None or not self._wanted or sent is None or self._confirmed >= sent:
             return []
         return [self._say(VersionCheck(self._router_id, 0, self._seq, (self._active[0],)))]
 
     def is_confirmed(self, version: Version) -> bool:
         """Say whether ``version`` of this router's keys is in effect in the mesh; True if no uplink is active."""
-        return self._seq >= version[1] and (self._active is None or self._confirmed >= version[1])
+        sent = self._sent(version[1])
+        return sent is not None and (self._active is None or self._confirmed >= sent)
+
+    def _sent(self, seq: int) -> int | None:
+        """Return ``seq`` if that MAU was sent, or the number of the last one if none follows; None if one waits."""
+        if self._seq < seq and self._taking.next_deadline() is not None:
+            return None
+        return min(self._seq, seq)
 
     def has_seen(self, router: str, version: Version) -> bool:
         """Return True: an edge router reads the answers of its uplink in the order in which they were sent."""

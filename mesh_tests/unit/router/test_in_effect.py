@@ -86,7 +86,7 @@ def test_a_change_is_in_effect_once_the_others_the_edges_and_the_router_itself_h
     rig.plane.confirmed = (1, 1)
     rig.look_at(0.4)
     assert rig.done == ["a"]
-    assert not rig.changes.waits
+    assert not rig.changes.is_waiting
 
 
 def test_changes_are_done_in_their_order_and_edges_are_asked_once_for_several() -> None:
@@ -106,10 +106,10 @@ def test_a_wait_ends_in_time_and_another_router_is_then_told_nothing() -> None:
     rig.changes.on_asked(ConfirmationRequest("r2", (7, 3)))
     rig.look_at(1.9)
     assert rig.done == []
-    assert len(rig.changes.waits) == 2
+    assert rig.changes.is_waiting
     rig.look_at(2.0)
     assert rig.done == ["a"]
-    assert not rig.changes.waits
+    assert not rig.changes.is_waiting
     assert [act for act in rig.acts if act[0] == "confirmed"] == []
 
 

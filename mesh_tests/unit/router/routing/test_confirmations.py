@@ -70,6 +70,18 @@ def test_a_version_that_waits_to_be_sent_is_asked_about_when_it_is_sent() -> Non
     assert mesh.routers["r2"].routers_with("X0b") == {"r1"}
 
 
+def test_a_change_that_is_undone_before_it_was_sent_waits_for_nothing_more() -> None:
+    mesh = _line("r1", "r2")
+    mesh.advertise("r1", ["X0a"])
+    mesh.advertise("r1", ["X0b"])
+    version = _want(mesh, "r1")
+    mesh.advertise("r1", [], ["X0b"])
+    mesh.run(0.05)
+    _answer(mesh, "r2")
+    mesh.run(0.05)
+    assert mesh.routers["r1"].is_confirmed(version)
+
+
 def test_a_router_alone_waits_for_nobody() -> None:
     mesh = _line("r1")
     mesh.advertise("r1", ["X0a"])
