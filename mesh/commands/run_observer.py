@@ -11,7 +11,7 @@ from mesh.commands.cli import exit_code_of
 
 
 def main() -> None:
-    sys.exit(exit_code_of(run, as_json=False))
+    sys.exit(exit_code_of(run, as_json="--json" in sys.argv))
 
 
 def run() -> None:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import click
 
-from mesh.terminal.options import topology_option
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 
 @click.command("watch")
 @topology_option
 @click.option("--port", type=click.IntRange(0, 65535), help="Port on 127.0.0.1 (default: `watch` of the topology).")
-def command(topology_path: Path | None, port: int | None) -> None:
+@output_options
+def command(topology_path: Path | None, port: int | None, out: Output) -> None:
     """Observe the nodes of a mesh on this host, and answer over HTTP, until SIGTERM or Ctrl-C.
 
     This is what `up` starts once the mesh is ready, unless the topology says `watch: "off"`. On a host that
@@ -30,4 +32,4 @@ def command(topology_path: Path | None, port: int | None) -> None:
     from mesh.terminal.topology_file import load_file
     from mesh.watch.observer import become_observer
 
-    become_observer(load_file(topology_path).topology, port)
+    become_observer(load_file(topology_path).topology, port, is_json=out.is_json)

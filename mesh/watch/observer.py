@@ -27,6 +27,7 @@ from mesh.deploy.node_process import OBSERVER_PROGRAM, TOPOLOGY_FD, command_line
 from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.running_processes import node_pid, supervisor_pid
+from mesh.deploy.sd_notify import SOCKET, notify
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.terminal.failure import CommandFailed
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 PORT: Final = "--port"
 """The option of the observer's program for its port."""
+JSON: Final = "--json"
 WATCHED_S: Final = 0.25
 """The time between two looks at the rings while a stream is open; else IDLE_S."""
 IDLE_S: Final = 1.0
@@ -78,13 +80,17 @@ class RingNotRead(LogEvent):
     reason: str
 
 
-def become_observer(topology: Topology, port: int | None) -> NoReturn:
-    """Go on as the program of the observer. ``port`` None: that of the topology."""
+def become_observer(topology: Topology, port: int | None, *, is_json: bool = False) -> NoReturn:
+    """Go on as the program of the observer. ``port`` None: that of the topology. ``is_json``: errors are JSON."""
     arguments = ["watch", *(("--topology", str(topology.file)) if topology.file is not None else ())]
     arguments += [TOPOLOGY_FD, str(topology_descriptor(topology)), *((PORT, str(port)) if port is not None else ())]
+    arguments += [JSON] if is_json else []
+    environment = node_environment()
+    if SOCKET in os.environ:
+        environment[SOCKET] = os.environ[SOCKET]
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, command_line(*arguments, program=OBSERVER_PROGRAM), node_environment())
+    os.execve(sys.executable, command_line(*arguments, program=OBSERVER_PROGRAM), environment)
 
 
 def observe(topology: Topology, port: int) -> None:
@@ -110,6 +116,7 @@ def observe(topology: Topology, port: int) -> None:
             raise
         with listener, _announced(workdir, listener) as url:
             log.emit(ObserverStarted(url))
+            notify("READY=1", f"STATUS=observer of mesh {topology.mesh} at {url}")
             asyncio.run(_observe(topology, workdir, listener, log, signals))
     log.emit(ObserverStopped())
 

@@ -13,7 +13,8 @@ from addressing.topology.credentials import make_secret
 from mesh.deploy.workdir import OBSERVER, SUPERVISOR
 from mesh_tests.conftest import StartMesh
 from mesh_tests.live.wire_client import WireClient
-from mesh_tests.running_mesh import RunningMesh
+from mesh_tests.programs import Program
+from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED
 
@@ -146,3 +147,22 @@ def test_down_stops_the_observer_in_order(mesh: RunningMesh) -> None:
     assert not os.path.exists(f"/proc/{pid}")
     assert mesh.log(OBSERVER)[-1]["event"] == "observer_stopped"
     assert not mesh.control_socket("r1").with_name("_watch.json").exists()
+
+
+def test_watch_alone_tells_systemd_when_it_answers_and_a_second_one_says_who_runs(start_mesh: StartMesh) -> None:
+    mesh = start_mesh("mesh: alone\nrouters: {r1: }\n")
+    folder = mesh.topology_file.parent
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(folder / "notify"))
+        systemd.settimeout(LONG_S)
+        command = [AMQPMESH, "watch", "-t", str(mesh.topology_file)]
+        observer = Program("observer", command, folder, {"NOTIFY_SOCKET": str(folder / "notify")})
+        try:
+            assert systemd.recv(4096).startswith(b"READY=1")
+            assert [each["id"] for each in items(mesh, "/api/nodes")] == ["r1"]
+            second = Program("second", command, folder)
+            said = second.wait_failure(LONG_S)
+            assert f"an observer of mesh alone runs here already, as process {observer.pid}" in said
+        finally:
+            observer.stop()
+    assert '"event": "observer_stopped"' in observer.output()

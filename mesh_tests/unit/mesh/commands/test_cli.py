@@ -18,10 +18,13 @@ from mesh.commands.reference import reference
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.operations import report_requirements as lacking
+from mesh.operations.conditions import CONDITIONS
 from mesh.operations.doctor import certificate_finding
+from mesh.operations.event_catalog import described_events
 from mesh.operations.status import ADDRESSES, CONNECTIONS, NODE_COLUMNS, QUEUES
 from mesh.terminal.exit_codes import MEANINGS, ExitCode
 from mesh_tests.ports import free_port
+from mesh_tests.programs import CHECKOUT
 
 HEAVY = ("pydantic", "rich", "proton", "cproton", "cryptography", "networkx", "ruamel", "scramp", "asyncio", "ssl")
 HELP_MODULES = 160
@@ -239,6 +242,34 @@ def test_explain_knows_every_code_and_says_so_when_not() -> None:
     unknown = run("explain", "AM999")
     assert unknown.exit_code == ExitCode.FAILED
     assert "error: unknown error code AM999" in unknown.stderr
+
+
+def test_explain_knows_each_log_event_and_its_fields() -> None:
+    told = run("explain", "node_died").stdout
+    assert told.startswith("node_died (error)\nSupervisor (`amqpmesh up`)\n\nThe process of node `died`")
+    assert told.endswith("fields: died, exit_code, reason, restart_in_s\n")
+    for event in described_events():
+        told = json.loads(run("explain", event.name, "--json").stdout)["events"]
+        assert list(event.fields) in [each["fields"] for each in told]
+    unknown = run("explain", "node_dyed")
+    assert unknown.exit_code == ExitCode.FAILED
+    assert "error: node_dyed is not an error code such as AM103, a log event" in unknown.stderr
+    assert "Did you mean node_died?" in unknown.stderr
+
+
+def test_explain_knows_each_condition_that_a_node_sends() -> None:
+    assert "The topology declares no such address" in run("explain", "amqp:not-found").stdout
+    sent = set()
+    for package in ("wire", "router", "broker", "addressing"):
+        for file in (CHECKOUT / package).rglob("*.py*"):
+            if file.suffix in (".py", ".pyx"):
+                sent |= set(
+                    re.findall(r'"(amqp:(?:[a-z]+:)?[a-z-]+|amqpmesh:(?:path-lost|no-taker))"', file.read_text())
+                )
+    types = {name for name in sent if name.endswith((":list", ":map"))}
+    assert len(sent - types) > 15
+    assert sent - types <= set(CONDITIONS)
+    assert "error: unknown condition amqp:nothing" in run("explain", "amqp:nothing").stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
