@@ -100,7 +100,8 @@ ALERTS: Final = (
     Alert(
         "AmqpmeshRecordsLost",
         "sum by (instance, node) (increase(amqpmesh_node_records_dropped_total[5m]) "
-        "+ increase(amqpmesh_node_records_missed_total[5m])) > 0",
+        "+ increase(amqpmesh_node_records_missed_total[5m])) > 0 "
+        "and max by (instance, node) (time() - amqpmesh_node_counted_since_timestamp_seconds) > 300",
         "0s",
         "warning",
         "metrics of {{ $labels.node }} are too small: records were lost",

@@ -206,6 +206,8 @@ NODE_GROUP: Final = MetricGroup(
             _one("age_s"),
         ),
         _gauge("amqpmesh_node_start_time_seconds", "Start of the node", "started_at"),
+        _gauge("amqpmesh_node_counted_since_timestamp_seconds", "Time from which the counters of the node count",
+               "counted_since"),
         _gauge("amqpmesh_node_connections", "Connections that are open", "connections"),
         _gauge("amqpmesh_node_clients", "Connections of clients that are open", "clients"),
         _gauge("amqpmesh_node_links", "Links that are attached", "links"),
