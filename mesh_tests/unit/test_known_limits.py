@@ -44,7 +44,6 @@ CHECKED_BY = {
     "tenants": UNKNOWN_KEYS,
     "LDAP": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
     "OAuth": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
-    "metrics for Prometheus": UNKNOWN_KEYS,
     "a console": UNKNOWN_KEYS,
     "the `$management` address": "test_known_limits.py::test_the_management_address_does_not_exist",
     "clients that close shared connections": (
@@ -201,7 +200,6 @@ def test_the_mechanisms_are_those_for_users_of_the_topology() -> None:
     [
         "tenants: {a: {}}",
         "spaces: [a]",
-        "metrics: {port: 9090}",
         "console: {port: 8080}",
         "brokers: {b1: {data: b, replicas: 2}}",
     ],
