@@ -41,7 +41,7 @@ class Ring:
 
     def take(self) -> tuple[list[Record], list[dict[str, Any]]]:
         """What came since the last time: records, and what has text in it."""
-        found = _read(self._slots())
+        found = read_records(self._slots())
         struct.pack_into("<Q", self.memory, ring.TAKEN_AT, self.number(ring.WRITTEN_AT))
         return found
 
@@ -49,7 +49,7 @@ class Ring:
         """What came since slot ``number``, where nothing is taken; None if this was overwritten."""
         found = list(self._slots(number))
         is_whole = self.number(ring.WRITTEN_AT) - number <= self._capacity - self._capacity // 8
-        return _read(iter(found)) if is_whole else None
+        return read_records(iter(found)) if is_whole else None
 
     def _slots(self, first: int | None = None) -> Iterator[bytes]:
         for number in range(self.number(ring.TAKEN_AT) if first is None else first, self.number(ring.WRITTEN_AT)):
@@ -62,10 +62,10 @@ def read_ring(path: Path) -> list[dict[str, Any]]:
     data = path.read_bytes()
     (written,) = struct.unpack_from("<Q", data, ring.WRITTEN_AT)
     places = (ring.HEADER_BYTES + at * ring.SLOT_BYTES for at in range(written))
-    return _read(data[at : at + ring.SLOT_BYTES] for at in places)[1]
+    return read_records(data[at : at + ring.SLOT_BYTES] for at in places)[1]
 
 
-def _read(slots: Iterator[bytes]) -> tuple[list[Record], list[dict[str, Any]]]:
+def read_records(slots: Iterator[bytes]) -> tuple[list[Record], list[dict[str, Any]]]:
     records, texts = [], []
     for slot in slots:
         record = Record(*struct.unpack(ring.SLOT, slot))
