@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.watch.slots import MOST_TEXT_BYTES, Alike, read_slots
@@ -73,6 +73,7 @@ deliveries = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(deliveries, max_size=40))
 def test_sums_are_those_of_the_slots(found: list[dict[str, int]]):
     read = read_slots(b"".join(slot(**each) for each in found), clock_us=-3).deliveries
@@ -104,6 +105,7 @@ ROWS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(ROWS, st.data())
 def test_texts_that_span_reads_are_read_once_and_in_order(rows: list[dict[str, str]], data: st.DataObject):
     ring = Ring(4096)
