@@ -21,7 +21,7 @@ THINGS = ("addresses", "links", "clients", "queues", "nodes")
 )
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="Most rows to show.")
 @click.option("--every", "every_s", type=DURATION, default="2s", show_default=True, help="Time between two tables.")
-@click.option("--once", "is_once", is_flag=True, help="Print one table, after a second, and end.")
+@click.option("--once", "is_once", is_flag=True, help="Print one table, after two seconds, and end.")
 @output_options
 def command(
     thing: str,

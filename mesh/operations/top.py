@@ -24,14 +24,15 @@ from mesh.operations.status import fix_not_running
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output, format_cell, is_terminal, rich_table
-from mesh.watch.host_model import HostModel
+from mesh.watch.host_model import LEAST_RATED_S, HostModel
 from mesh.watch.host_rings import HostRings
 from mesh.watch.states import GETTERS, RUNNING, SILENT, row_of
 from recording.entities import ADDRESS, CONNECTION, LINK, NODE, QUEUE, Entity, FieldType
 
 LEAST_EVERY_S: Final = 0.5
-_BETWEEN_LOOKS_S: Final = 1.0
-"""Time between the two looks of which a single table has its rates: nodes write sums each second."""
+"""The shortest time between two live tables; their rates are computed each LEAST_RATED_S."""
+_BETWEEN_LOOKS_S: Final = LEAST_RATED_S + 0.1
+"""Time between the two looks of which a single table has its rates."""
 _LINES_AROUND: Final = 5
 """Lines of a terminal that a live table needs beside its rows and notes: title, head, rule, and a line below."""
 

@@ -157,13 +157,16 @@ class HostModel:
             return
         passed_s = utc_s - self._rated_at if self._rated_at is not None else -1.0
         if passed_s < 0:
-            for counts in self._moving:
-                counts.skip()
-        elif passed_s < LEAST_RATED_S:
-            return
-        else:
+            self.skip_rates()
+        elif passed_s >= LEAST_RATED_S:
             self._moving = {counts for counts in self._moving if counts.on_time(passed_s)}
-        self._rated_at = utc_s
+            self._rated_at = utc_s
+
+    def skip_rates(self) -> None:
+        """Leave what was added so far out of all rates: nobody knows in which time it came."""
+        for counts in self._moving:
+            counts.skip()
+        self._rated_at = self.utc_s
 
     def _pattern(self, address: str) -> PatternState | None:
         found = self._pattern_of(address)

@@ -32,6 +32,8 @@ class HostRings:
     def __init__(self, rings: Path, host: HostModel, relist: Callable[[str], None], tell: Tell) -> None:
         self._folder, self._host, self._relist, self._tell = rings, host, relist, tell
         self._followed: dict[Path, _FollowedRing] = {}
+        self._has_caught_up = False
+        """Whether all rings were once read to their ends."""
         self._last_run: dict[str, int] = {}
         """By the name of a node, the last run whose ring is or was followed, or cannot be read."""
 
@@ -48,7 +50,11 @@ class HostRings:
             if each.is_over:
                 each.close()
                 del self._followed[path]
-        self._host.on_time(time.time(), is_caught_up=not has_more)
+        self._host.on_time(time.time(), is_caught_up=not has_more and self._has_caught_up)
+        if not has_more and not self._has_caught_up:
+            self._has_caught_up = True
+            # The rings had hours of traffic, perhaps.
+            self._host.skip_rates()
         return has_more
 
     def close(self) -> None:

@@ -288,3 +288,18 @@ def test_a_folder_that_is_not_there_yet_is_empty(tmp_path: Path):
     observer.look()
     assert list(observer.host.nodes) == ["r1"]
     observer.rings.close()
+
+
+def test_hours_of_traffic_in_a_ring_are_in_no_rate_though_the_model_had_a_time_before(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+):
+    now = time.time()
+    observer.host.on_time(now)
+    ring = observer.ring("r1", 0)
+    ring.tell(*START)
+    ring.put(*deliveries(1000))
+    for passed, rate in ((10.0, 0.0), (12.0, 10.0), (14.0, 0.0)):
+        monkeypatch.setattr(host_rings.time, "time", lambda passed=passed: now + passed)
+        observer.look()
+        assert observer.node().ingress.rate == rate
+        ring.put(*deliveries(20) if passed == 10.0 else [])
