@@ -52,6 +52,11 @@ cdef class AddressCache:
     def put(self, to, value):
         self.put_now(to, value)
 
+    def discard(self, to):
+        """Forget the value of the address ``to``; no effect if the cache has none."""
+        self.young.pop(to, None)
+        self.old.pop(to, None)
+
     def clear(self):
         """Forget all entries; owners call this when the values of addresses have changed."""
         self.young, self.old = {}, {}
