@@ -75,8 +75,8 @@ class AddressPolicy:
     shared: Address | None = None
     """The declared pattern, if routers pass messages of links without an address on for all its addresses together.
 
-    Such a message names its address itself, so the broker needs no link for the address; the policy of the pattern is
-    the policy of this `Address`. None: each address has links of its own.
+    Such a message names its address itself, so the broker, or the egress of an anycast address, needs no link for the
+    address; the policy of the pattern is the policy of this `Address`. None: each address has links of its own.
     """
 
     @property
@@ -121,6 +121,11 @@ class AddressPolicy:
     def stands_for_pattern(self) -> bool:
         """Say whether this policy is that of a declared pattern whose addresses share links."""
         return self.shared == self.address
+
+    @property
+    def shares_circuits(self) -> bool:
+        """Say whether the address may share the circuit to an egress with other addresses of its anycast pattern."""
+        return self.shared is not None and self.kind.is_distributed
 
     @property
     def is_shared_by_user(self) -> bool:
@@ -240,8 +245,11 @@ class AddressBook:
         """Return ``pattern`` as the address for which routers pass on the messages of all its addresses together.
 
         None if each address has links of its own. The broker has to know each address by the name in the message: so
-        the only broker is embedded, and the space is the default space.
+        the only broker is embedded, and the space is the default space. For an anycast address, the ingress alone
+        decides about a fallback queue, and about sending again.
         """
+        if is_pattern(pattern) and entry.type.is_distributed:
+            return None if entry.fallback or entry.retransmit else Address(self.space, pattern)
         if not is_pattern(pattern) or not entry.type.is_stored or entry.broker_address or self.space:
             return None
         sites = [self._topology.brokers[broker] for broker in self._topology.brokers_of(entry)]

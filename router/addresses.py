@@ -7,6 +7,7 @@ links, and advertises. So a burst of attaches costs one pass. The actions by whi
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -24,6 +25,7 @@ from router.distribution.attach_waits import AttachWaits
 from router.distribution.branches import Branches
 from router.distribution.broker_links import BrokerLinks
 from router.distribution.changed_addresses import ChangedAddresses
+from router.distribution.circuit_sharing import CircuitSharing
 from router.distribution.entries import AddressEntry
 from router.distribution.filters import Filters
 from router.distribution.reach import AddressReach
@@ -42,6 +44,8 @@ from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.filter_group import FilterGroup, MatchedMulticast
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
+from router.forwarding.shared_anycast import SharedAnycast
+from router.forwarding.shared_circuit import SharedArrivals, SharedCircuit
 from router.routing.actions import Action
 from router.routing.edges import EdgeRouters
 from router.routing.messages import ReachLevel
@@ -51,8 +55,13 @@ from wire.link import IncomingLink, OutgoingLink
 from wire.log import Emit
 
 EntryKey = tuple[Address, int, str | None]
-"""The key of an address entry: address, phase, and the user of a pattern of queues, None for any other address."""
+"""The key of an address entry: address, phase, and for a pattern a user or an egress.
+
+A pattern of queues has an entry for each user, and an anycast pattern one for each egress. For all others this is None.
+"""
 BURIAL_S = 0.5
+SHARED_CREDIT = 4000
+"""The credit of a circuit that many addresses share, which does not depend on their consumers' credit."""
 _MOST_AT_ONCE = 64
 """Most addresses settled in one turn. Other inputs are handled between turns, and the next hop gets the first circuits
 before this router makes the last.
@@ -111,6 +120,9 @@ class RouterAddresses:
         )
         self.sets = SetConsumers(self._filters.sets, self._make_filter_group, timers)
         self._joining = AttachWaits(self._reach, self._filters, timers, settings.path_wait_s, self._changed)
+        self._sharing = {book.space: CircuitSharing(book, self._sole_egress, timers) for book in books}
+        self._moved: dict[str, set[str]] = {}
+        """Space -> names of the addresses of which some router began or ceased to have takers in this input."""
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
@@ -127,11 +139,50 @@ class RouterAddresses:
         """
         return self._entry(policy, phase, user if policy.is_shared_by_user else None).group
 
-    def _entry(self, policy: AddressPolicy, phase: int, user: str | None = None) -> AddressEntry:
-        key = (policy.address, phase, user)
+    def anonymous_group(self, policy: AddressPolicy, *, is_apart: bool) -> AddressGroup:
+        """Return the group for messages of links without an address to an address of an anycast pattern.
+
+        That is the group of the circuit that the address shares with others; the group of the address itself if the
+        address shares none now, or ``is_apart``.
+        """
+        egress = None if is_apart else self._sole_egress(policy)
+        if egress is not None and policy.shared is not None and (shared := self._books.resolve(policy.shared)):
+            return self._entry(shared, 0, egress=egress).group
+        entry = self._entry(policy, 0)
+        # Deliveries of an address that is set apart may wait for consumers: the address had some.
+        entry.had_taker = entry.had_taker or is_apart
+        return entry.group
+
+    def sharing(self, space: str) -> CircuitSharing:
+        """Return the circuits that addresses of ``space`` share. Raises KeyError if there is no such space."""
+        return self._sharing[space]
+
+    def _sole_egress(self, policy: AddressPolicy) -> str | None:
+        entry = self._entries.get((policy.address, 0, None))
+        if entry is not None and any(taker.is_near for taker in entry.group.takers):
+            return None
+        return self._reach.sole_egress(policy)
+
+    def _group_taken_here(self, space: str, name: str) -> AddressGroup | None:
+        """Return the group of an anycast address with consumers here, or at edge routers behind this one, else None."""
+        policy = self._books.of(space).resolve(name)
+        entry = self._entries.get((policy.address, 0, None)) if policy is not None and policy.shares_circuits else None
+        if entry is None or not (any(taker.is_near for taker in entry.group.takers) or self._reach.behind(entry)):
+            return None
+        return entry.group
+
+    def is_taken_beside(self, group: AddressGroup, egresses: frozenset[str | None]) -> bool:
+        """True if routers other than ``egresses`` have takers of the group's address."""
+        entry = self._entries.get(_key(group))
+        return entry is not None and bool(self._reach.takers(entry) - egresses)
+
+    def _entry(
+        self, policy: AddressPolicy, phase: int, user: str | None = None, egress: str | None = None
+    ) -> AddressEntry:
+        key = (policy.address, phase, user or egress)
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = self._make(policy, phase, user)
+            entry = self._entries[key] = self._make(policy, phase, user, egress)
             if user is not None:
                 self._of_users.setdefault(policy.address, {})[entry] = None
             self._changed.add(entry)
@@ -146,13 +197,21 @@ class RouterAddresses:
     def _given(self, policy: AddressPolicy, phase: int) -> tuple[Any, ...]:
         return policy.address, phase, self._timers, self._settings, self, self._actions, self._copies, self._recorder
 
-    def _make(self, policy: AddressPolicy, phase: int, user: str | None) -> AddressEntry:
+    def _make(self, policy: AddressPolicy, phase: int, user: str | None, egress: str | None) -> AddressEntry:
         given = self._given(policy, phase)
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
             if policy.has_wildcards:
                 return AddressEntry(policy, self._make_filter_group(policy))
             return AddressEntry(policy, MatchedMulticast(*given, fills_to=policy.fills_to, **options))
+        if policy.shares_circuits:
+            options["pattern"] = policy.shared
+            if policy.stands_for_pattern and egress is None:
+                find = partial(self._group_taken_here, policy.address.space)
+                return AddressEntry(policy, SharedArrivals(*given, find=find, distribution=policy.treatment, **options))
+        if egress is not None:
+            is_closest = policy.distribution is Distribution.CLOSEST
+            return AddressEntry(policy, SharedAnycast(*given, closest=is_closest, egress=egress, **options))
         options |= {
             "closest": policy.distribution is Distribution.CLOSEST,
             "spills": policy.spill,
@@ -186,6 +245,7 @@ class RouterAddresses:
         else:
             link.open()
             entry.group.add_taker(Taker(link, entry.group))
+            self._note_moved(policy)
 
     def accept_circuit(self, link: IncomingLink, spec: CircuitSpec, edge: int = 0) -> None:
         """Accept the arriving ``link`` of a circuit, as the circuit's egress or as a router on the tree of a multicast.
@@ -208,6 +268,11 @@ class RouterAddresses:
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase), spec.user or None)
         group.maker = group.maker or spec.user or None
         link.accept_as_proposed()
+        if isinstance(group, SharedArrivals):
+            shared = SharedCircuit(link, group, SHARED_CREDIT)
+            shared.ingress = spec.ingress
+            group.add_inlet(shared)
+            return
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=not edge)
         inlet.ingress = spec.ingress
         inlet.is_stream = spec.kind is CircuitKind.STREAM
@@ -295,6 +360,8 @@ class RouterAddresses:
         for entry in self._entries.values():
             if self._depends_on_paths(entry):
                 self._changed.add(entry)
+        for sharing in self._sharing.values():
+            sharing.on_paths_changed()
         self._look_for_consumers()
 
     def _depends_on_paths(self, entry: AddressEntry) -> bool:
@@ -340,6 +407,8 @@ class RouterAddresses:
     def _on_takers_changed(self, text: str, key: Key) -> None:
         address, phase = key.address, key.phase
         self._filters.on_key(key)
+        if key.form is KeyForm.TAKERS and phase == 0:
+            self._moved.setdefault(address.space, set()).add(address.name)
         if key.form is KeyForm.PRODUCERS:
             self._joining.look_at_filters(address)
         if phase == 1 and key.form is KeyForm.TAKERS:
@@ -381,6 +450,7 @@ class RouterAddresses:
             ):
                 self._changed.add(self._entry(policy, key.phase))
                 self._filters.on_key(key)
+                self._note_moved(policy)
         if of_sets:
             self._filters.sets.on_keys(of_sets)
 
@@ -443,8 +513,10 @@ class RouterAddresses:
         64 addresses have changed, a timer due at once has the node settle the rest, after other inputs.
         """
         actions = self._actions
-        if not (actions.changed or actions.actions or self._changed or self._has_news):
+        if not (actions.changed or actions.actions or self._changed or self._has_news or self._moved):
             return []  # as after nearly each input
+        if self._moved:
+            self._look_at_moved()
         count = 0
         while self._has_work() and count < _MOST_AT_ONCE:
             count += 1
@@ -463,7 +535,18 @@ class RouterAddresses:
     @property
     def is_settled(self) -> bool:
         """True if no address waits to be brought up to date: `settle` would do nothing now."""
-        return not self._changed and not self._actions.changed and not self._actions.actions
+        return not (self._changed or self._moved or self._actions.changed or self._actions.actions)
+
+    def _note_moved(self, policy: AddressPolicy) -> None:
+        if policy.shares_circuits:
+            self._moved.setdefault(policy.address.space, set()).add(policy.address.name)
+
+    def _look_at_moved(self) -> None:
+        """Have addresses whose takers came or went no longer share the circuit to the wrong egress."""
+        moved, self._moved = self._moved, {}
+        for space, names in moved.items():
+            if (sharing := self._sharing.get(space)) is not None:
+                sharing.on_takers_changed(names)
 
     def _has_work(self) -> bool:
         """Carry out the actions that groups reported, if any; return True if an address is to be brought up to date."""
@@ -581,7 +664,7 @@ def _add_filter(filters: dict[str, NarrowedFilter], text: str, key: Key) -> None
 
 
 def _key(group: AddressGroup) -> EntryKey:
-    return group.address, group.phase, group.user
+    return group.address, group.phase, group.user or group.egress
 
 
 def _has_one_producer(group: AddressGroup) -> bool:

@@ -171,7 +171,8 @@ class ClientConnection(RouterConnection):
             guard, recorder, peer = self._guard(link), self._services.recorder, self.endpoint.peer
             known = self._services.pattern_addresses.of(SenderIdentity(self.space, peer.user, peer.is_mesh))
             pattern_of = partial(self._pattern_of, {})
-            AnonymousProducer(link, credit, self._find_group, pattern_of, known, guard, recorder).top_up()
+            sharing = self._services.addresses.sharing(self.space)
+            AnonymousProducer(link, credit, self._find_group, pattern_of, known, sharing, guard, recorder).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
         if policy.is_link_routed:
@@ -212,30 +213,39 @@ class ClientConnection(RouterConnection):
         """Return the group for a message to address ``to`` of a link without an address.
 
         The group is that of the address's pattern, if the addresses of the pattern share links and ``is_apart`` is
-        False.
+        False; for an anycast address, that of the circuit which the address shares with others, if it shares one.
         """
         services = self._services
         pattern = None if is_apart else self._pattern_of({}, normalize(to))
         if pattern is None:
             policy = self._resolve(to, sends=True)
+            if policy.shares_circuits:
+                return services.addresses.anonymous_group(policy, is_apart=is_apart)
             return self._noted(services.addresses.group(policy), policy)
         shared = services.books.resolve(pattern)
         assert shared is not None
         return services.addresses.group(shared, user=self._user)
 
-    def _pattern_of(self, covered: dict[Address, bool], name: str) -> Address | None:
-        """Return the pattern with whose addresses the address ``name``, in normal form, shares links.
+    def _pattern_of(self, covered: dict[Address, bool | None], name: str) -> Address | None:
+        """Return the pattern whose group takes the messages to the address ``name``, in normal form.
 
-        None if the address has links of its own, or this client may not send to the address. ``covered`` keeps whether
-        the client may send to all addresses of a pattern: then no permission of an address need be looked up.
+        None if the address has a group of its own, if its group depends on its egress, or if this client may not send
+        to the address. ``covered`` keeps whether the client may send to all addresses of a pattern: then no permission
+        of an address need be looked up. It keeps None for a pattern whose addresses share circuits only.
         """
         pattern = self._book.shared_pattern(name)
         if pattern is None:
             return None
-        peer, permissions = self.endpoint.peer, self._services.permissions
-        is_covered = covered.get(pattern)
+        services, peer = self._services, self.endpoint.peer
+        permissions = services.permissions
+        if pattern not in covered:
+            policy = services.books.resolve(pattern)
+            has_group = policy is not None and not policy.shares_circuits
+            may_send_all = permissions.may_send(peer.user, pattern.name, is_mesh=peer.is_mesh)
+            covered[pattern] = may_send_all if has_group else None
+        is_covered = covered[pattern]
         if is_covered is None:
-            is_covered = covered[pattern] = permissions.may_send(peer.user, pattern.name, is_mesh=peer.is_mesh)
+            return None
         return pattern if is_covered or permissions.may_send(peer.user, name, is_mesh=peer.is_mesh) else None
 
     def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:

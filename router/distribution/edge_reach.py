@@ -74,6 +74,10 @@ class EdgeReach(AddressReach):
     def ways(self, entry: AddressEntry) -> dict[str, tuple[str, ...]]:
         return self.cheapest(self.takers(entry))
 
+    def sole_egress(self, policy: AddressPolicy) -> str | None:
+        """Return None: only the uplink knows which routers have takers. Each address has a circuit to the uplink."""
+        return None
+
     def is_known(self, entry: AddressEntry) -> bool:
         return self._uplinks.active is None or self._uplinks.level(entry.key) is not None
 

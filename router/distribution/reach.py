@@ -153,6 +153,8 @@ class AddressReach:
         """
         policy, phase = entry.policy, entry.group.phase
         owner = entry.owner
+        if entry.group.egress is not None:
+            return frozenset({entry.group.egress})
         if owner is not None and owner in self._known_edges:
             found = self.routing.routers_with(edge_key(owner))
         elif owner is not None:
@@ -166,6 +168,18 @@ class AddressReach:
         if owner is not None and is_open(policy.address.name):
             found |= self.routing.routers_with(entry.key)
         return found - {self.router_id}
+
+    def sole_egress(self, policy: AddressPolicy) -> str | None:
+        """Return the only router with takers of the anycast address, which is another router in reach.
+
+        None if there are none or several, or takers at edge routers behind this router.
+        """
+        key = policy.key(0).text
+        found = self.routing.routers_with(key)
+        if len(found) != 1 or (self._edges is not None and self._edges.taking(key)):
+            return None
+        (egress,) = found
+        return egress
 
     def is_taken_elsewhere(self, policy: AddressPolicy) -> bool:
         """True if the address is an open dynamic one, and another router in reach advertises consumers of it."""

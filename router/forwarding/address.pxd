@@ -11,6 +11,10 @@ cdef class AddressGroup(Group):
     cdef readonly int phase
     cdef readonly int priority
     cdef readonly object user
+    # The egress to which the addresses of an anycast pattern share the circuit; None for any other group.
+    cdef readonly object egress
+    # The anycast pattern whose addresses may share circuits, for the group of such an address or pattern; else None.
+    cdef readonly object pattern
     # The user whose attach made the queue, for an address that is stored at a broker; None if an operator made the
     # queue, or if nobody knows.
     cdef public object maker
@@ -42,6 +46,7 @@ cdef class AddressGroup(Group):
     cdef unsigned long long deliveries_out_before
     cdef unsigned long long missed_before
 
+    cdef bytes name_now(self)
     cdef bint has_takers(self) noexcept
     cdef bint has_other_than(self, Inlet inlet) noexcept
     cdef int credit_for(self, Inlet inlet) except? -2147483648

@@ -25,6 +25,8 @@ class GroupOwner(Protocol):
         """Return the stream (a link for large deliveries) beside the shared ``taker`` of an anycast; None until it has
         credit.
         """
+    def is_taken_beside(self, group: AddressGroup, egresses: frozenset[str | None]) -> bool:
+        """Tell whether other routers than ``egresses`` have takers of the group's address."""
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
         """Tell whether each reachable broker of a queue on several brokers sends here; for a circuit, each connected
         broker.
@@ -41,6 +43,8 @@ class AddressGroup(Group):
     phase: int
     priority: int
     user: str | None
+    egress: str | None
+    pattern: Address | None
     maker: str | None
     inlets: dict[Inlet, None]
     takers: dict[Taker, None]
@@ -63,6 +67,9 @@ class AddressGroup(Group):
         *,
         priority: int = 4,
         record_level: str | None = None,
+        user: str | None = None,
+        egress: str | None = None,
+        pattern: Address | None = None,
     ) -> None: ...
     @property
     def treatment(self) -> str: ...

@@ -28,7 +28,8 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "transactions are not suppor
 cdef class AddressGroup(Group):
     """Base class of anycast and multicast groups: the inlets and takers of one address and phase at this router.
 
-    ``user`` is the user whose messages share the group of a pattern of queues; None for any other group.
+    ``user`` is the user whose messages share the group of a pattern of queues; None for any other group. ``egress`` is
+    the router to which the addresses of an anycast ``pattern`` share a circuit; None for any other group.
     ``owner`` opens circuits, advertises takers, and drops an unused group. The group reports to the owner by
     ``actions`` (`router.forwarding.actions`), which the owner takes after each input, and marks itself in
     ``actions.changed`` when an inlet or taker came or went. Only what cannot wait is a call of the owner (`GroupOwner`
@@ -37,12 +38,14 @@ cdef class AddressGroup(Group):
 
     def __init__(
         self, address, int phase, timers, settings, owner, actions, Copies copies, Recorder recorder, *,
-        int priority=DEFAULT_PRIORITY, record_level=None, user=None,
+        int priority=DEFAULT_PRIORITY, record_level=None, user=None, egress=None, pattern=None,
     ):  # fmt: skip
         super().__init__(recorder, record_level)
         self.address = address
         self.phase = phase
         self.user = self.maker = user
+        self.egress = egress
+        self.pattern = pattern
         self.priority = priority
         self.inlets = {}
         self.takers = {}
@@ -62,6 +65,9 @@ cdef class AddressGroup(Group):
     def asks_producers(self):
         """True if a consumer's drain of this group is answered only after the producers have been asked to drain."""
         return False
+
+    cdef bytes name_now(self):
+        return self.address.name.encode()
 
     cdef bint has_takers(self) noexcept:
         """True if the group has a taker, of its own or of a filter that matches the group's address."""

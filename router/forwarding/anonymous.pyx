@@ -12,6 +12,11 @@ of each address, for all producers of the user. When a broker says that a messag
 queue (`Move._on_late`), the address is set apart: its next messages wait in the group of the address itself, which has
 links of its own, until all earlier ones were settled. Once nothing of the address is under way for a while, the next
 message shares links again.
+
+Addresses of an anycast pattern whose consumers are all at one egress share the circuit to this egress
+(`router.forwarding.shared_anycast`): ``shares`` remembers the group for each address. Such an address is set apart when
+too much of it waits at the egress, when its consumers come to be elsewhere, when a delivery of it comes back, and for a
+large or pre-settled message. Its next messages then wait for a barrier on the shared circuit, not for outcomes.
 """
 
 from collections import deque
@@ -19,14 +24,15 @@ from collections import deque
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.address cimport AddressGroup
+from router.forwarding.anycast cimport Anycast
 from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
-from router.forwarding.head cimport ReturnMark, insert_returned, release, returned_at
+from router.forwarding.head cimport ReturnMark, insert_returned, release
 from router.forwarding.move cimport Move
 from router.forwarding.recall cimport ask_back
+from router.forwarding.shared_anycast cimport SharedAnycast
 from router.forwarding.stalls cimport SharedCreditInlet, Stalls
-from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.address_cache cimport AddressCache
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
@@ -65,7 +71,6 @@ cdef class AnonymousInlet(SharedCreditInlet):
     """
 
     cdef AnonymousProducer producer
-    cdef object held  # waiting messages: a deque of (delivery, bytes), or (delivery, bytes, mark) for a returned one
     cdef pn_delivery_t *partial
     cdef bint is_partial_discarded
     # The inlet for the pattern of the address, if the address was set apart; None for any other inlet.
@@ -77,30 +82,20 @@ cdef class AnonymousInlet(SharedCreditInlet):
     cdef unsigned long long seen_apart
     # The address of ``partial``, if it is set apart and the delivery counts as awaited although no carrier has it.
     cdef bytes partial_named
+    # True if the address was set apart from a shared circuit: its deliveries follow those by a barrier, and need not
+    # wait for outcomes. The awaited deliveries and those settled at the last look whether they make progress.
+    cdef bint is_behind_barrier
+    cdef tuple seen_awaited
 
     def __init__(self, AnonymousProducer producer, group):
         super().__init__(producer.link, group, producer.capacity)
         self.producer = producer
-        self.held = deque()
         self.budget = (<AddressGroup>group).copies
-        self.drought.is_on = False
         producer.link.owner = producer
-
-    cdef pn_delivery_t *head_now(self) noexcept:
-        return <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
 
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
         cdef size_t size = len(self.held[0][1])
         return size + pending_now(delivery) if delivery is self.partial else size
-
-    cdef bint needs_float(self) noexcept:
-        return False
-
-    cdef int note_credit(self) except -1:
-        return 0  # nothing to note: credit is granted to the producer, for all addresses together
-
-    cdef int waiting_now(self) noexcept:
-        return len(self.held)
 
     cdef int stuck_now(self) noexcept:
         return len(self.held) + self.awaited
@@ -109,23 +104,13 @@ cdef class AnonymousInlet(SharedCreditInlet):
         return self.deliveries_in + self.settled_there
 
     cdef bint may_go_on_now(self) except -1:
-        return not self.awaited and Inlet.may_go_on_now(self)
+        return (self.is_behind_barrier or not self.awaited) and Inlet.may_go_on_now(self)
 
     cdef bint is_from_client(self) noexcept:
         return True
 
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
         return delivery is self.partial
-
-    cdef bytes take_prefix(self):
-        cdef bytes message = self.held.popleft()[1]
-        self.budget.used_bytes -= PyBytes_GET_SIZE(message)
-        return message
-
-    cdef int forget_read(self) except -1:
-        while self.held:
-            self.take_prefix()
-        return Inlet.forget_read(self)
 
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
         self.budget.used_bytes += PyBytes_GET_SIZE(prefix)
@@ -136,12 +121,6 @@ cdef class AnonymousInlet(SharedCreditInlet):
     cdef int take_back(self, pn_delivery_t *delivery, bytes message, ReturnMark mark, Copies budget) except -1:
         self.producer.outstanding += 1
         return insert_returned(self.held, delivery, message, mark)
-
-    cdef ReturnMark returned_head(self):
-        return returned_at(self.held)
-
-    cdef int head_level(self) except -1:
-        return level_of(self.held[0][1]) if self.held else USUAL_LEVEL
 
     cdef int pop(self) except -1:
         cdef AnonymousProducer producer = self.producer
@@ -168,6 +147,37 @@ cdef class AnonymousInlet(SharedCreditInlet):
             self.producer.set_apart(named, self)
         return True
 
+    cdef bint retry_apart(self, Carrier carrier) except -1:
+        cdef AnonymousProducer producer = self.producer
+        cdef AnonymousInlet apart
+        cdef Move move
+        if not isinstance(carrier, Move) or self.is_lost:
+            return False
+        move = <Move>carrier
+        if move.copy is None or move.named is None:
+            return False
+        apart = producer.apart.get(move.named)
+        if apart is None and move.taker is not None and not move.is_untried:
+            # The consumers gave the delivery back: only consumers elsewhere may have it.
+            if producer.sharing.egress_of(move.named.decode()) == (<AddressGroup>self.group).egress:
+                return False
+        producer.set_apart(move.named, self)
+        apart = producer.apart.get(move.named)
+        # An address that stands still gives its messages back to their sender.
+        if apart is None or apart in producer.stalls.stalled:
+            return False
+        return (<Anycast>apart.group).take_over(move)
+
+    cdef set names_under_way(self):
+        """Return the addresses of the deliveries that wait here or were passed on, and have no outcome yet."""
+        cdef Carrier carrier = self.newest
+        cdef set found = {self.producer.name_in(<bytes>place[1]) for place in self.held}
+        while carrier is not None:
+            if isinstance(carrier, Move) and (<Move>carrier).named is not None:
+                found.add((<Move>carrier).named)
+            carrier = carrier.older_in
+        return found
+
     cdef int on_settled(self) except -1:
         Inlet.on_settled(self)
         return self.producer.pump_ready()
@@ -180,7 +190,12 @@ cdef class AnonymousInlet(SharedCreditInlet):
         while carrier is not None:
             if isinstance(carrier, Move) and (<Move>carrier).named == named:
                 apart.awaited += 1
+                if self.group.is_to_egress and carrier.taker is not None:
+                    apart.on_unheard(carrier.taker)
+                    apart.has_other_ways = True
             carrier = carrier.older_in
+        if self.group.is_to_egress:
+            (<SharedAnycast>self.group).follow(apart)
         if are_timed:
             self.held_since, apart.held_since = deque(), deque()
         for place in self.held:
@@ -198,19 +213,19 @@ cdef class AnonymousInlet(SharedCreditInlet):
         self.held = held
         return 0
 
-    cdef int recall_awaited(self, bytes named, int count) except -1:
-        """Ask the broker for the newest ``count`` messages to the full queue ``named`` back, but no pre-settled ones.
+    cdef int recall_awaited(self, bytes named, int count, bint is_late) except -1:
+        """Ask for the newest ``count`` messages to ``named``, of a full queue or busy consumers, back, unless pre-settled.
 
-        Messages that were asked for before count.
+        ``is_late``: only for those known to wait. Messages that were asked for before count.
         """
         cdef Carrier carrier = self.newest
         cdef Move move
         while carrier is not None and count > 0:
             if isinstance(carrier, Move) and (<Move>carrier).named == named:
                 move = <Move>carrier
-                if move.is_late and move.may_be_recalled() and not pn.delivery_settled(move.incoming):
+                if (move.is_late or not is_late) and move.may_be_recalled() and not pn.delivery_settled(move.incoming):
                     count -= 1
-                    if pn.delivery_local_state(move.outgoing) != RELEASED_STATE:
+                    if move.taker is not None and pn.delivery_local_state(move.outgoing) != RELEASED_STATE:
                         ask_back(move)
             carrier = carrier.older_in
         return 0
@@ -260,7 +275,7 @@ cdef class AnonymousInlet(SharedCreditInlet):
     cdef int give_back(self, int most) except -1:
         cdef int _number, count
         if self.awaited > most:
-            self.shared.recall_awaited((<AddressGroup>self.group).address.name.encode(), self.awaited - most)
+            self.producer.recall(self.group.name_now(), self.awaited - most, True)
         count = self._bring_forward(max(0, most - self.awaited))
         for _number in range(count):
             self.release_head()
@@ -311,17 +326,6 @@ cdef class AnonymousInlet(SharedCreditInlet):
     cdef bint is_idle(self) noexcept:
         return not self.held and self.moving is None and self.unsettled_count == 0 and not self.awaited
 
-    cdef int top_up(self, int count) except -1:
-        """Grant nothing: the sender gets its credit from the `AnonymousProducer`, for all addresses together."""
-        return 0
-
-    cdef int reduce(self, int count) except -1:
-        """Reduce no credit: the sender got its credit from the `AnonymousProducer`, not for this address."""
-        return 0
-
-    def revoke(self):
-        """Take back no credit: the sender got its credit from the `AnonymousProducer`, not for this address."""
-
 
 cdef class AnonymousProducer(DeliveryOwner):
     """An anonymous producer: owner of a client's incoming link without a target address.
@@ -330,8 +334,10 @@ cdef class AnonymousProducer(DeliveryOwner):
     returns this group, and ``find(address, True)`` the group of the address itself, if the addresses of its pattern
     share one; it raises AmqpError when the user may not send to the address, or the topology does not declare
     it or declares it unavailable. ``pattern_of(name)`` returns the `Address` of the pattern whose group the address
-    ``name``, in normal form, shares; None if the address has a group of its own, or the user may not send to it. The
-    first message to an address costs one call of ``pattern_of``, but no ``find`` if the pattern has a group already.
+    ``name``, in normal form, shares; None if the address has a group of its own, if its group depends on its egress, or
+    if the user may not send to it. The first message to an address of a pattern costs one call of ``pattern_of``, but no
+    ``find`` if the pattern has a group already. ``sharing`` (`router.distribution.circuit_sharing`) knows the addresses
+    that share a circuit now, and calls `on_egresses_changed` when others do.
     """
 
     cdef readonly IncomingCore link
@@ -341,10 +347,13 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef Stalls stalls
     cdef dict known  # bytes of `to` as in the message -> inlet, for addresses that have a group of their own
     cdef AddressCache patterns  # bytes of `to` -> `Address` of the pattern whose group the address shares
-    cdef dict by_pattern  # `Address` of a pattern -> inlet
+    cdef dict by_pattern  # `Address` of a pattern -> inlet; None for an anycast pattern
+    cdef object sharing
+    cdef AddressCache shares  # name of an address of an anycast pattern, as bytes -> its group, if it shares a circuit
     cdef dict apart  # name of an address that is set apart, as bytes -> inlet
     cdef list ready  # inlets of addresses set apart of which no delivery is awaited any more
     cdef object apart_timer
+    cdef object recall_timer
     cdef size_t many_inlets
     cdef int outstanding  # number of deliveries of all inlets that were read, or begun, and are not settled
     cdef Guard guard
@@ -353,8 +362,8 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef bytes prefix
     cdef AnonymousInlet streaming
 
-    def __init__(self, IncomingCore link, int capacity, find, pattern_of, AddressCache patterns not None, Guard guard,
-                 Recorder recorder not None):
+    def __init__(self, IncomingCore link, int capacity, find, pattern_of, AddressCache patterns not None, sharing,
+                 Guard guard, Recorder recorder not None):
         self.link = link
         self.recorder = recorder
         self.guard = guard
@@ -363,6 +372,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.stalls = Stalls(capacity, self.inlets)
         self.known = {}
         self.patterns, self.by_pattern = patterns, {}
+        self.sharing, self.shares = sharing, sharing.groups
         self.apart, self.ready = {}, []
         self.many_inlets = MANY_INLETS
         self.find, self.pattern_of = find, pattern_of
@@ -450,6 +460,10 @@ cdef class AnonymousProducer(DeliveryOwner):
         cdef AnonymousInlet inlet
         try:
             inlet = self._inlet_for(message, is_partial)
+            if inlet.group.is_to_egress and (
+                is_partial or PyBytes_GET_SIZE(message) > CHUNK_BYTES or pn.delivery_settled(delivery)
+            ):
+                inlet = self._apart_from(inlet, self.name_in(message))
         except AmqpError as error:
             self.recorder.write_untaken(self.recorder.level, 0, len(message), REJECTED_STATE)
             self._reject(<size_t>delivery, error, is_partial)
@@ -496,16 +510,30 @@ cdef class AnonymousProducer(DeliveryOwner):
             if inlet is not None:
                 return inlet
         inlet = self.by_pattern.get(pattern)
+        if inlet is not None:
+            return inlet
+        group = self.shares.get_now(to)
+        inlet = self.inlets.get(group) if group is not None else None
         return self._look_up(to) if inlet is None else inlet
 
     cdef AnonymousInlet _look_up(self, bytes to):
         cdef str address = to.decode(), name = normalize(address)
+        cdef AddressGroup group
         cdef AnonymousInlet inlet
-        cdef bytes named = to
+        cdef bytes named = to if name is address else name.encode()
         pattern = self.pattern_of(name)
         if pattern is None:
-            inlet = self._inlet_in(self.find(address))
-            if len(to) <= LONG_SPELLING_BYTES:
+            group = self.find(address)
+            inlet = self._inlet_in(group)
+            if group.pattern is not None:
+                self.patterns.put_now(to, group.pattern if named is to else (group.pattern, named))
+                if named in self.apart:
+                    inlet = self.apart[named]
+                elif group.is_to_egress:
+                    self.shares.put_now(named, group)
+                else:
+                    inlet = self._keep_apart(group, named)
+            elif len(to) <= LONG_SPELLING_BYTES:
                 if len(self.known) >= MANY_SPELLINGS:
                     self.known.clear()
                 self.known[to] = inlet
@@ -515,19 +543,17 @@ cdef class AnonymousProducer(DeliveryOwner):
             # `_inlet_in` may clear ``by_pattern``.
             inlet = self._inlet_in(self.find(address))
             self.by_pattern[pattern] = inlet
-        if name is not address:
-            named = name.encode()
-            self.patterns.put_now(to, (pattern, named))
-        else:
-            self.patterns.put_now(to, pattern)
+        self.patterns.put_now(to, pattern if named is to else (pattern, named))
         return self.apart.get(named, inlet) if self.apart else inlet
 
     cdef AnonymousInlet _inlet_in(self, group):
-        inlet = self.inlets.get(group)
+        cdef AnonymousInlet inlet = self.inlets.get(group)
         if inlet is None:
             self._forget_idle()
             inlet = self.inlets[group] = AnonymousInlet(self, group)
             group.add_inlet(inlet)
+            if inlet.group.is_to_egress:
+                self.sharing.producers[self] = None
         return inlet
 
     # Methods about addresses of a pattern that are set apart
@@ -540,21 +566,103 @@ cdef class AnonymousProducer(DeliveryOwner):
         return pattern[1] if type(pattern) is tuple else to
 
     cdef int set_apart(self, bytes named, AnonymousInlet shared) except -1:
-        """Let the address ``named``, whose queue is full, no longer share the links of ``shared``."""
-        cdef AnonymousInlet inlet
+        """Let the address ``named``, which is full, or has to do without sharing, no longer share links of ``shared``."""
         if named in self.apart or self.link.is_gone:
             return 0
         try:
-            group = self.find(named.decode(), True)
+            self._apart_from(shared, named)
         except AmqpError:
-            return 0  # The user may no longer send there: the next message is rejected.
+            pass  # The user may no longer send there: the next message is rejected.
+        return 0
+
+    cdef AnonymousInlet _apart_from(self, AnonymousInlet shared, bytes named):
+        """Set the address ``named`` apart, which shares links of ``shared``; return its inlet.
+
+        Raises AmqpError if the user may not send to the address any more.
+        """
+        cdef AnonymousInlet inlet = self.apart.get(named)
+        if inlet is not None:
+            return inlet
+        group = self.find(named.decode(), True)
+        if shared.group.is_to_egress:
+            return self._keep_apart(group, named)
         inlet = self._inlet_in(group)
         inlet.shared = shared
         shared.give_to(inlet, named)
+        self._note_apart(named, inlet)
+        self.stalls.on_waiting(inlet)
+        return inlet
+
+    cdef AnonymousInlet _keep_apart(self, AddressGroup group, bytes named):
+        """Let the anycast address ``named`` use its own ``group``, behind its deliveries on shared circuits, if any.
+
+        Return the inlet of the address.
+        """
+        cdef AnonymousInlet other, inlet = self._inlet_in(group)
+        # The address may have moved from one egress to another while it shared circuits.
+        for other in list(self.inlets.values()):
+            if other.group.is_to_egress and (<AddressGroup>other.group).pattern == group.pattern:
+                inlet.is_behind_barrier = True
+                if inlet.shared is None or other.newest is not None:
+                    inlet.shared = other
+                other.give_to(inlet, named)
+        self._note_apart(named, inlet)
+        if inlet.awaited and self.recall_timer is None:
+            self._look_at_awaited_later(group)
+        if inlet.held:
+            self.stalls.on_waiting(inlet)
+            group.timers.after(0.0, lambda: self._pump(inlet))
+        return inlet
+
+    def _pump(self, AnonymousInlet inlet):
+        inlet.group.pump(inlet)
+
+    cdef int _note_apart(self, bytes named, AnonymousInlet inlet) except -1:
         self.apart[named] = inlet
         if self.apart_timer is None:
-            self._look_later(group)
-        return self.stalls.on_waiting(inlet)
+            self._look_later(inlet.group)
+        return 0
+
+    cdef int recall(self, bytes named, int count, bint is_late) except -1:
+        cdef AnonymousInlet inlet
+        for inlet in list(self.inlets.values()):
+            if inlet.group.may_be_full:
+                inlet.recall_awaited(named, count, is_late)
+        return 0
+
+    def _look_at_awaited_later(self, AddressGroup group):
+        self.recall_timer = group.timers.after(group.settings.path_wait_s, lambda: self._look_at_awaited(group))
+
+    def _look_at_awaited(self, AddressGroup group):
+        """Ask for the deliveries of addresses set apart back that make no progress, if another egress may take them."""
+        cdef AnonymousInlet inlet
+        cdef bint is_awaiting = False
+        self.recall_timer = None
+        for named, inlet in list(self.apart.items()):
+            if not inlet.is_behind_barrier or not inlet.awaited:
+                continue
+            is_awaiting = True
+            seen, inlet.seen_awaited = inlet.seen_awaited, (inlet.awaited, inlet.settled_there)
+            if seen == inlet.seen_awaited and (<Anycast>inlet.group).has_ready_beside(
+                inlet, (<AddressGroup>inlet.shared.group).egress
+            ):
+                self.recall(named, inlet.awaited, False)
+        if is_awaiting and self.recall_timer is None:
+            self._look_at_awaited_later(group)
+
+    def on_egresses_changed(self, names):
+        """Set the addresses apart whose consumers are no longer all at the egress of the circuit that they share.
+
+        ``names``: the addresses to look at, as a set of bytes; None for all.
+        """
+        cdef AnonymousInlet inlet
+        for inlet in list(self.inlets.values()):
+            if not inlet.group.is_to_egress:
+                continue
+            found = inlet.names_under_way()
+            for named in found if names is None else found & names:
+                if self.sharing.egress_of(named.decode()) != (<AddressGroup>inlet.group).egress:
+                    self.set_apart(named, inlet)
 
     cdef int on_awaited_settled(self, bytes named) except -1:
         cdef AnonymousInlet inlet = self.apart.get(named)
@@ -562,7 +670,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             return 0
         inlet.awaited -= 1
         inlet.settled_there += 1
-        if not inlet.awaited:
+        if not inlet.awaited and not inlet.is_behind_barrier:
             self.ready.append(inlet)
         return 0
 
@@ -581,9 +689,8 @@ cdef class AnonymousProducer(DeliveryOwner):
         """Let addresses share links again of which nothing was under way at the last look, nor came since."""
         cdef AnonymousInlet inlet
         self.apart_timer = None
-        for named, inlet in list(self.apart.items()):
+        for inlet in list(self.apart.values()):
             if inlet.is_idle() and inlet.seen_apart == inlet.progress_now() + 1:
-                del self.apart[named]
                 self._forget(inlet)
             else:
                 inlet.seen_apart = inlet.progress_now() + 1 if inlet.is_idle() else 0
@@ -591,9 +698,20 @@ cdef class AnonymousProducer(DeliveryOwner):
             self._look_later(group)
 
     cdef int _forget(self, AnonymousInlet inlet) except -1:
-        del self.inlets[inlet.group]
+        cdef AddressGroup group = inlet.group
+        del self.inlets[group]
+        if self.apart.get(group.name_now()) is inlet:
+            del self.apart[group.name_now()]
+            self._unfollow(inlet)
         inlet.recorder.note(inlet, False, None)
         (<AddressGroup>inlet.group).lose_inlet(inlet, None)
+        return 0
+
+    cdef int _unfollow(self, AnonymousInlet inlet) except -1:
+        cdef AnonymousInlet other
+        for other in self.inlets.values() if inlet.is_behind_barrier else ():
+            if other.group.is_to_egress:
+                (<SharedAnycast>other.group).unfollow(inlet)
         return 0
 
     cdef int _forget_idle(self) except -1:
@@ -604,7 +722,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.known.clear()
         self.by_pattern.clear()
         for inlet in list(self.inlets.values()):
-            if inlet.is_idle() and inlet.shared is None:
+            if inlet.is_idle() and (inlet.shared is None or inlet.is_behind_barrier):
                 self._forget(inlet)
         self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
         return 0
@@ -665,6 +783,12 @@ cdef class AnonymousProducer(DeliveryOwner):
         if self.apart_timer is not None:
             self.apart_timer.cancel()
             self.apart_timer = None
+        if self.recall_timer is not None:
+            self.recall_timer.cancel()
+            self.recall_timer = None
+        for inlet in self.apart.values():
+            self._unfollow(inlet)
+        self.sharing.producers.pop(self, None)
         self.apart.clear()
         self.ready.clear()
         inlets = dict(self.inlets)

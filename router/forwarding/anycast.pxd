@@ -58,6 +58,9 @@ cdef class Anycast(AddressGroup):
     cdef int _count_offerable(self) noexcept
     cdef Taker another_for(self, Move move)
     cdef bint has_another_for(self, Move move)
+    cdef bint take_over(self, Move move) except -1
+    cdef bint has_ready_beside(self, Inlet inlet, object egress) except -1
+    cdef Taker taker_at_once(self, Inlet inlet, size_t size)
     cdef int hold_retry(self, Move move) except -1
     cdef int _limit_retry(self, Move move) except -1
     cdef list retries_now(self)

@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.copies cimport Copies
-from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker
+from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker, has_had
 from router.forwarding.head cimport WHOLE_BYTES, is_let_down
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way
@@ -48,7 +48,9 @@ cdef inline bint _may_have(Taker taker, Inlet inlet, list tried, size_t size, in
         return False
     if tried is None and not taker.link.is_writable_now():
         return False
-    return not (taker.max_message_bytes and size > taker.max_message_bytes) and (tried is None or taker not in tried)
+    return not (taker.max_message_bytes and size > taker.max_message_bytes) and (
+        tried is None or not has_had(tried, taker)
+    )
 
 
 cdef bint _is_stuck(Inlet inlet, object egress) except -1:
@@ -117,7 +119,7 @@ cdef class Anycast(AddressGroup):
                 continue
             if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
                 continue
-            if tried is None or taker not in tried:
+            if tried is None or not has_had(tried, taker):
                 found = taker.cost
             if found == 0:
                 break
@@ -628,6 +630,43 @@ cdef class Anycast(AddressGroup):
             return False
         self.hold_retry(move)
         return True
+
+    cdef bint take_over(self, Move move) except -1:
+        """Offer a delivery that came back over a shared circuit to this address's takers, now or later.
+
+        Return False if its consumers gave it back, and the address has takers at no other router.
+        """
+        cdef Taker taker
+        if self.is_dead:
+            return False
+        taker = self.another_for(move)
+        if taker is not None:
+            self.retried += 1
+            move.offer(taker)
+            return True
+        if move.taker is not None and not move.is_untried and not self.has_another_for(move):
+            egresses = frozenset([(<Taker>each).egress for each in move.tried or ()])
+            if not self.owner.is_taken_beside(self, egresses):
+                return False
+        self.hold_retry(move)
+        return True
+
+    cdef bint has_ready_beside(self, Inlet inlet, object egress) except -1:
+        """True if a taker that the inlet may feed, and that does not lead to ``egress``, has credit and room."""
+        cdef Taker taker
+        cdef int cost = self.nearest_cost(inlet, None, 0) if self.is_strict else ANY_COST
+        for taker in self.takers:
+            if taker.can_take_now() and taker.egress != egress and _may_have(taker, inlet, None, 0, cost):
+                return True
+        return False
+
+    cdef Taker taker_at_once(self, Inlet inlet, size_t size):
+        """Return the local consumer that may have a message of the circuit ``inlet`` at once; None if it has to wait."""
+        cdef Taker taker
+        if self.is_dead or self.waiting.levels or self.retries or self.drains is not None:
+            return None
+        taker = self.best_of(inlet, None, size)
+        return taker if taker is not None and not taker.cost else None
 
     cdef int hold_retry(self, Move move) except -1:
         """Hold the delivery of ``move``, which its taker gave back, until another taker can have the delivery.

@@ -15,6 +15,8 @@ cdef enum:
     LEFT_WAY
     # Way of a replaced circuit for whose deliveries later deliveries no longer wait.
     FORSAKEN_WAY
+    # Way of a circuit that addresses of a pattern share: an address that is set apart goes on over circuits of its own.
+    PATTERN_WAY
 
 
 cdef class Group:
@@ -30,6 +32,8 @@ cdef class Group:
     cdef readonly unsigned char record_level
     # True if the addresses of the group share links, and some may be full: the broker tells of full ones.
     cdef bint may_be_full
+    # True at the ingress of a circuit that addresses of an anycast pattern share (`shared_anycast`).
+    cdef bint is_to_egress
     # True if an ingress router may recall deliveries from this group by the outcome RELEASED (`recall`).
     cdef bint takes_recalls
     # The groups of the filters that match the group's address and have consumers here; None without any.
@@ -63,6 +67,8 @@ cdef class Group:
     cdef int on_undeliverable(self, Inlet inlet) except -1
     cdef int on_ranked(self, Taker taker) except -1
     cdef int on_copy_aborted(self) except -1
+    cdef int on_barrier_blocked(self) except -1
+    cdef bytes name_now(self)
 
 
 cdef class Carrier(Waiter):
@@ -172,6 +178,7 @@ cdef class Inlet(InletHead):
     cdef bint is_second(self) noexcept
     cdef bint may_go_on_now(self) except -1
     cdef bint on_late(self, Carrier carrier) except -1
+    cdef bint retry_apart(self, Carrier carrier) except -1
     cdef bint is_from_client(self) noexcept
     cdef bint is_of_queue(self) noexcept
     cdef int pop(self) except -1
@@ -275,4 +282,5 @@ cdef class Taker(DeliveryOwner):
     cdef int leave(self) except -1
 
 
+cdef bint has_had(list tried, Taker taker) except -1
 cdef Carrier carrier_at(pn_delivery_t *delivery)

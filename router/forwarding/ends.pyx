@@ -56,6 +56,17 @@ cdef Carrier carrier_at(pn_delivery_t *delivery):
     raise LocalStateError(f"a delivery has tie {tie:#x}, which belongs to another delivery")
 
 
+cdef bint has_had(list tried, Taker taker) except -1:
+    """True if ``taker``, or a shared circuit to the egress to which ``taker`` leads, is among ``tried``."""
+    cdef Taker other
+    if taker in tried:
+        return True
+    for other in tried:
+        if other.group.is_to_egress and other.egress == taker.egress:
+            return True
+    return False
+
+
 cdef int _fasten(Carrier carrier, pn_delivery_t *delivery) except -1:
     """Tie the engine's delivery to the carrier; the tie keeps the carrier in memory until `_end` ends the tie."""
     if not carrier.tie:
@@ -205,6 +216,14 @@ cdef class Group:
     cdef int on_copy_aborted(self) except -1:
         """Called when a taker of the group lost a copy that was begun, and is free for the next delivery."""
         return 0
+
+    cdef int on_barrier_blocked(self) except -1:
+        """Called when a barrier of another group's inlet waits for credit at a taker of this group."""
+        return 0
+
+    cdef bytes name_now(self):
+        """Return the name of the group's address in UTF-8, without its space; b"" for a relay."""
+        return b""
 
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
@@ -553,6 +572,13 @@ cdef class Inlet(InletHead):
         """
         return False
 
+    cdef bint retry_apart(self, Carrier carrier) except -1:
+        """Offer a delivery that came back over a shared circuit to the takers of its own address, now or later.
+
+        Return False if none may have the delivery, and its sender has to learn the outcome.
+        """
+        return False
+
     cdef int on_settled(self) except -1:
         """Tell the group that one of the inlet's deliveries was settled."""
         return self.group.on_returned(self)
@@ -745,6 +771,8 @@ cdef class Taker(DeliveryOwner):
         self.upstream = upstream
         self.is_stream = is_stream
         self.way = LARGE_WAY if is_stream else SETTLED_WAY if is_for_settled else SHARED_WAY
+        if group.is_to_egress:
+            self.way = PATTERN_WAY
         self.is_ours = cost > 0 or is_broker
         self.is_broker = is_broker
         self.on_sending = on_sending

@@ -11,6 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.ageing cimport has_time_left
 from router.forwarding.copies cimport Copies
+from router.forwarding.ends cimport has_had
 from router.forwarding.given_back cimport give_on, tell_said
 from router.forwarding.head cimport is_let_down
 from router.forwarding.retransmit cimport send_again, tell_lost
@@ -531,7 +532,7 @@ cdef class Move(Carrier):
         cdef Inlet inlet = self.inlet
         if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
             return False
-        return self.tried is None or taker not in self.tried
+        return self.tried is None or not has_had(self.tried, taker)
 
     cdef int _on_unwritten(self) except -1:
         self.is_untried = True

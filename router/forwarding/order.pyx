@@ -1,12 +1,14 @@
 """Keep an inlet's deliveries in order when the next delivery takes another circuit than the deliveries before.
 
 The inlet asks each earlier circuit by a barrier: an empty, unsettled delivery that the egress gives to no consumer and
-answers once all deliveries before the barrier were passed on. The tag of a barrier says 0 producers (`Taker.start`). An
+answers once all deliveries before the barrier were passed on. The tag of a barrier says 0 producers (`Taker.start`). A
+barrier on a circuit that many addresses share is a message that names one address, and asks for this address alone. An
 outcome also shows that a delivery was passed on, but may come much later, if the consumer settles in batches. A broker
 answers no barrier, but settles soon, so the broker's outcomes are waited for.
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.ends cimport FORSAKEN_WAY, LEFT_WAY, Carrier, Inlet, Taker
 from router.forwarding.fan cimport Fan, start_fan
@@ -123,6 +125,8 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
             if _is_known_to_stall(taker):
                 continue
             inlet.group.on_blocked(taker)
+            if taker.group is not inlet.group:
+                taker.group.on_barrier_blocked()
         are = False
     inlet.has_other_ways = are_others
     return are
@@ -185,9 +189,19 @@ cdef Barrier _ask(Inlet inlet, Taker taker, dict unheard):
     barrier.unheard = unheard
     barrier.outgoing = _start_empty(taker)
     taker.hold(barrier)
+    if taker.group is not inlet.group:
+        # The circuit is one of several addresses: the barrier asks for the deliveries to the address of the inlet.
+        named = _addressed(inlet.group.name_now())
+        taker.link.send_now(PyBytes_AS_STRING(named), PyBytes_GET_SIZE(named))
     taker.link.finish_now()
     taker.end_move()
     return barrier
+
+
+cdef bytes _addressed(bytes name):
+    """Return an empty message whose field `to` is ``name``. [3.2.4]"""
+    cdef bytes fields = b"\x40\x40\xb1" + len(name).to_bytes(4, "big") + name
+    return b"\x00\x53\x73\xd0" + (len(fields) + 4).to_bytes(4, "big") + b"\x00\x00\x00\x03" + fields + b"\x00\x53\x75\xa0\x00"
 
 
 cdef pn_delivery_t *_start_empty(Taker taker) except NULL:

@@ -1,7 +1,7 @@
-from router.forwarding.ends cimport Inlet
+from router.forwarding.held_inlet cimport HeldInlet
 
 
-cdef class SharedCreditInlet(Inlet):
+cdef class SharedCreditInlet(HeldInlet):
     """The inlet of one sender to an anonymous terminus for one of the addresses in its messages."""
 
     cdef int give_back(self, int most) except -1

@@ -8,6 +8,7 @@ since the producer would not learn of their release.
 """
 
 from router.forwarding.address cimport AddressGroup
+from router.forwarding.held_inlet cimport HeldInlet
 
 cdef enum:
     # All deliveries together that wait for addresses that stand still may use one in SHARE of the producer's credits.
@@ -16,7 +17,7 @@ cdef enum:
     LOOKS = 4
 
 
-cdef class SharedCreditInlet(Inlet):
+cdef class SharedCreditInlet(HeldInlet):
     cdef int give_back(self, int most) except -1:
         """Release waiting deliveries of the inlet, but not ``most`` of them and no pre-settled one; return how many."""
         raise NotImplementedError

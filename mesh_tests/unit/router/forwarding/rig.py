@@ -21,10 +21,22 @@ from router.forwarding.multicast import Multicast
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers
 from wire import delivery as deliveries
+from wire.address_cache import AddressCache
 from wire.delivery import ACCEPTED, Outcome
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished
 from wire.terminus import source, target
+
+
+class NoSharing:
+    """What an anonymous sender asks about addresses that share circuits: here none does."""
+
+    def __init__(self) -> None:
+        self.groups = AddressCache(lambda: None)
+        self.producers: dict[Any, None] = {}
+
+    def egress_of(self, name: str) -> str | None:
+        return None
 
 
 @dataclass(eq=False)

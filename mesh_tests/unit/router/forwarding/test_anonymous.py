@@ -10,7 +10,7 @@ from proton import Message
 
 from addressing.address import Address
 from mesh_tests.outcomes import told
-from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from mesh_tests.unit.router.forwarding.rig import Consumer, NoSharing, Producer, Rig
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Taker
 from router.forwarding.guard import Guard
@@ -58,7 +58,7 @@ class Post:
         producer, link = self.rig.incoming()
         guard = Guard(link, 0, self.rig.offences.append)
         producer.inlet = AnonymousProducer(
-            link, capacity, self.find, self.pattern_of, self.patterns, guard, self.rig.recorder
+            link, capacity, self.find, self.pattern_of, self.patterns, NoSharing(), guard, self.rig.recorder
         )
         producer.inlet.top_up()
         self.rig.run()

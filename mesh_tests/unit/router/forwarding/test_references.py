@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from mesh_tests.unit.router.forwarding.rig import Consumer, NoSharing, Producer, Rig
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
@@ -75,14 +75,9 @@ def test_an_anonymous_sender_that_is_expelled_while_it_is_read(rig: Rig):
     group = rig.anycast()
     consumer = rig.consumer(group)
     producer, link = rig.incoming()
+    guard, patterns = Guard(link, 100_000, rig.offences.append), AddressCache(lambda: None)
     AnonymousProducer(
-        link,
-        10,
-        lambda to: group,
-        lambda name: None,
-        AddressCache(lambda: None),
-        Guard(link, 100_000, rig.offences.append),
-        rig.recorder,
+        link, 10, lambda to: group, lambda name: None, patterns, NoSharing(), guard, rig.recorder
     ).top_up()
     rig.run()
     del link
@@ -99,12 +94,14 @@ def test_an_anonymous_sender_that_forgets_the_inlet_whose_message_it_has_just_re
     groups: dict[str, Any] = {}
     producer, link = rig.incoming()
     guard = Guard(link, 0, rig.offences.append)
+    patterns = AddressCache(lambda: None)
     AnonymousProducer(
         link,
         2000,
         lambda to: groups.setdefault(to, rig.anycast()),
         lambda name: None,
-        AddressCache(lambda: None),
+        patterns,
+        NoSharing(),
         guard,
         rig.recorder,
     ).top_up()

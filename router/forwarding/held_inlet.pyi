@@ -1,0 +1,3 @@
+from router.forwarding.ends import Inlet
+
+class HeldInlet(Inlet): ...
