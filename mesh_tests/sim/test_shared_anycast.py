@@ -3,6 +3,7 @@ the messages reach the consumers of each address."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.edge_and_brokers import mesh_with
 from mesh_tests.sim.test_shared_patterns import rows, seen, send, settled
 from wire.address_cache import IDLE_S
-from wire.delivery import ACCEPTED, OutcomeCode
+from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 
 ADDRESSES = 500
 LARGE = "x" * 300_000
@@ -194,3 +195,164 @@ def test_large_and_presettled_messages_keep_their_places(mesh: SimMesh) -> None:
     assert bodies(receiver) == sent
     assert bodies(other) == [str(number) for number in range(30)]
     assert set(sender.outcomes.values()) == {ACCEPTED}
+
+
+@pytest.mark.parametrize("place", ["r2", "r1"])
+def test_a_message_that_waits_at_one_router_goes_to_a_consumer_elsewhere(mesh: SimMesh, place: str) -> None:
+    (stuck,) = consume(mesh, "r3", "cmd.1", credit=0)
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(5):
+        send(mesh, sender, "cmd.1", str(number))
+    mesh.run(1)
+    assert len(sender.open) == 5
+    (receiver,) = consume(mesh, place, "cmd.1", credit=100)
+    mesh.run_until(lambda: not sender.open, 15)
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+    assert sorted(bodies(receiver)) == [str(number) for number in range(5)]
+    assert stuck.messages == []
+
+
+def test_a_single_message_that_waits_is_recalled_when_a_consumer_comes_elsewhere(mesh: SimMesh) -> None:
+    consume(mesh, "r3", "cmd.1", credit=0)
+    sender = mesh.client("r1", "control").sender(None)
+    send(mesh, sender, "cmd.1")
+    mesh.run(1)
+    assert circuits(mesh, "r1") == {"cmd.#": 1}
+    (receiver,) = consume(mesh, "r2", "cmd.1")
+    mesh.run_until(lambda: not sender.open, 15)
+    assert len(receiver.messages) == 1
+
+
+def test_an_address_that_stands_still_gives_back_what_is_more_than_its_share_of_the_credit(mesh: SimMesh) -> None:
+    stuck, other = consume(mesh, "r3", "cmd.1", "cmd.2", credit=0)
+    other.link.grant(1_000)
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(250):
+        sender.send(Message(address="cmd.1", body=str(number)).encode())
+    mesh.run(1)
+    assert len(sender.open) == 250
+    mesh.run(30)
+    assert Counter(kinds(sender)) == {OutcomeCode.RELEASED: 250 - 62}
+    for number in range(100):
+        send(mesh, sender, "cmd.2", str(number))
+    mesh.run(1)
+    assert bodies(other) == [str(number) for number in range(100)]
+    stuck.link.grant(1_000)
+    settled(mesh, sender)
+    assert bodies(stuck) == [str(number) for number in range(62)]
+
+
+def test_a_consumer_that_settles_in_batches_gets_its_batch(mesh: SimMesh) -> None:
+    """Nothing is settled until all have come: so no later message may wait for an outcome of an earlier one."""
+    (receiver,) = consume(mesh, "r3", "cmd.1", credit=0)
+    receiver.accepts = receiver.tops_up = False
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(40):
+        send(mesh, sender, "cmd.1", (LARGE if number == 30 else "") + str(number))
+        if number % 10 == 5:
+            receiver.link.grant(5)
+    mesh.run(1)
+    receiver.link.grant(40)
+    mesh.run(5)
+    assert [body[-2:].lstrip("x") for body in bodies(receiver)] == [str(number) for number in range(40)]
+    assert len(sender.open) == 40
+    receiver.settle()
+    settled(mesh, sender)
+
+
+def test_messages_that_wait_for_a_consumer_that_leaves_are_released(mesh: SimMesh) -> None:
+    (stuck,) = consume(mesh, "r3", "cmd.1", credit=2)
+    stuck.tops_up = False
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(20):
+        send(mesh, sender, "cmd.1", str(number))
+    mesh.run(1)
+    mesh.cut(mesh.pipes_of(mesh.routers["r3"])[-1])
+    mesh.run_until(lambda: not sender.open, 15)
+    assert Counter(kinds(sender)) == {OutcomeCode.ACCEPTED: 2, OutcomeCode.RELEASED: 18}
+
+
+def test_a_consumer_that_comes_back_soon_gets_what_waited(mesh: SimMesh) -> None:
+    (stuck,) = consume(mesh, "r3", "cmd.1", credit=0)
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(20):
+        send(mesh, sender, "cmd.1", str(number))
+    mesh.run(1)
+    mesh.cut(mesh.pipes_of(mesh.routers["r3"])[-1])
+    mesh.run(0.5)
+    (receiver,) = consume(mesh, "r3", "cmd.1", credit=100)
+    settled(mesh, sender)
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+    assert bodies(receiver) == [str(number) for number in range(20)]
+    assert stuck.messages == []
+
+
+def test_a_message_too_large_for_the_consumer_is_rejected(mesh: SimMesh) -> None:
+    consume(mesh, "r3", "cmd.1", max_message_bytes=1_000)
+    sender = mesh.client("r1", "control").sender(None)
+    for size in (10, 2_000, 10):
+        send(mesh, sender, "cmd.1", "x" * size)
+    settled(mesh, sender)
+    assert kinds(sender) == [OutcomeCode.ACCEPTED, OutcomeCode.REJECTED, OutcomeCode.ACCEPTED]
+
+
+def test_a_released_message_goes_to_another_consumer_of_the_egress_and_then_back(mesh: SimMesh) -> None:
+    first, second = consume(mesh, "r3", "cmd.1"), consume(mesh, "r3", "cmd.1")
+    for (receiver,) in (first, second):
+        receiver.accepts = False
+    sender = mesh.client("r1", "control").sender(None)
+    send(mesh, sender, "cmd.1")
+    for _ in range(2):
+        mesh.run(1)
+        for (receiver,) in (first, second):
+            receiver.settle(RELEASED)
+            mesh.touch(mesh)
+    settled(mesh, sender)
+    assert kinds(sender) == [OutcomeCode.RELEASED]
+    assert [len(receiver.messages) for (receiver,) in (first, second)] == [1, 1]
+
+
+def test_a_user_sends_only_where_the_user_may(tmp_path: Path) -> None:
+    users = {"ann": {"send": ["cmd.ann.#"], "receive": ["#"]}, "anonymous": {"send": [], "receive": ["#"]}}
+    mesh = mesh_with(tmp_path, DECLARED, users=users)
+    consume(mesh, "r3", "cmd.ann.1", "cmd.bob.1")
+    sender = mesh.client("r1", "ann", user="ann").sender(None)
+    for address in ("cmd.ann.1", "cmd.bob.1", "cmd.ann.1", "cmd.#"):
+        send(mesh, sender, address)
+    settled(mesh, sender)
+    accepted, rejected = OutcomeCode.ACCEPTED, OutcomeCode.REJECTED
+    assert kinds(sender) == [accepted, rejected, accepted, rejected]
+
+
+def test_a_circuit_over_a_better_path_keeps_the_order_and_is_not_stopped_by_an_address_that_waits(
+    tmp_path: Path,
+) -> None:
+    routers = {"r1": {"connect": ["r2", "r3"]}, "r2": {"connect": ["r3"]}, "r3": {}}
+    topology = {"mesh": "mesh", "node_tls": False, "routers": routers, "addresses": {"cmd.#": "anycast"}}
+    mesh = SimMesh(topology, tmp_path)
+    mesh.converge()
+    mesh.cut_trunk("r1", "r3")
+    mesh.run(5)
+    stuck, other = consume(mesh, "r3", "cmd.1", "cmd.2", credit=0)
+    other.link.grant(1_000)
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(5):
+        send(mesh, sender, "cmd.1", str(number))
+        send(mesh, sender, "cmd.2", str(number))
+    mesh.run(0.5)
+    mesh.link("r1", "r3")
+    for number in range(5, 100):
+        send(mesh, sender, "cmd.1", str(number)) if number < 80 else None
+        send(mesh, sender, "cmd.2", str(number))
+        mesh.run(0.1)
+    assert bodies(other) == [str(number) for number in range(100)]
+    takers = [taker for taker in _shared(mesh, "r1").takers if not taker.is_closing]
+    assert [taker.path for taker in takers] == [("r1", "r3")]
+    stuck.link.grant(1_000)
+    settled(mesh, sender)
+    assert bodies(stuck) == [str(number) for number in range(80)]
+
+
+def _shared(mesh: SimMesh, router: str) -> Any:
+    groups = [entry.group for entry in mesh.routers[router]._addresses._entries.values()]
+    return next(group for group in groups if group.egress is not None)

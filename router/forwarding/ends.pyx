@@ -417,7 +417,7 @@ cdef class Inlet(InletHead):
 
     cdef bint is_of_queue(self) noexcept:
         """True if this inlet's messages come from a broker's queue, which keeps each until it hears an outcome."""
-        return self.group.is_of_queue or (self.guard is None and not self.is_from_node())
+        return self.group.is_of_queue or not (self.is_from_client() or self.is_from_node())
 
     cdef bint is_from_node(self) noexcept:
         """True if the sender is a router, over a circuit or from an edge; each inlet of a relay counts as a circuit."""
