@@ -38,8 +38,6 @@ ENDED_KEPT_S: Final = 5.0
 """For how long a link that ended is known: the sums of its last second come after the record of its end."""
 LEAST_RATED_S: Final = 2.0
 """The shortest time over which a rate is computed: nodes write sums once a second, so less would show leaps."""
-LISTED: Final = "listed"
-"""Event of the record of a node that ends a list of live rows, which the node wrote for a reader that asked."""
 ANONYMOUS: Final = "anonymous"
 """The user of clients without one."""
 _MESSAGES: Final = {code: event.value for code, (_, event) in KINDS.items() if event is not None}
@@ -288,7 +286,7 @@ class NodeRecords:
                 self._on_path(at_us, row, event)
             case RecordKind.NODE if event == RecordEvent.CLOSED:
                 self.node.cause = row.get("cause")
-            case RecordKind.NODE if event == LISTED and self.wants_list:
+            case RecordKind.NODE if event == RecordEvent.LISTED and self.wants_list:
                 self._on_listed(row.get("count", 0))
 
     def _on_listed(self, count: int) -> None:

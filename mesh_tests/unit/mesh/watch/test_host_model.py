@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.watch.counts import COUNT_FIELDS, Counts, Sums
-from mesh.watch.host_model import ANONYMOUS, LISTED, HostModel, NodeRecords, state_of
+from mesh.watch.host_model import ANONYMOUS, HostModel, NodeRecords, state_of
 from mesh.watch.slots import Alike, Records
 from mesh.watch.states import ENDED, LOST, RUNNING, SILENT, SILENT_S
 from mesh_tests.unit.mesh.watch.model_lives import NODES, Life, pattern_of
+from recording.columns import RecordEvent
 from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, PATH, QUEUE
 
 ACCEPTED = 0x24
@@ -294,7 +295,7 @@ def test_after_missed_records_all_stays_until_a_list_lacks_it(host: HostModel, n
     assert node.wants_list
     assert known(host) == before
     listed = [{**row, "event": "live"} for row in (CLIENT, PRODUCER)]
-    node.add(rows(*listed, {"kind": "node", "event": LISTED, "count": 2}))
+    node.add(rows(*listed, {"kind": "node", "event": RecordEvent.LISTED, "count": 2}))
     assert not node.wants_list
     assert {plural: names for plural, names in known(host).items() if names} == {
         "connections": ["r1/1"], "links": ["r1/2"],
@@ -308,7 +309,7 @@ def test_a_complete_list_ends_nothing_that_it_has(host: HostModel, node: NodeRec
     before = known(host)
     node.on_missed()
     live = [{**row, "event": "live"} for row in EVERYTHING]
-    node.add(rows(*live, {"kind": "node", "event": LISTED, "count": len(live)}))
+    node.add(rows(*live, {"kind": "node", "event": RecordEvent.LISTED, "count": len(live)}))
     assert known(host) == before
     assert not node.wants_list
 
@@ -317,7 +318,7 @@ def test_a_list_that_began_before_the_gap_ends_nothing_and_the_next_one_counts(h
     node.add(rows(*EVERYTHING))
     before = known(host)
     node.on_missed()
-    live, listed = {**CLIENT, "event": "live"}, {"kind": "node", "event": LISTED}
+    live, listed = {**CLIENT, "event": "live"}, {"kind": "node", "event": RecordEvent.LISTED}
     node.add(rows(live, {**listed, "count": 7}))
     assert node.wants_list
     assert known(host) == before
@@ -331,7 +332,7 @@ def test_what_began_or_ended_after_the_gap_is_as_the_node_tells(host: HostModel,
     node.on_missed()
     node.add(closed("link", 2))
     new = {"kind": "link", "event": "opened", "connection": 1, "link": 8, "role": "consumer", "address": "rpc.2"}
-    node.add(rows(new, {**CLIENT, "event": "live"}, {"kind": "node", "event": LISTED, "count": 1}))
+    node.add(rows(new, {**CLIENT, "event": "live"}, {"kind": "node", "event": RecordEvent.LISTED, "count": 1}))
     assert known(host)["links"] == ["r1/8"]
 
 
@@ -339,7 +340,7 @@ def test_a_link_whose_connection_was_missed_gets_it_from_the_list(host: HostMode
     node.on_missed()
     node.add(rows(PRODUCER))
     live = [{**row, "event": "live"} for row in (CLIENT, PRODUCER)]
-    node.add(rows(*live, {"kind": "node", "event": LISTED, "count": 2}))
+    node.add(rows(*live, {"kind": "node", "event": RecordEvent.LISTED, "count": 2}))
     node.add(moved(3, outgoing=0))
     assert (host.users["alice"].links, host.users["alice"].ingress.accepted) == (1, 3)
     assert host.addresses["rpc.1"].producers == 1

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from mesh.watch import host_rings
-from mesh.watch.host_model import LISTED, HostModel
+from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
 from mesh.watch.ring_follower import AT_ONCE_SLOTS
 from mesh.watch.states import ENDED, LOST, RUNNING, SILENT, NodeState
 from mesh_tests.handmade_ring import CAPACITY, HandmadeRing, slot, text
+from recording.columns import RecordEvent
 from recording.ring_format import BEAT_AT, CLOCK_AT, DELIVERY, DROPPED_AT, HEADER_BYTES
 
 CLIENT = {"kind": "connection", "event": "opened", "connection": 1, "role": "client", "user": "alice"}
@@ -201,7 +202,7 @@ def test_an_observer_that_comes_late_asks_for_a_list_and_counts_from_then(observ
     assert observer.node().records_missed == ring.written
     assert observer.node().counted_since == pytest.approx(time.time(), abs=60)
     live = [{**row, "event": "live"} for row in START]
-    ring.tell(*live, {"kind": "node", "event": LISTED, "count": 2})
+    ring.tell(*live, {"kind": "node", "event": RecordEvent.LISTED, "count": 2})
     ring.put(*deliveries(6))
     observer.look()
     assert (observer.accepted, observer.node().attached, observer.relisted) == (6, 1, ["r1"])
@@ -235,7 +236,7 @@ def test_an_observer_that_was_lapped_keeps_what_it_knows_and_ends_what_is_gone(o
     observer.look()
     assert (observer.accepted, observer.node().attached, observer.relisted) == (5, 2, ["r1"])
     live = [{**row, "event": "live"} for row in START]
-    ring.tell(*live, {"kind": "node", "event": LISTED, "count": 2})
+    ring.tell(*live, {"kind": "node", "event": RecordEvent.LISTED, "count": 2})
     ring.put(*deliveries(1))
     observer.look()
     assert (observer.accepted, observer.node().attached) == (6, 1)
