@@ -284,6 +284,8 @@ class NodeRecords:
                 self._on_neighbor(at_us, row, event)
             case RecordKind.PATH if "egress" in row:
                 self._on_path(at_us, row, event)
+            case RecordKind.NODE if event == RecordEvent.CHANGED and "cpu_us" in row:
+                self.node.cpu_s, self.node.resident_bytes = row["cpu_us"] / 1e6, row.get("resident_bytes")
             case RecordKind.NODE if event == RecordEvent.CLOSED:
                 self.node.cause = row.get("cause")
             case RecordKind.NODE if event == RecordEvent.LISTED and self.wants_list:

@@ -212,6 +212,8 @@ NODE_GROUP: Final = MetricGroup(
         _gauge("amqpmesh_node_clients", "Connections of clients that are open", "clients"),
         _gauge("amqpmesh_node_links", "Links that are attached", "links"),
         _gauge("amqpmesh_node_waiting_producers", "Links of producers without credit", "waiting_producers"),
+        _gauge("amqpmesh_node_cpu_seconds", "Processor time of the node's process since its start", "cpu_s"),
+        _gauge("amqpmesh_node_resident_bytes", "Resident memory of the node's process", "resident_bytes"),
         _counter("amqpmesh_node_records_dropped_total", "Records that the node lost, for want of room in its ring",
                  "records_dropped"),
         _counter("amqpmesh_node_records_missed_total", "Slots of the ring that were overwritten before the observer "

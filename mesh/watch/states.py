@@ -37,6 +37,8 @@ class NodeState:
         self.started_at = self.counted_since = 0.0
         self.age_s = self.beat_at = 0.0
         """Time since the node last wrote its clock, and when that was, in seconds of UTC."""
+        self.cpu_s: float | None = None
+        self.resident_bytes: int | None = None
         self.records_dropped = self.records_missed = 0
         self.clients = self.waiting_producers = 0
         self.connections: dict[int, ConnectionState] = {}
@@ -68,7 +70,8 @@ class NodeState:
 
 class ConnectionState:
     __slots__ = (
-        "container", "id", "incoming", "links", "node", "opened_at", "outgoing", "remote_address", "role", "user",
+        "container", "direction", "id", "incoming", "links", "mechanism", "node", "opened_at", "outgoing",
+        "remote_address", "role", "tls_cipher", "tls_version", "user",
     )  # fmt: skip
 
     def __init__(self, node: NodeState, number: int, row: dict[str, Any], opened_at: float | None) -> None:
@@ -76,6 +79,10 @@ class ConnectionState:
         self.role: str = row.get("role", "")
         self.container: str | None = row.get("container")
         self.remote_address: str | None = row.get("remote_address")
+        self.direction: str | None = row.get("direction")
+        self.mechanism: str | None = row.get("mechanism")
+        self.tls_version: str | None = row.get("tls_version")
+        self.tls_cipher: str | None = row.get("tls_cipher")
         self.user: UserState | None = None
         """The user, for connections of clients only."""
         self.opened_at = opened_at
@@ -94,8 +101,8 @@ class ConnectionState:
 class LinkState:
     __slots__ = (
         "address", "address_text", "attached_at", "connection", "counts", "credit", "direction", "egress", "id",
-        "ingress", "is_ended", "missed", "name", "node", "number", "path", "role", "starved_us", "treatment",
-        "unsettled", "waits_for",
+        "ingress", "is_ended", "missed", "name", "node", "number", "path", "receiver_settle_mode", "role",
+        "sender_settle_mode", "starved_us", "treatment", "unsettled", "waits_for",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +114,8 @@ class LinkState:
         self.direction: str = row.get("direction", "")
         self.treatment: str | None = row.get("treatment")
         self.name: str | None = row.get("name")
+        self.sender_settle_mode: str | None = row.get("sender_settle_mode")
+        self.receiver_settle_mode: str | None = row.get("receiver_settle_mode")
         self.ingress: str | None = row.get("ingress")
         self.egress: str | None = row.get("egress")
         self.path: str | None = row.get("path")

@@ -33,6 +33,7 @@ class SampleHost:
     def node(self, name: str, role: str = "router") -> NodeRecords:
         run = self.runs[name] = NodeRecords(self.model, self.model.node(name), NOW_S - 60)
         run.set_role(role)
+        add(run, changed(RecordKind.NODE, cpu_us=1_500_000, resident_bytes=50_000_000))
         return run
 
 
