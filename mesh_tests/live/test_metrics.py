@@ -33,7 +33,8 @@ addresses:
   prices: multicast
   orders: queue
 """
-WAIT_S = 20.0
+WAIT_S = 30.0
+Series = tuple[str, frozenset[tuple[str, str]]]
 
 
 class Watched:
@@ -54,18 +55,32 @@ class Watched:
 
     def wait(self, name: str, wanted: float, **labels: str) -> Scraped:
         """The first scrape in which the series has the value ``wanted``."""
+        return self.wait_all({series(name, **labels): wanted})
+
+    def wait_all(self, wanted: dict[Series, float]) -> Scraped:
+        """The first scrape in which all series have the values ``wanted``: nodes write sums once a second."""
         last: Scraped | None = None
 
-        def has_value() -> Scraped | None:
+        def has_values() -> Scraped | None:
             nonlocal last
             last = self.scrape()
-            return last if last.value(name, **labels) == wanted else None
+            return None if differing(last, wanted) else last
 
         try:
-            return wait_until(has_value, WAIT_S, f"{name} {labels} to be {wanted}")
+            return wait_until(has_values, WAIT_S, "metrics to be as wanted")
         except AssertionError as error:
-            found = "\n".join(line for line in (last.text if last else "").splitlines() if line.startswith(name))
-            raise AssertionError(f"{error}; found\n{found}") from None
+            raise AssertionError(f"{error}: {differing(last, wanted) if last else 'no scrape'}") from None
+
+
+def series(name: str, **labels: str) -> Series:
+    return name, frozenset(labels.items())
+
+
+def differing(scraped: Scraped, wanted: dict[Series, float]) -> dict[Series, tuple[float | None, float]]:
+    """The values found and wanted, where they differ."""
+    return {
+        each: (scraped.values.get(each), value) for each, value in wanted.items() if scraped.values.get(each) != value
+    }
 
 
 @pytest.fixture
@@ -74,6 +89,15 @@ def watched(start_mesh: Callable[[str], RunningMesh]) -> Iterator[tuple[RunningM
     watched = Watched(mesh)
     yield mesh, watched
     watched.rings.close()
+
+
+def deliveries(pattern: str, type_: str, direction: str, **counts: int) -> dict[Series, float]:
+    return {
+        series(
+            "amqpmesh_pattern_deliveries_total", pattern=pattern, type=type_, direction=direction, outcome=outcome
+        ): count
+        for outcome, count in counts.items()
+    }
 
 
 def settle(receiver, count: int, outcome: int = Disposition.ACCEPTED) -> None:
@@ -119,29 +143,29 @@ def test_metrics_are_what_clients_counted(watched: tuple[RunningMesh, Watched]) 
         with pytest.raises(SendException):
             pump_until_done(receivers, sent).result()
 
-    anycast = {"pattern": "rpc.#", "type": "anycast"}
-    deliveries = "amqpmesh_pattern_deliveries_total"
-    observer.wait(deliveries, 1, **anycast, direction="in", outcome="rejected")
-    observer.wait("amqpmesh_pattern_queue_dequeued_total", 3, node="b1", pattern="orders")
-    found = observer.wait("amqpmesh_pattern_queue_messages", 4, node="b1", pattern="orders")
-    multicast, queue = {"pattern": "prices", "type": "multicast"}, {"pattern": "orders", "type": "queue"}
-    for direction in ("in", "out"):
-        assert found.value(deliveries, **anycast, direction=direction, outcome="accepted") == 4
-        assert found.value(deliveries, **anycast, direction=direction, outcome="rejected") == 1
-    assert found.value(deliveries, **multicast, direction="in", outcome="accepted") == 6
-    assert found.value(deliveries, **multicast, direction="out", outcome="accepted") == 12
-    assert found.value(deliveries, **queue, direction="in", outcome="accepted") == 7
-    assert found.value(deliveries, **queue, direction="out", outcome="accepted") == 3
-    assert found.value("amqpmesh_pattern_latency_seconds_count", **anycast) == 5
-    assert found.value("amqpmesh_pattern_queue_enqueued_total", node="b1", pattern="orders") == 7
-    assert found.value("amqpmesh_pattern_producers", **queue) == 1
-    assert found.value("amqpmesh_pattern_consumers", **multicast) == 2
-    assert found.value("amqpmesh_node_clients", node="r1", role="router") == 1
-    assert found.value("amqpmesh_node_clients", node="r2", role="router") == 1
+    counters = {
+        **deliveries("rpc.#", "anycast", "in", accepted=4, rejected=1),
+        **deliveries("rpc.#", "anycast", "out", accepted=4, rejected=1),
+        **deliveries("prices", "multicast", "in", accepted=6, rejected=0),
+        **deliveries("prices", "multicast", "out", accepted=12, rejected=0),
+        **deliveries("orders", "queue", "in", accepted=7, released=0),
+        **deliveries("orders", "queue", "out", accepted=3, rejected=0),
+        series("amqpmesh_pattern_latency_seconds_count", pattern="rpc.#", type="anycast"): 5,
+        series("amqpmesh_pattern_queue_enqueued_total", node="b1", pattern="orders"): 7,
+        series("amqpmesh_pattern_queue_dequeued_total", node="b1", pattern="orders"): 3,
+        series("amqpmesh_pattern_queue_messages", node="b1", pattern="orders"): 4,
+    }
+    ends = {
+        series("amqpmesh_pattern_producers", pattern="orders", type="queue"): 1,
+        series("amqpmesh_pattern_consumers", pattern="prices", type="multicast"): 2,
+        series("amqpmesh_node_clients", node="r1", role="router"): 1,
+        series("amqpmesh_node_clients", node="r2", role="router"): 1,
+    }
+    observer.wait_all({**counters, **ends})
     for connection in (senders, receivers):
         connection.close()
-    found = observer.wait("amqpmesh_pattern_producers", 0, **queue)
-    assert found.value(deliveries, **queue, direction="in", outcome="accepted") == 7
+    quiet = observer.wait_all(dict.fromkeys(ends, 0))
+    assert differing(quiet, counters) == {}
 
 
 def test_a_killed_router_is_down_and_its_counters_stay(watched: tuple[RunningMesh, Watched]) -> None:
