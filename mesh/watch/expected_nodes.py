@@ -1,4 +1,4 @@
-"""What a topology expects of the nodes on one host: to run, to hear their neighbors, to have paths."""
+"""The nodes of a topology on one host, with the neighbors and paths that each router should have."""
 
 from __future__ import annotations
 

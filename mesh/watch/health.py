@@ -23,7 +23,7 @@ _STATE_TEXTS: Final = {
 
 
 class Health(NamedTuple):
-    """``is_well``, and sentences that say why not, or what was looked at."""
+    """The judgement, with a sentence for each fault, or one sentence about the checks that found no fault."""
 
     is_well: bool
     sentences: list[str]
