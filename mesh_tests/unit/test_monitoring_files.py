@@ -170,6 +170,10 @@ def test_what_is_broken_comes_first_on_the_board() -> None:
 def test_the_guide_has_the_formula_and_a_section_for_each_alert() -> None:
     text = GUIDE.read_text()
     assert FORMULA in text
+    nodes, patterns, brokers, connections = 4, 20, 1, 2
+    example = OBSERVER_GROUP.series + NODE_GROUP.series * nodes + PATTERN_GROUP.series * patterns
+    example += QUEUE_GROUP.series * brokers * patterns + NEIGHBOR_GROUP.series * 2 * connections
+    assert f"with 20 patterns and 2 connections: at most {example:,} series" in text
     assert re.findall(r"^### (Amqpmesh\w+)$", text, re.MULTILINE) == [alert.name for alert in ALERTS]
 
 
