@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from linklogs.writer.live_state import LiveState
 from mesh.simulation.sim_mesh import SimMesh
+from mesh.watch import host_rings
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
 from mesh.watch.states import NodeState
@@ -88,7 +91,7 @@ class ObservedWalk(Walk):
         self.runs = itertools.count(1)
         self.host = HostModel(lambda address: ("all", "anycast"))
         self.told: list[str] = []
-        self.rings = HostRings(self.rings_folder, self.host, self.told.append, self.told.append)
+        self.rings = HostRings(self.rings_folder, self.host, self.relist, self.told.append)
         self.compared = 0
         super().__init__(seed, folder)
 
@@ -106,6 +109,19 @@ class ObservedWalk(Walk):
         file = RingFile(self.rings_folder, name, next(self.runs), SIZE, {"node": name, "role": role})
         self.readers[name] = OtherReader(file)
         return Recorder(file.memory, self.random.choice(["full", "summary"]))
+
+    def relist(self, name: str) -> None:
+        self.told.append(f"{name} was asked for a list")
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.rings.close()
+            self.mesh.close()
+            for reader in self.readers.values():
+                reader.file.close()
 
     def pause(self) -> None:
         super().pause()
@@ -150,14 +166,47 @@ class ObservedWalk(Walk):
 @pytest.mark.parametrize("seed", seeds(6))
 def test_in_no_random_life_does_the_observer_know_more_or_less_than_the_writer(tmp_path: Path, seed: int):
     walk = ObservedWalk(seed, tmp_path)
-    try:
+    with walk.closing():
         walk.live(200)
         for name in {**walk.mesh.routers, **walk.mesh.brokers}:
             walk.mesh.tell_second(name)
         walk.compare()
         assert walk.compared > 1000
-    finally:
-        walk.rings.close()
-        walk.mesh.close()
-        for reader in walk.readers.values():
-            reader.file.close()
+
+
+class LappedWalk(ObservedWalk):
+    """The observer is so slow now and then that nodes come round, and has to ask for lists."""
+
+    def relist(self, name: str) -> None:
+        node = {**self.mesh.routers, **self.mesh.brokers}.get(name)
+        if node is not None:
+            node.list_live(self.mesh.now)
+
+    def compare(self) -> None:
+        for followed in self.rings._followed.values():
+            if self.random.random() < 0.2:
+                # As far behind as if the node had come round: what was not read is missed.
+                followed._ring.position -= layout.capacity_of(SIZE)
+        while self.rings.step():
+            pass
+        assert self.told == []
+        for followed in self.rings._followed.values():
+            reader, node = self.readers[followed.node.name], followed.node
+            reader.read()
+            assert node.attached == len(observed(node)["link"])
+            if not followed._records.wants_list:
+                assert observed(node) == reader.known(), node.name
+                self.compared += sum(map(len, observed(node).values()))
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_an_observer_that_missed_records_knows_all_again_after_the_next_list(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(host_rings, "RELIST_S", 0.0)
+    walk = LappedWalk(seed, tmp_path)
+    with walk.closing():
+        walk.live(200)
+        missed = sum(node.records_missed for node in walk.host.nodes.values())
+        assert missed > 100
+        assert walk.compared > 1000
