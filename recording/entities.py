@@ -17,7 +17,7 @@ MODEL_VERSION: Final = 1
 """Version of the entities, raised when a field is renamed, removed, or changes its meaning; not for a new field."""
 
 
-class FieldType(StrEnum):
+class EntityFieldType(StrEnum):
     """Type of a field's value; any value may be None, for unknown or not applicable."""
 
     TEXT = "text"
@@ -25,7 +25,7 @@ class FieldType(StrEnum):
     FLAG = "flag"
 
 
-class Source(StrEnum):
+class FieldSource(StrEnum):
     """Where the observer has the value of a field from."""
 
     RING = "ring"
@@ -42,7 +42,7 @@ class Source(StrEnum):
     """The topology file."""
 
 
-class Unit(StrEnum):
+class FieldUnit(StrEnum):
     """Unit of a number."""
 
     NONE = ""
@@ -59,14 +59,14 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class EntityField:
     """A field of an entity. ``is_counter``: the number only grows while the observer runs."""
 
     name: str
-    type: FieldType
+    type: EntityFieldType
     meaning: str
-    source: Source
-    unit: Unit = Unit.NONE
+    source: FieldSource
+    unit: FieldUnit = FieldUnit.NONE
     is_counter: bool = False
 
 
@@ -80,37 +80,41 @@ class Entity:
     name: str
     plural: str
     meaning: str
-    fields: tuple[Field, ...]
+    fields: tuple[EntityField, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.fields)
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> EntityField | None:
         return next((field for field in self.fields if field.name == name), None)
 
 
-def _text(name: str, meaning: str, source: Source = Source.RECORD) -> Field:
-    return Field(name, FieldType.TEXT, meaning, source)
+_Unit = FieldUnit
+_From = FieldSource
 
 
-def _number(name: str, unit: Unit, meaning: str, source: Source) -> Field:
-    return Field(name, FieldType.NUMBER, meaning, source, unit)
+def _text(name: str, meaning: str, source: FieldSource = _From.RECORD) -> EntityField:
+    return EntityField(name, EntityFieldType.TEXT, meaning, source)
 
 
-def _counter(name: str, unit: Unit, meaning: str, source: Source = Source.SUM) -> Field:
-    return Field(name, FieldType.NUMBER, meaning, source, unit, is_counter=True)
+def _number(name: str, unit: FieldUnit, meaning: str, source: FieldSource) -> EntityField:
+    return EntityField(name, EntityFieldType.NUMBER, meaning, source, unit)
 
 
-_ID: Final = _text("id", "name by which the REST interface finds the entity", Source.OBSERVER)
-_NODE: Final = _text("node", "node that recorded the entity", Source.RING)
+def _counter(name: str, unit: FieldUnit, meaning: str, source: FieldSource = _From.SUM) -> EntityField:
+    return EntityField(name, EntityFieldType.NUMBER, meaning, source, unit, is_counter=True)
 
 
-def _counts(prefix: str, subject: str) -> tuple[Field, ...]:
-    """Return the fields of a `mesh.watch.counts.Counts`, for deliveries that are described by ``subject``."""
+_ID: Final = _text("id", "name by which the REST interface finds the entity", _From.OBSERVER)
+_NODE: Final = _text("node", "node that recorded the entity", _From.RING)
 
-    def each(name: str, meaning: str) -> Field:
-        return _counter(f"{prefix}{name}", Unit.DELIVERIES, meaning)
+
+def _counts(prefix: str, subject: str) -> tuple[EntityField, ...]:
+    """Return the fields of a `mesh.watch.counts.DeliveryCounts`, for deliveries that are described by ``subject``."""
+
+    def each(name: str, meaning: str) -> EntityField:
+        return _counter(f"{prefix}{name}", _Unit.DELIVERIES, meaning)
 
     return (
         each("deliveries", f"{subject}, whatever their outcome"),
@@ -122,9 +126,9 @@ def _counts(prefix: str, subject: str) -> tuple[Field, ...]:
         each("aborted", f"{subject} that were aborted, or whose sender was lost"),
         each("delayed_1s", f"{subject} that took 1 s or longer from arrival to settlement"),
         each("delayed_10s", f"{subject} that took 10 s or longer from arrival to settlement"),
-        _counter(f"{prefix}bytes", Unit.BYTES, f"size of {subject}"),
-        _number(f"{prefix}rate", Unit.PER_SECOND, f"{subject}, per second, over the last seconds", Source.SUM),
-        _number(f"{prefix}last_at", Unit.UTC_SECONDS, f"end of the last of {subject}", Source.SUM),
+        _counter(f"{prefix}bytes", _Unit.BYTES, f"size of {subject}"),
+        _number(f"{prefix}rate", _Unit.PER_SECOND, f"{subject}, per second, over the last seconds", _From.SUM),
+        _number(f"{prefix}last_at", _Unit.UTC_SECONDS, f"end of the last of {subject}", _From.SUM),
     )
 
 
@@ -134,26 +138,26 @@ NODE: Final = Entity(
     "A router or broker on the observer's host.",
     (
         _ID,
-        _text("name", "name of the node", Source.RING),
-        _text("role", "role of the node: router, edge, broker", Source.RING),
-        _text("version", "version of amqpmesh that the node runs", Source.RING),
-        _text("topology", "SHA-256 of the topology file that the node runs", Source.RING),
+        _text("name", "name of the node", _From.RING),
+        _text("role", "role of the node: router, edge, broker", _From.RING),
+        _text("version", "version of amqpmesh that the node runs", _From.RING),
+        _text("topology", "SHA-256 of the topology file that the node runs", _From.RING),
         _text("state", "running; ended: in order; lost: the process is gone without a record of its end; silent: the "
-              "node has not written its clock for 3 s", Source.OBSERVER),
+              "node has not written its clock for 3 s", _From.OBSERVER),
         _text("cause", "reason for the end of the node: stopped, failed"),
-        _number("started_at", Unit.UTC_SECONDS, "start of the node", Source.RING),
-        _number("counted_since", Unit.UTC_SECONDS, "time from which the counters of the node count", Source.OBSERVER),
-        _number("age_s", Unit.SECONDS, "time since the node last wrote its clock to the ring", Source.OBSERVER),
-        _number("connections", Unit.CONNECTIONS, "connections that are open", Source.COUNT),
-        _number("clients", Unit.CONNECTIONS, "connections of clients that are open", Source.COUNT),
-        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
-        _number("waiting_producers", Unit.LINKS, "links of producers without credit", Source.COUNT),
-        _number("cpu_s", Unit.SECONDS, "processor time of the node's process since its start", Source.RECORD),
-        _number("resident_bytes", Unit.BYTES, "resident memory of the node's process", Source.RECORD),
-        _counter("records_dropped", Unit.RECORDS, "records that the node lost, for want of room in its ring",
-                 Source.RING),
-        _counter("records_missed", Unit.RECORDS, "slots of the ring that were overwritten before the observer read "
-                 "them: counters are too small by their content", Source.OBSERVER),
+        _number("started_at", _Unit.UTC_SECONDS, "start of the node", _From.RING),
+        _number("counted_since", _Unit.UTC_SECONDS, "time from which the counters of the node count", _From.OBSERVER),
+        _number("age_s", _Unit.SECONDS, "time since the node last wrote its clock to the ring", _From.OBSERVER),
+        _number("connections", _Unit.CONNECTIONS, "connections that are open", _From.COUNT),
+        _number("clients", _Unit.CONNECTIONS, "connections of clients that are open", _From.COUNT),
+        _number("links", _Unit.LINKS, "links that are attached", _From.COUNT),
+        _number("waiting_producers", _Unit.LINKS, "links of producers without credit", _From.COUNT),
+        _number("cpu_s", _Unit.SECONDS, "processor time of the node's process since its start", _From.RECORD),
+        _number("resident_bytes", _Unit.BYTES, "resident memory of the node's process", _From.RECORD),
+        _counter("records_dropped", _Unit.RECORDS, "records that the node lost, for want of room in its ring",
+                 _From.RING),
+        _counter("records_missed", _Unit.RECORDS, "slots of the ring that were overwritten before the observer read "
+                 "them: counters are too small by their content", _From.OBSERVER),
         *_counts("in_", "deliveries that came over any link"),
         *_counts("out_", "deliveries that left over any link"),
         *_counts("ingress_", "deliveries that came from clients"),
@@ -176,9 +180,9 @@ CONNECTION: Final = Entity(
         _text("mechanism", "SASL mechanism of the login; none without a SASL layer, as between nodes"),
         _text("tls_version", "version of TLS, such as TLSv1.3; none without TLS"),
         _text("tls_cipher", "cipher suite of TLS, as OpenSSL names it; none without TLS"),
-        _number("opened_at", Unit.UTC_SECONDS, "when the connection opened; unknown if the observer started later",
-                Source.RECORD),
-        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
+        _number("opened_at", _Unit.UTC_SECONDS, "when the connection opened; unknown if the observer started later",
+                _From.RECORD),
+        _number("links", _Unit.LINKS, "links that are attached", _From.COUNT),
         *_counts("in_", "deliveries that came over the connection"),
         *_counts("out_", "deliveries that left over the connection"),
     ),
@@ -195,7 +199,7 @@ LINK: Final = Entity(
         _text("role", "role of the link: producer, consumer, circuit, broker, route"),
         _text("direction", "direction as the node sees it: incoming or outgoing"),
         _text("address", "address of the link; none for a producer without a fixed address"),
-        _text("pattern", "declared address or pattern of the topology that covers the address", Source.TOPOLOGY),
+        _text("pattern", "declared address or pattern of the topology that covers the address", _From.TOPOLOGY),
         _text("treatment", "treatment of the address: closest, balanced, multicast, queue, topic"),
         _text("name", "name of the link"),
         _text("sender_settle_mode", "unsettled, settled or mixed, by the peer's attach"),
@@ -205,16 +209,16 @@ LINK: Final = Entity(
         _text("ingress", "of a circuit: router where messages enter the mesh"),
         _text("egress", "of a circuit: router at the other end"),
         _text("path", "of a circuit: routers from this node on, with > between them"),
-        _number("attached_at", Unit.UTC_SECONDS, "when the link was attached; unknown if the observer started later",
-                Source.RECORD),
-        _number("credit", Unit.DELIVERIES, "credit as last recorded: of a link that stands still, or of a producer "
-                "without credit", Source.RECORD),
+        _number("attached_at", _Unit.UTC_SECONDS, "when the link was attached; unknown if the observer started later",
+                _From.RECORD),
+        _number("credit", _Unit.DELIVERIES, "credit as last recorded: of a link that stands still, or of a producer "
+                "without credit", _From.RECORD),
         _text("waits_for", "of a producer without credit, what it waits for: no_taker, takers; at a broker full_queue, "
               "disk, memory"),
-        _counter("starved_s", Unit.SECONDS, "time without credit", Source.SUM),
-        _number("unsettled", Unit.DELIVERIES, "deliveries that wait for an outcome, of an outgoing link that stands "
-                "still for 10 s", Source.RECORD),
-        _counter("missed", Unit.DELIVERIES, "copies and pre-settled deliveries that were dropped"),
+        _counter("starved_s", _Unit.SECONDS, "time without credit", _From.SUM),
+        _number("unsettled", _Unit.DELIVERIES, "deliveries that wait for an outcome, of an outgoing link that stands "
+                "still for 10 s", _From.RECORD),
+        _counter("missed", _Unit.DELIVERIES, "copies and pre-settled deliveries that were dropped"),
         *_counts("", "deliveries over the link"),
     ),
 )  # fmt: skip
@@ -232,12 +236,12 @@ ADDRESS: Final = Entity(
     (
         _ID,
         _text("address", "the address"),
-        _text("pattern", "declared address or pattern of the topology that covers the address", Source.TOPOLOGY),
+        _text("pattern", "declared address or pattern of the topology that covers the address", _From.TOPOLOGY),
         _text("treatment", "closest, balanced, multicast, queue, topic"),
-        _number("producers", Unit.LINKS, "links of clients that send", Source.COUNT),
-        _number("consumers", Unit.LINKS, "links of clients that receive", Source.COUNT),
-        _number("waiting_producers", Unit.LINKS, "links of clients that send and have no credit", Source.COUNT),
-        _number("depth", Unit.MESSAGES, "messages in the queue of the address, over all brokers", Source.RECORD),
+        _number("producers", _Unit.LINKS, "links of clients that send", _From.COUNT),
+        _number("consumers", _Unit.LINKS, "links of clients that receive", _From.COUNT),
+        _number("waiting_producers", _Unit.LINKS, "links of clients that send and have no credit", _From.COUNT),
+        _number("depth", _Unit.MESSAGES, "messages in the queue of the address, over all brokers", _From.RECORD),
         *_TRAFFIC_OF_CLIENTS,
     ),
 )
@@ -248,13 +252,13 @@ PATTERN: Final = Entity(
     "An entry of the topology's addresses, with the traffic of all addresses that it covers.",
     (
         _ID,
-        _text("pattern", "the declared address or pattern", Source.TOPOLOGY),
-        _text("type", "type of the entry: anycast, multicast, queue, topic", Source.TOPOLOGY),
-        _number("addresses", Unit.NONE, "addresses in use", Source.COUNT),
-        _number("producers", Unit.LINKS, "links of clients that send", Source.COUNT),
-        _number("consumers", Unit.LINKS, "links of clients that receive", Source.COUNT),
-        _number("waiting_producers", Unit.LINKS, "links of clients that send and have no credit", Source.COUNT),
-        _counter("starved_s", Unit.SECONDS, "time without credit, of all producers together", Source.SUM),
+        _text("pattern", "the declared address or pattern", _From.TOPOLOGY),
+        _text("type", "type of the entry: anycast, multicast, queue, topic", _From.TOPOLOGY),
+        _number("addresses", _Unit.NONE, "addresses in use", _From.COUNT),
+        _number("producers", _Unit.LINKS, "links of clients that send", _From.COUNT),
+        _number("consumers", _Unit.LINKS, "links of clients that receive", _From.COUNT),
+        _number("waiting_producers", _Unit.LINKS, "links of clients that send and have no credit", _From.COUNT),
+        _counter("starved_s", _Unit.SECONDS, "time without credit, of all producers together", _From.SUM),
         *_TRAFFIC_OF_CLIENTS,
     ),
 )
@@ -266,8 +270,8 @@ USER: Final = Entity(
     (
         _ID,
         _text("user", "name of the user; anonymous for clients without one"),
-        _number("connections", Unit.CONNECTIONS, "connections that are open", Source.COUNT),
-        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
+        _number("connections", _Unit.CONNECTIONS, "connections that are open", _From.COUNT),
+        _number("links", _Unit.LINKS, "links that are attached", _From.COUNT),
         *_TRAFFIC_OF_CLIENTS,
     ),
 )
@@ -280,18 +284,18 @@ QUEUE: Final = Entity(
         _ID,
         _NODE,
         _text("address", "address of the queue or topic"),
-        _text("pattern", "declared address or pattern of the topology that covers the address", Source.TOPOLOGY),
+        _text("pattern", "declared address or pattern of the topology that covers the address", _From.TOPOLOGY),
         _text("subscriber", "subscriber, if the queue is a subscription"),
-        _number("depth", Unit.MESSAGES, "messages in the queue", Source.RECORD),
-        _number("depth_bytes", Unit.BYTES, "size of the messages in the queue", Source.RECORD),
-        _number("acquired", Unit.MESSAGES, "messages in the queue that consumers have, without an outcome yet",
-                Source.RECORD),
-        _number("oldest_s", Unit.SECONDS, "age of the oldest message", Source.RECORD),
-        _counter("enqueued", Unit.MESSAGES, "messages that entered the queue"),
-        _counter("dequeued", Unit.MESSAGES, "messages that consumers took and settled"),
-        _counter("expired", Unit.MESSAGES, "messages that expired"),
-        _counter("dead_lettered", Unit.MESSAGES, "messages that moved to the dead-letter queue"),
-        _counter("removed", Unit.MESSAGES, "messages that left for another reason: refused, dropped, purged, moved, "
+        _number("depth", _Unit.MESSAGES, "messages in the queue", _From.RECORD),
+        _number("depth_bytes", _Unit.BYTES, "size of the messages in the queue", _From.RECORD),
+        _number("acquired", _Unit.MESSAGES, "messages in the queue that consumers have, without an outcome yet",
+                _From.RECORD),
+        _number("oldest_s", _Unit.SECONDS, "age of the oldest message", _From.RECORD),
+        _counter("enqueued", _Unit.MESSAGES, "messages that entered the queue"),
+        _counter("dequeued", _Unit.MESSAGES, "messages that consumers took and settled"),
+        _counter("expired", _Unit.MESSAGES, "messages that expired"),
+        _counter("dead_lettered", _Unit.MESSAGES, "messages that moved to the dead-letter queue"),
+        _counter("removed", _Unit.MESSAGES, "messages that left for another reason: refused, dropped, purged, moved, "
                  "queue deleted"),
     ),
 )  # fmt: skip
@@ -304,9 +308,12 @@ NEIGHBOR: Final = Entity(
         _ID,
         _NODE,
         _text("neighbor", "the router at the other end"),
-        _number("cost", Unit.COST, "cost of the connection", Source.RECORD),
+        _number("cost", _Unit.COST, "cost of the connection", _From.RECORD),
         _number(
-            "since", Unit.UTC_SECONDS, "when the neighbor came up; unknown if the observer started later", Source.RECORD
+            "since",
+            _Unit.UTC_SECONDS,
+            "when the neighbor came up; unknown if the observer started later",
+            _From.RECORD,
         ),
     ),
 )
@@ -320,9 +327,12 @@ PATH: Final = Entity(
         _NODE,
         _text("egress", "router at the other end"),
         _text("path", "routers from this node on, with > between them"),
-        _number("cost", Unit.COST, "cost of the path", Source.RECORD),
+        _number("cost", _Unit.COST, "cost of the path", _From.RECORD),
         _number(
-            "since", Unit.UTC_SECONDS, "when this path was chosen; unknown if the observer started later", Source.RECORD
+            "since",
+            _Unit.UTC_SECONDS,
+            "when this path was chosen; unknown if the observer started later",
+            _From.RECORD,
         ),
     ),
 )

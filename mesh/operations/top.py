@@ -27,7 +27,7 @@ from mesh.terminal.output import Output, format_cell, is_terminal, rich_table
 from mesh.watch.host_model import LEAST_RATED_S, HostModel
 from mesh.watch.host_rings import HostRings
 from mesh.watch.states import GETTERS, RUNNING, SILENT, row_of
-from recording.entities import ADDRESS, CONNECTION, LINK, NODE, QUEUE, Entity, FieldType
+from recording.entities import ADDRESS, CONNECTION, LINK, NODE, QUEUE, Entity, EntityFieldType
 
 LEAST_EVERY_S: Final = 0.5
 """The shortest time between two live tables; their rates are computed each LEAST_RATED_S."""
@@ -205,7 +205,7 @@ class TopTable:
         self._topology, self._view, self._thing = topology, view, thing
         self._sort, self._limit = sort, limit
         field = view.entity.field(sort)
-        self._is_text = field is not None and field.type is FieldType.TEXT
+        self._is_text = field is not None and field.type is EntityFieldType.TEXT
 
     def print(self, host: HostModel, out: Output) -> None:
         states, count = self.choose(host, self._limit)

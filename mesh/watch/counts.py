@@ -17,7 +17,7 @@ _FIELD_OF: Final = {
     RecordOutcome.SENDER_LOST: "aborted",
 }
 OUTCOME_FIELDS: Final = {code: _FIELD_OF[outcome] for code, outcome in OUTCOMES.items()}
-"""By the code of an outcome in a slot, the field of `Counts` that counts the outcome."""
+"""By the code of an outcome in a slot, the field of `DeliveryCounts` that counts the outcome."""
 COUNT_FIELDS: Final = (
     "deliveries", "accepted", "rejected", "released", "modified", "settled", "aborted",
     "delayed_1s", "delayed_10s", "bytes", "rate", "last_at",
@@ -28,7 +28,7 @@ LATENCY_BUCKETS: Final = 36
 """Bucket ``n`` of a latency histogram counts latencies from 2^(n-1) us to below 2^n us; bucket 0 counts 0 us."""
 
 
-class Counts:
+class DeliveryCounts:
     """Counts of deliveries since the observer began; they never fall."""
 
     __slots__ = (
@@ -55,7 +55,7 @@ class Counts:
         self.rate = 0.0
         self._seen = 0
 
-    def add(self, field: str, sums: Sums) -> None:
+    def add(self, field: str, sums: DeliverySums) -> None:
         """Add ``sums`` of deliveries whose outcome is counted by ``field``, one of OUTCOME_FIELDS."""
         count = sums.count
         self.deliveries += count
@@ -83,7 +83,7 @@ class Counts:
         return None if self.last_us is None else self.last_us / 1e6
 
 
-class Sums:
+class DeliverySums:
     """Sums over the equal deliveries in a part of a ring: those of equal links, outcome and part."""
 
     __slots__ = ("count", "delayed", "delayed_long", "last_us", "latencies", "size_bytes")
@@ -96,7 +96,7 @@ class Sums:
         """Deliveries by the bucket of their latency: the number of bits of the latency in us."""
 
 
-class Latencies:
+class LatencyCounts:
     """A histogram of latencies: ``counts`` of LATENCY_BUCKETS buckets, and the sum of all latencies in us, estimated.
 
     The sum takes the middle of its bucket for each latency.

@@ -11,24 +11,24 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 from addressing.address import Address
-from mesh.watch.counts import OUTCOME_FIELDS, Counts, Sums
-from mesh.watch.slots import Alike, Records, Row
+from mesh.watch.counts import OUTCOME_FIELDS, DeliveryCounts, DeliverySums
+from mesh.watch.slots import Alike, RingRecords, Row
 from mesh.watch.states import (
     ENDED,
     LOST,
     RUNNING,
     SILENT,
     SILENT_S,
-    AddressState,
-    ConnectionState,
-    LinkState,
-    NeighborState,
-    NodeState,
-    PathState,
+    ObservedAddress,
+    ObservedConnection,
+    ObservedLink,
+    ObservedNeighbor,
+    ObservedNode,
+    ObservedPath,
+    ObservedPattern,
+    ObservedQueue,
+    ObservedUser,
     PatternQueueTotals,
-    PatternState,
-    QueueState,
-    UserState,
 )
 from recording.columns import DeliveryPart, RecordEvent, RecordKind
 from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
@@ -68,13 +68,13 @@ class HostModel:
     def __init__(self, pattern_of: PatternOf, declared: Iterable[tuple[str, str]] = ()) -> None:
         self.utc_s = 0.0
         """The time of the last `on_time`, in seconds of UTC."""
-        self.nodes: dict[str, NodeState] = {}
-        self.addresses: dict[str, AddressState] = {}
-        self.patterns = {pattern: PatternState(pattern, type_) for pattern, type_ in declared}
-        self.users: dict[str, UserState] = {}
+        self.nodes: dict[str, ObservedNode] = {}
+        self.addresses: dict[str, ObservedAddress] = {}
+        self.patterns = {pattern: ObservedPattern(pattern, type_) for pattern, type_ in declared}
+        self.users: dict[str, ObservedUser] = {}
         self._pattern_of = pattern_of
         self._rated_at: float | None = None
-        self._moving: set[Counts] = set()
+        self._moving: set[DeliveryCounts] = set()
         """Counts that were added to since the last `on_time`, or have a rate that is not 0."""
 
     def states(self, entity: Entity) -> Collection[Any]:
@@ -101,14 +101,14 @@ class HostModel:
                 return [each for node in nodes for each in node.paths.values()]
         raise ValueError(f"no state is kept of {entity.plural}")
 
-    def node(self, name: str) -> NodeState:
+    def node(self, name: str) -> ObservedNode:
         found = self.nodes.get(name)
         if found is None:
-            found = self.nodes[name] = NodeState(name)
+            found = self.nodes[name] = ObservedNode(name)
             found.counted_since = self.utc_s
         return found
 
-    def address(self, text: str) -> AddressState | None:
+    def address(self, text: str) -> ObservedAddress | None:
         """Return the state of an address, which a link or a queue begins to use; None for addresses of the mesh itself.
 
         `leave` is called when the use ends.
@@ -117,27 +117,27 @@ class HostModel:
         if found is None:
             if Address.parse(text).is_internal:
                 return None
-            found = self.addresses[text] = AddressState(text, self._pattern(text))
+            found = self.addresses[text] = ObservedAddress(text, self._pattern(text))
             if found.pattern is not None:
                 found.pattern.addresses += 1
         found.users_count += 1
         return found
 
-    def leave(self, address: AddressState) -> None:
+    def leave(self, address: ObservedAddress) -> None:
         address.users_count -= 1
         if not address.users_count:
             del self.addresses[address.address]
             if address.pattern is not None:
                 address.pattern.addresses -= 1
 
-    def user(self, name: str | None) -> UserState:
+    def user(self, name: str | None) -> ObservedUser:
         name = name or ANONYMOUS
         found = self.users.get(name)
         if found is None:
-            found = self.users[name] = UserState(name)
+            found = self.users[name] = ObservedUser(name)
         return found
 
-    def count(self, counts: Counts, field: str, sums: Sums) -> None:
+    def count(self, counts: DeliveryCounts, field: str, sums: DeliverySums) -> None:
         counts.add(field, sums)
         self._moving.add(counts)
 
@@ -166,14 +166,14 @@ class HostModel:
             counts.skip()
         self._rated_at = self.utc_s
 
-    def _pattern(self, address: str) -> PatternState | None:
+    def _pattern(self, address: str) -> ObservedPattern | None:
         found = self._pattern_of(address)
         if found is None:
             return None
         pattern, type_ = found
         state = self.patterns.get(pattern)
         if state is None:
-            state = self.patterns[pattern] = PatternState(pattern, type_)
+            state = self.patterns[pattern] = ObservedPattern(pattern, type_)
         return state
 
 
@@ -183,7 +183,7 @@ class NodeRecords:
     ``began_at``: the start of the run, in seconds of UTC.
     """
 
-    def __init__(self, host: HostModel, node: NodeState, began_at: float) -> None:
+    def __init__(self, host: HostModel, node: ObservedNode, began_at: float) -> None:
         self._host, self.node = host, node
         self._ended: deque[tuple[float, int]] = deque()
         self._totals: dict[int, PatternQueueTotals] = {}
@@ -215,7 +215,7 @@ class NodeRecords:
         self._live_count = 0
         self.wants_list = True
 
-    def add(self, records: Records) -> None:
+    def add(self, records: RingRecords) -> None:
         """Take in records that the node wrote, in order.
 
         Sums come after the rows: a link is known by then, also one that has ended, for ENDED_KEPT_S.
@@ -323,7 +323,7 @@ class NodeRecords:
             self._close_connection(number)
         elif number not in self.node.connections:
             opened_at = at_us / 1e6 if event == RecordEvent.OPENED else None
-            found = self.node.connections[number] = ConnectionState(self.node, number, row, opened_at)
+            found = self.node.connections[number] = ObservedConnection(self.node, number, row, opened_at)
             if found.role == _CLIENT and not self.node.is_broker:
                 found.user = self._host.user(row.get("user"))
                 found.user.connections += 1
@@ -354,7 +354,7 @@ class NodeRecords:
             self._join(link, row)
 
     def _open_link(self, row: Row, attached_at: float | None) -> None:
-        link = self.node.links[row["link"]] = LinkState(self.node, None, row, attached_at)
+        link = self.node.links[row["link"]] = ObservedLink(self.node, None, row, attached_at)
         self.node.attached += 1
         self._join(link, row)
         address = link.address = self._host.address(link.address_text) if link.address_text else None
@@ -362,14 +362,14 @@ class NodeRecords:
             address.treatment = address.treatment or link.treatment
             self._count_ends(link, address, 1)
 
-    def _join(self, link: LinkState, row: Row) -> None:
+    def _join(self, link: ObservedLink, row: Row) -> None:
         connection = link.connection = self.node.connections.get(row.get("connection", 0))
         if connection is not None:
             connection.links[link.number] = link
             if connection.user is not None:
                 connection.user.links += 1
 
-    def _close_link(self, link: LinkState) -> None:
+    def _close_link(self, link: ObservedLink) -> None:
         if link.is_ended:
             return
         self._set_waiting(link, None)
@@ -383,13 +383,13 @@ class NodeRecords:
         if link.address is not None:
             self._count_ends(link, link.address, -1)
 
-    def _forget_link(self, link: LinkState) -> None:
+    def _forget_link(self, link: ObservedLink) -> None:
         """Leave the address of a link that has ended and whose sums have come, so that the address may be forgotten."""
         if link.address is not None:
             self._host.leave(link.address)
 
-    def _count_ends(self, link: LinkState, address: AddressState, change: int) -> None:
-        states: tuple[AddressState | PatternState | None, ...] = (address, address.pattern)
+    def _count_ends(self, link: ObservedLink, address: ObservedAddress, change: int) -> None:
+        states: tuple[ObservedAddress | ObservedPattern | None, ...] = (address, address.pattern)
         for state in states:
             if state is not None and link.is_producer:
                 state.producers += change
@@ -412,13 +412,13 @@ class NodeRecords:
         # A record of a link that stands still has no cause: what the link waits for is still so, without credit.
         self._set_waiting(link, row.get("cause", link.waits_for) if not link.credit else None)
 
-    def _set_waiting(self, link: LinkState, cause: str | None) -> None:
+    def _set_waiting(self, link: ObservedLink, cause: str | None) -> None:
         change = (cause is not None) - (link.waits_for is not None)
         link.waits_for = cause
         if change and (link.is_producer or self.node.is_broker):
             self.node.waiting_producers += change
         if change and link.is_producer:
-            states: tuple[AddressState | PatternState | None, ...] = (link.address, link.pattern_state)
+            states: tuple[ObservedAddress | ObservedPattern | None, ...] = (link.address, link.pattern_state)
             for state in states:
                 if state is not None:
                     state.waiting_producers += change
@@ -432,7 +432,7 @@ class NodeRecords:
             self._close_queue(number)
             return
         if queue is None:
-            queue = self.node.queues[number] = QueueState(self.node, row, lambda: self._host.utc_s)
+            queue = self.node.queues[number] = ObservedQueue(self.node, row, lambda: self._host.utc_s)
             queue.address = self._host.address(queue.address_text) if queue.address_text else None
             if queue.address is not None and queue.subscriber is None:
                 queue.address.queues_count += 1
@@ -446,7 +446,7 @@ class NodeRecords:
             oldest_us = row.get("oldest_us")
             queue.came_at = None if oldest_us is None else (at_us - oldest_us) / 1e6
 
-    def _set_depth(self, queue: QueueState, depth: int) -> None:
+    def _set_depth(self, queue: ObservedQueue, depth: int) -> None:
         if queue.address is not None and queue.subscriber is None:
             queue.address.depth = (queue.address.depth or 0) + depth - queue.depth
         queue.depth = depth
@@ -457,7 +457,7 @@ class NodeRecords:
             self._leave_queue(queue)
             self._ended_queues.append((self._host.utc_s, number))
 
-    def _leave_queue(self, queue: QueueState) -> None:
+    def _leave_queue(self, queue: ObservedQueue) -> None:
         self._set_depth(queue, 0)
         address = queue.address
         if address is None:
@@ -476,17 +476,17 @@ class NodeRecords:
             known[name].cost = row.get("cost")
         else:
             since = at_us / 1e6 if event == RecordEvent.OPENED else None
-            known[name] = NeighborState(self.node, name, row.get("cost"), since)
+            known[name] = ObservedNeighbor(self.node, name, row.get("cost"), since)
 
     def _on_path(self, at_us: int, row: Row, event: str | None) -> None:
         if event == RecordEvent.CLOSED:
             self.node.paths.pop(row["egress"], None)
         else:
             since = None if event == RecordEvent.LIVE else at_us / 1e6
-            self.node.paths[row["egress"]] = PathState(self.node, row, since)
+            self.node.paths[row["egress"]] = ObservedPath(self.node, row, since)
 
     # Deliveries
-    def _on_deliveries(self, alike: Alike, sums: Sums) -> None:
+    def _on_deliveries(self, alike: Alike, sums: DeliverySums) -> None:
         field = OUTCOME_FIELDS.get(alike.outcome, "settled")
         links = self.node.links
         incoming, outgoing = links.get(alike.incoming), links.get(alike.outgoing)
@@ -500,7 +500,13 @@ class NodeRecords:
             self._on_departures(field, sums, outgoing)
 
     def _on_arrivals(
-        self, field: str, sums: Sums, incoming: LinkState | None, outgoing: LinkState | None, *, is_from_link: bool
+        self,
+        field: str,
+        sums: DeliverySums,
+        incoming: ObservedLink | None,
+        outgoing: ObservedLink | None,
+        *,
+        is_from_link: bool,
     ) -> None:
         count = self._host.count
         if is_from_link:
@@ -527,7 +533,7 @@ class NodeRecords:
                 count(address.pattern.ingress, field, sums)
                 address.pattern.latencies.add(sums.latencies)
 
-    def _on_departures(self, field: str, sums: Sums, outgoing: LinkState | None) -> None:
+    def _on_departures(self, field: str, sums: DeliverySums, outgoing: ObservedLink | None) -> None:
         count = self._host.count
         count(self.node.outgoing, field, sums)
         if outgoing is None:

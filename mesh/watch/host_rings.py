@@ -11,7 +11,7 @@ from typing import Final
 from mesh.watch.host_model import HostModel, NodeRecords, state_of
 from mesh.watch.ring_follower import RingFollower, RingUnreadable
 from mesh.watch.slots import read_slots
-from mesh.watch.states import LOST, NodeState
+from mesh.watch.states import LOST, ObservedNode
 
 SUFFIX: Final = ".ring"
 RELIST_S: Final = 5.0
@@ -94,7 +94,7 @@ class HostRings:
 class _FollowedRing:
     """A ring and the records of its run."""
 
-    def __init__(self, ring: RingFollower, host: HostModel, node: NodeState, relist: Callable[[str], None]) -> None:
+    def __init__(self, ring: RingFollower, host: HostModel, node: ObservedNode, relist: Callable[[str], None]) -> None:
         self._ring, self._host, self.node, self._relist = ring, host, node, relist
         self._records = NodeRecords(host, node, ring.node.run_us / 1e6)
         self._records.set_role(ring.node.role)

@@ -19,7 +19,7 @@ from mesh.watch.host_model import HostModel
 from mesh.watch.metric_table import DETAIL_GROUPS, LEFT_OUT, MetricGroup
 from mesh.watch.metrics import head_of, rows_of, write_group
 from mesh.watch.states import GETTERS
-from recording.entities import Entity, FieldType
+from recording.entities import Entity, EntityFieldType
 
 DEFAULT_TOP: Final = 1000
 MAX_TOP: Final = 10_000
@@ -102,7 +102,7 @@ def _matching(pattern: str) -> Callable[[str], bool]:
 
 
 def _numbers_of(entity: Entity) -> tuple[str, ...]:
-    return tuple(field.name for field in entity.fields if field.type is FieldType.NUMBER)
+    return tuple(field.name for field in entity.fields if field.type is EntityFieldType.NUMBER)
 
 
 def _match(text: str | None) -> str | None:

@@ -16,7 +16,7 @@ from recording.entities import ADDRESS, LINK, NEIGHBOR, NODE, PATTERN, QUEUE, US
 Labels = tuple[tuple[str, str], ...]
 
 LATENCY_BOUNDS: Final = (*range(7, 21), 22, 24, 26)
-"""Buckets of `mesh.watch.counts.Latencies` that have a bound in a histogram: 2^n us, from 128 us to 67 s."""
+"""Buckets of `mesh.watch.counts.LatencyCounts` that have a bound in a histogram: 2^n us, from 128 us to 67 s."""
 NODE_STATES: Final = ("running", "silent", "ended", "lost", "unknown")
 """The states of entity `node`, and unknown: the topology has the node on this host, and no ring of it is there."""
 
@@ -51,7 +51,7 @@ class MetricSample:
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """A metric. A histogram has one sample, whose derived field is a `mesh.watch.counts.Latencies`."""
+    """A metric. A histogram has one sample, whose derived field is a `mesh.watch.counts.LatencyCounts`."""
 
     name: str
     type: MetricType

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from mesh.watch.counts import Latencies
+from mesh.watch.counts import LatencyCounts
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.host_model import HostModel
 from mesh.watch.metric_table import (
@@ -27,7 +27,7 @@ from mesh.watch.metric_table import (
     MetricType,
     Presence,
 )
-from mesh.watch.states import GETTERS, NeighborState, NodeState, PatternQueueTotals, PatternState
+from mesh.watch.states import GETTERS, ObservedNeighbor, ObservedNode, ObservedPattern, PatternQueueTotals
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -42,7 +42,7 @@ _BOUNDS: Final = tuple((str((1 << power) / 1e6), power + 1) for power in LATENCY
 """Each bound in seconds, and the number of buckets below the bound."""
 
 
-def _is_in(state: str) -> Callable[[NodeState], int]:
+def _is_in(state: str) -> Callable[[ObservedNode], int]:
     return lambda node: int(node.state == state)
 
 
@@ -134,7 +134,7 @@ def _samples(
 
 
 def _histogram(
-    family: MetricFamily, rows: Sequence[MetricRow], latencies_of: Callable[[Any], Latencies]
+    family: MetricFamily, rows: Sequence[MetricRow], latencies_of: Callable[[Any], LatencyCounts]
 ) -> Iterator[str]:
     name = family.name
     for labels, state in rows:
@@ -155,7 +155,7 @@ def _nodes(host: HostModel, expected: Sequence[ExpectedNode]) -> dict[Presence, 
     unseen = []
     for each in expected:
         if each.name not in host.nodes:
-            unseen.append(NodeState(each.name))
+            unseen.append(ObservedNode(each.name))
             unseen[-1].role, unseen[-1].state = each.role, "unknown"
     seen = rows_of(NODE_GROUP, host.nodes.values())
     return {
@@ -166,11 +166,11 @@ def _nodes(host: HostModel, expected: Sequence[ExpectedNode]) -> dict[Presence, 
 
 
 class _PatternQueues:
-    """The queues of one pattern at one broker, added up, with the attributes of a `QueueState`."""
+    """The queues of one pattern at one broker, added up, with the attributes of a `ObservedQueue`."""
 
     __slots__ = ("acquired", "came_at", "depth", "depth_bytes", "node", "oldest_s", "pattern_text", "totals")
 
-    def __init__(self, node: NodeState, pattern: PatternState, totals: PatternQueueTotals) -> None:
+    def __init__(self, node: ObservedNode, pattern: ObservedPattern, totals: PatternQueueTotals) -> None:
         self.node, self.pattern_text, self.totals = node, pattern.pattern, totals
         self.depth = self.depth_bytes = self.acquired = 0
         self.came_at: float | None = None
@@ -189,7 +189,7 @@ def _queues(host: HostModel) -> dict[Presence, list[MetricRow]]:
     return {Presence.SEEN: rows, Presence.ALIVE: [row for row in rows if row[1].node.state in _ALIVE]}
 
 
-def _queues_of(host: HostModel, node: NodeState) -> Iterable[_PatternQueues]:
+def _queues_of(host: HostModel, node: ObservedNode) -> Iterable[_PatternQueues]:
     found = {pattern: _PatternQueues(node, pattern, totals) for pattern, totals in node.queue_totals.items()}
     for queue in node.queues.values():
         pattern = queue.address.pattern if queue.address is not None else None
@@ -208,7 +208,7 @@ def _queues_of(host: HostModel, node: NodeState) -> Iterable[_PatternQueues]:
     return found.values()
 
 
-def _neighbors(host: HostModel, expected: Sequence[ExpectedNode]) -> Iterator[NeighborState]:
+def _neighbors(host: HostModel, expected: Sequence[ExpectedNode]) -> Iterator[ObservedNeighbor]:
     """Yield each neighbor that a router hears, and then those of the topology that a living router does not hear."""
     for node in host.nodes.values():
         yield from node.neighbors.values()
@@ -217,4 +217,4 @@ def _neighbors(host: HostModel, expected: Sequence[ExpectedNode]) -> Iterator[Ne
         if router is not None and router.state in _ALIVE:
             for name in each.neighbors:
                 if name not in router.neighbors:
-                    yield NeighborState(router, name, None, None)
+                    yield ObservedNeighbor(router, name, None, None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mesh.watch.query import DEFAULT_LIMIT, MAX_LIMIT
-from recording.entities import ENTITIES, MODEL_VERSION, Entity, Field, FieldType
+from recording.entities import ENTITIES, MODEL_VERSION, Entity, EntityField, EntityFieldType
 
-_TYPES: Final = {FieldType.TEXT: "string", FieldType.NUMBER: "number", FieldType.FLAG: "boolean"}
+_TYPES: Final = {EntityFieldType.TEXT: "string", EntityFieldType.NUMBER: "number", EntityFieldType.FLAG: "boolean"}
 _ERRORS: Final = {
     "400": {"description": "A parameter is wrong; the answer names it, and what is allowed."},
     "401": {"description": "The mesh has users, and the request has no valid token."},
@@ -57,7 +57,7 @@ def _schema(entity: Entity) -> dict[str, Any]:
     }
 
 
-def _property(field: Field) -> dict[str, Any]:
+def _property(field: EntityField) -> dict[str, Any]:
     unit = f"; {field.unit}" if field.unit else ""
     kind = ", only grows" if field.is_counter else ""
     return {

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mesh.watch.states import GETTERS, row_of
-from recording.entities import Entity, Field, FieldType
+from recording.entities import Entity, EntityField, EntityFieldType
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
@@ -147,7 +147,7 @@ def answer(query: Query, states: Collection[Any]) -> Page:
     )
 
 
-def _field(entity: Entity, place: str, name: str) -> Field:
+def _field(entity: Entity, place: str, name: str) -> EntityField:
     found = entity.field(name)
     if found is None:
         raise QueryError(place, f"{entity.plural} have no field {_shown(name)}", entity.names)
@@ -167,10 +167,10 @@ def _filter(entity: Entity, text: str) -> Filter:
             name, (lambda value: value in (None, "")) if sign == "=" else lambda value: value not in (None, "")
         )
     if sign == "~":
-        if field.type is not FieldType.TEXT:
+        if field.type is not EntityFieldType.TEXT:
             raise QueryError("filter", f"{name} is a {field.type}, and ~ compares text only", _OPERATORS)
         return Filter(name, lambda value: value is not None and wanted in value)
-    compare, expected = _OPERATORS[sign], wanted if field.type is FieldType.TEXT else _number(name, wanted)
+    compare, expected = _OPERATORS[sign], wanted if field.type is EntityFieldType.TEXT else _number(name, wanted)
     if sign == "!=":
         return Filter(name, lambda value: value != expected)
     return Filter(name, lambda value: value is not None and compare(value, expected))
@@ -199,7 +199,7 @@ def _text_of(query: Query, value: Any, last_id: str) -> str:
     return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
 
 
-def _cursor(text: str, sort: Field, is_descending: bool) -> tuple[Any, str]:
+def _cursor(text: str, sort: EntityField, is_descending: bool) -> tuple[Any, str]:
     try:
         found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         sorted_by, was_descending, value, last_id = found
@@ -208,7 +208,7 @@ def _cursor(text: str, sort: Field, is_descending: bool) -> tuple[Any, str]:
     if (sorted_by, was_descending) != (sort.name, is_descending):
         raise QueryError("after", "the cursor is of a page that was sorted in another way, expected the same `sort`")
     is_number = isinstance(value, (int, float)) and not math.isnan(value)
-    is_wanted = value is None or (isinstance(value, str) if sort.type is FieldType.TEXT else is_number)
+    is_wanted = value is None or (isinstance(value, str) if sort.type is EntityFieldType.TEXT else is_number)
     if not isinstance(last_id, str) or not is_wanted:
         raise QueryError("after", f"{_shown(text)} is not a cursor, expected the `next` of a page")
     return value, last_id

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from mesh.watch.counts import DELAYED_LONG_US, DELAYED_US, Sums
+from mesh.watch.counts import DELAYED_LONG_US, DELAYED_US, DeliverySums
 from recording.ring_format import DELIVERY, KINDS, SLOT, SLOT_BYTES, TEXT, TRAFFIC
 
 _SLOT: Final = struct.Struct(SLOT)
@@ -32,7 +32,7 @@ class Alike(NamedTuple):
 
 
 @dataclass(slots=True)
-class Records:
+class RingRecords:
     """The records in some slots, in parts whose order matters: ``rows`` and ``deliveries`` name links by numbers.
 
     A number is used for one link only, so sums may be added after all rows, as long as links that ended are known.
@@ -41,7 +41,7 @@ class Records:
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
     """(time in us of UTC, columns) of each record with text, in order."""
-    deliveries: dict[Alike, Sums] = field(default_factory=dict)
+    deliveries: dict[Alike, DeliverySums] = field(default_factory=dict)
     messages: dict[tuple[int, int], int] = field(default_factory=dict)
     rest: bytes = b""
     unreadable: int = 0
@@ -49,9 +49,9 @@ class Records:
     """
 
 
-def read_slots(data: bytes, clock_us: int) -> Records:
+def read_slots(data: bytes, clock_us: int) -> RingRecords:
     """Return the records in ``data``, which begins with a record. ``clock_us``: UTC less the monotonic clock."""
-    found = Records()
+    found = RingRecords()
     deliveries, messages = found.deliveries, found.messages
     unpack, at, end = _SLOT.unpack_from, 0, len(data)
     while at < end:
@@ -61,7 +61,7 @@ def read_slots(data: bytes, clock_us: int) -> Records:
             key = (incoming, outgoing, outcome, part)
             sums = deliveries.get(key)  # type: ignore[call-overload]
             if sums is None:
-                sums = deliveries[Alike(*key)] = Sums()
+                sums = deliveries[Alike(*key)] = DeliverySums()
             sums.count += count
             sums.size_bytes += size
             bucket = took_us.bit_length()

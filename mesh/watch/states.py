@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from mesh.watch.counts import COUNT_FIELDS, Counts, Latencies
+from mesh.watch.counts import COUNT_FIELDS, DeliveryCounts, LatencyCounts
 from recording.entities import ADDRESS, CONNECTION, ENTITIES, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BROKER: Final = "broker"
 certificate under the name of the client."""
 
 
-class NodeState:
+class ObservedNode:
     """A node, over all its runs since the observer began."""
 
     def __init__(self, name: str) -> None:
@@ -41,17 +41,22 @@ class NodeState:
         self.resident_bytes: int | None = None
         self.records_dropped = self.records_missed = 0
         self.clients = self.waiting_producers = 0
-        self.connections: dict[int, ConnectionState] = {}
-        self.links: dict[int, LinkState] = {}
+        self.connections: dict[int, ObservedConnection] = {}
+        self.links: dict[int, ObservedLink] = {}
         """Attached links by number, and links that ended a few seconds ago, whose sums may still come."""
-        self.queues: dict[int, QueueState] = {}
-        self.queue_totals: dict[PatternState, PatternQueueTotals] = {}
+        self.queues: dict[int, ObservedQueue] = {}
+        self.queue_totals: dict[ObservedPattern, PatternQueueTotals] = {}
         """By pattern, of all queues that a broker had since the observer began."""
-        self.neighbors: dict[str, NeighborState] = {}
-        self.paths: dict[str, PathState] = {}
+        self.neighbors: dict[str, ObservedNeighbor] = {}
+        self.paths: dict[str, ObservedPath] = {}
         self.attached = 0
-        self.incoming, self.outgoing, self.ingress, self.egress = Counts(), Counts(), Counts(), Counts()
-        self.latencies = Latencies()
+        self.incoming, self.outgoing, self.ingress, self.egress = (
+            DeliveryCounts(),
+            DeliveryCounts(),
+            DeliveryCounts(),
+            DeliveryCounts(),
+        )
+        self.latencies = LatencyCounts()
         """Of deliveries from clients, from arrival to settlement."""
 
     @property
@@ -68,13 +73,13 @@ class NodeState:
         return self.state in (ENDED, LOST)
 
 
-class ConnectionState:
+class ObservedConnection:
     __slots__ = (
         "container", "direction", "id", "incoming", "links", "mechanism", "node", "opened_at", "outgoing",
         "remote_address", "role", "tls_cipher", "tls_version", "user",
     )  # fmt: skip
 
-    def __init__(self, node: NodeState, number: int, row: dict[str, Any], opened_at: float | None) -> None:
+    def __init__(self, node: ObservedNode, number: int, row: dict[str, Any], opened_at: float | None) -> None:
         self.node, self.id = node, f"{node.name}/{number}"
         self.role: str = row.get("role", "")
         self.container: str | None = row.get("container")
@@ -83,11 +88,11 @@ class ConnectionState:
         self.mechanism: str | None = row.get("mechanism")
         self.tls_version: str | None = row.get("tls_version")
         self.tls_cipher: str | None = row.get("tls_cipher")
-        self.user: UserState | None = None
+        self.user: ObservedUser | None = None
         """The user, for connections of clients only."""
         self.opened_at = opened_at
-        self.links: dict[int, LinkState] = {}
-        self.incoming, self.outgoing = Counts(), Counts()
+        self.links: dict[int, ObservedLink] = {}
+        self.incoming, self.outgoing = DeliveryCounts(), DeliveryCounts()
 
     @property
     def link_count(self) -> int:
@@ -98,7 +103,7 @@ class ConnectionState:
         return None if self.user is None else self.user.name
 
 
-class LinkState:
+class ObservedLink:
     __slots__ = (
         "address", "address_text", "attached_at", "connection", "counts", "credit", "direction", "egress", "id",
         "ingress", "is_ended", "missed", "name", "node", "number", "path", "receiver_settle_mode", "role",
@@ -106,7 +111,7 @@ class LinkState:
     )  # fmt: skip
 
     def __init__(
-        self, node: NodeState, connection: ConnectionState | None, row: dict[str, Any], attached_at: float | None
+        self, node: ObservedNode, connection: ObservedConnection | None, row: dict[str, Any], attached_at: float | None
     ) -> None:
         self.number: int = row["link"]
         self.node, self.connection, self.id = node, connection, f"{node.name}/{self.number}"
@@ -120,7 +125,7 @@ class LinkState:
         self.egress: str | None = row.get("egress")
         self.path: str | None = row.get("path")
         self.address_text: str | None = row.get("address")
-        self.address: AddressState | None = None
+        self.address: ObservedAddress | None = None
         """None for a producer without a fixed address, and for an address of the mesh itself."""
         self.attached_at = attached_at
         self.credit: int | None = None
@@ -128,7 +133,7 @@ class LinkState:
         self.starved_us = self.missed = 0
         self.unsettled: int | None = None
         self.is_ended = False
-        self.counts = Counts()
+        self.counts = DeliveryCounts()
 
     @property
     def is_producer(self) -> bool:
@@ -157,7 +162,7 @@ class LinkState:
         return None if self.connection is None else self.connection.container
 
     @property
-    def pattern_state(self) -> PatternState | None:
+    def pattern_state(self) -> ObservedPattern | None:
         return None if self.address is None else self.address.pattern
 
     @property
@@ -165,13 +170,13 @@ class LinkState:
         return self.starved_us / 1e6
 
 
-class AddressState:
+class ObservedAddress:
     __slots__ = (
         "address", "consumers", "depth", "egress", "ingress", "pattern", "producers", "queues_count", "treatment",
         "users_count", "waiting_producers",
     )  # fmt: skip
 
-    def __init__(self, address: str, pattern: PatternState | None) -> None:
+    def __init__(self, address: str, pattern: ObservedPattern | None) -> None:
         self.address, self.pattern = address, pattern
         self.treatment: str | None = None
         self.producers = self.consumers = self.waiting_producers = 0
@@ -180,45 +185,45 @@ class AddressState:
         the last link or queue."""
         self.depth: int | None = None
         """Messages in all queues of the address, not counting subscriptions; None without a queue."""
-        self.ingress, self.egress = Counts(), Counts()
+        self.ingress, self.egress = DeliveryCounts(), DeliveryCounts()
 
     @property
     def pattern_text(self) -> str | None:
         return None if self.pattern is None else self.pattern.pattern
 
 
-class PatternState:
+class ObservedPattern:
     """An entry of the topology's addresses."""
 
     def __init__(self, pattern: str, type_: str) -> None:
         self.pattern, self.type = pattern, type_
         self.addresses = self.producers = self.consumers = self.waiting_producers = 0
         self.starved_us = 0
-        self.ingress, self.egress, self.latencies = Counts(), Counts(), Latencies()
+        self.ingress, self.egress, self.latencies = DeliveryCounts(), DeliveryCounts(), LatencyCounts()
 
     @property
     def starved_s(self) -> float:
         return self.starved_us / 1e6
 
 
-class UserState:
+class ObservedUser:
     def __init__(self, name: str) -> None:
         self.name = name
         self.connections = self.links = 0
-        self.ingress, self.egress = Counts(), Counts()
+        self.ingress, self.egress = DeliveryCounts(), DeliveryCounts()
 
 
-class QueueState:
+class ObservedQueue:
     __slots__ = (
         "acquired", "address", "address_text", "came_at", "dead_lettered", "depth", "depth_bytes", "dequeued",
         "enqueued", "expired", "id", "node", "removed", "subscriber", "utc_s",
     )  # fmt: skip
 
-    def __init__(self, node: NodeState, row: dict[str, Any], utc_s: Callable[[], float]) -> None:
+    def __init__(self, node: ObservedNode, row: dict[str, Any], utc_s: Callable[[], float]) -> None:
         self.node, self.id = node, f"{node.name}/{row['queue']}"
         self.address_text: str | None = row.get("address")
         self.subscriber: str | None = row.get("name")
-        self.address: AddressState | None = None
+        self.address: ObservedAddress | None = None
         self.depth = self.depth_bytes = self.acquired = 0
         self.came_at: float | None = None
         """When the oldest message came to the broker, in seconds of UTC."""
@@ -243,18 +248,18 @@ class PatternQueueTotals:
         self.enqueued = self.dequeued = self.expired = self.dead_lettered = self.removed = 0
 
 
-class NeighborState:
+class ObservedNeighbor:
     __slots__ = ("cost", "id", "neighbor", "node", "since")
 
-    def __init__(self, node: NodeState, neighbor: str, cost: int | None, since: float | None) -> None:
+    def __init__(self, node: ObservedNode, neighbor: str, cost: int | None, since: float | None) -> None:
         self.node, self.neighbor, self.id = node, neighbor, f"{node.name}/{neighbor}"
         self.cost, self.since = cost, since
 
 
-class PathState:
+class ObservedPath:
     __slots__ = ("cost", "egress", "id", "node", "path", "since")
 
-    def __init__(self, node: NodeState, row: dict[str, Any], since: float | None) -> None:
+    def __init__(self, node: ObservedNode, row: dict[str, Any], since: float | None) -> None:
         self.node, self.egress, self.id = node, row["egress"], f"{node.name}/{row['egress']}"
         self.path: str | None = row.get("path")
         self.cost: int | None = row.get("cost")

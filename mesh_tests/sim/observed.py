@@ -15,7 +15,7 @@ from addressing.book import AddressBook
 from addressing.topology.model import Topology
 from mesh.simulation.clients import SimClient
 from mesh.simulation.sim_mesh import SimMesh
-from mesh.watch.counts import Counts
+from mesh.watch.counts import DeliveryCounts
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
 from recording.recorder import recording
@@ -111,7 +111,7 @@ class ObservedMesh:
 
     def observed(self) -> Ledger:
         host, found = self.host, Counter()
-        states: list[tuple[str, str, dict[str, Counts]]] = [
+        states: list[tuple[str, str, dict[str, DeliveryCounts]]] = [
             *(("node", each.name, {"ingress_": each.ingress, "egress_": each.egress}) for each in host.nodes.values()),
             *(("user", each.name, {"in_": each.ingress, "out_": each.egress}) for each in host.users.values()),
             *(

@@ -20,7 +20,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh.watch import host_rings
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
-from mesh.watch.states import NodeState
+from mesh.watch.states import ObservedNode
 from mesh_tests import rings
 from mesh_tests.rings import Record
 from mesh_tests.seeds import seeds
@@ -72,7 +72,7 @@ class OtherReader:
         return {kind: sorted(names) for kind, names in found.items()}
 
 
-def observed(node: NodeState) -> dict[str, list[Any]]:
+def observed(node: ObservedNode) -> dict[str, list[Any]]:
     return {
         "connection": sorted(node.connections),
         "link": sorted(number for number, link in node.links.items() if not link.is_ended),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from addressing.topology.descriptions import meanings_of
 from mesh_tests.unit.addressing.topology.test_generated_files import ROOT, assert_current
-from recording.entities import ENTITIES, MODEL_VERSION, Entity, Field, Source
+from recording.entities import ENTITIES, MODEL_VERSION, Entity, EntityField, FieldSource
 
 REFERENCE = ROOT / "docs" / "reference" / "entities.md"
 HEAD = f"""\
@@ -37,8 +37,8 @@ def test_the_reference_has_every_entity_and_every_field() -> None:
 
 
 def reference() -> Iterator[str]:
-    meanings = meanings_of(Source)
-    yield HEAD + "\n".join(f"| {source} | {meanings[source.name]} |" for source in Source)
+    meanings = meanings_of(FieldSource)
+    yield HEAD + "\n".join(f"| {source} | {meanings[source.name]} |" for source in FieldSource)
     yield ""
     for entity in ENTITIES:
         yield from section(entity)
@@ -53,5 +53,5 @@ def section(entity: Entity) -> Iterator[str]:
     yield ""
 
 
-def kind_of(field: Field) -> str:
+def kind_of(field: EntityField) -> str:
     return "counter" if field.is_counter else str(field.type)

@@ -20,9 +20,9 @@ from mesh.operations.top import VIEWS, TopTable, check_sort
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
-from mesh.watch.counts import Sums
+from mesh.watch.counts import DeliverySums
 from mesh.watch.host_model import HostModel, NodeRecords
-from mesh.watch.slots import Alike, Records
+from mesh.watch.slots import Alike, RingRecords
 from mesh.watch.states import LOST
 from mesh_tests.handmade_ring import HandmadeRing, slot
 from recording.ring_format import DELIVERY
@@ -37,9 +37,9 @@ def link(number: int, address: str, role: str = "producer", **more: Any) -> dict
 
 
 def moved(node: NodeRecords, number: int, count: int) -> None:
-    sums = Sums()
+    sums = DeliverySums()
     sums.count = count
-    node.add(Records(deliveries={Alike(number, 0, 0x24, 0): sums}))
+    node.add(RingRecords(deliveries={Alike(number, 0, 0x24, 0): sums}))
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def host() -> HostModel:
     records.set_role("router")
     rows = [CONNECTION, {**CONNECTION, "connection": 2, "role": "router", "user": "r2"}]
     rows += [link(number, f"rpc.{number}") for number in range(1, 6)]
-    records.add(Records(rows=[(0, row) for row in rows]))
+    records.add(RingRecords(rows=[(0, row) for row in rows]))
     for number in range(1, 6):
         moved(records, number, number * 10)
     made.on_time(102.0)
@@ -155,7 +155,7 @@ def test_a_terminal_gets_no_more_rows_than_it_has_lines(topology: Topology, host
 
 def test_names_of_clients_cannot_write_to_the_terminal(topology: Topology, host: HostModel):
     records = NodeRecords(host, host.node("r1"), 50.0)
-    records.add(Records(rows=[(0, link(9, "rpc.\x1b[2J\n[red]x"))]))
+    records.add(RingRecords(rows=[(0, link(9, "rpc.\x1b[2J\n[red]x"))]))
     console = Console(file=io.StringIO(), width=200)
     console.print(table(topology, "addresses", "address").rendered(host, 50))
     assert "rpc. [2J [red]x" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from mesh.watch.counts import OUTCOME_FIELDS, Sums
+from mesh.watch.counts import OUTCOME_FIELDS, DeliverySums
 from mesh.watch.host_model import ANONYMOUS, HostModel, NodeRecords
-from mesh.watch.slots import Alike, Records
+from mesh.watch.slots import Alike, RingRecords
 from recording.ring_format import KINDS, OUTCOMES
 
 NODES = ("r1", "r2", "b1")
@@ -77,13 +77,13 @@ class Life:
                 rows.append(row)
         if self.random.random() < 0.3:
             rows += self.close(name, ended)
-        deliveries: dict[Alike, Sums] = {}
+        deliveries: dict[Alike, DeliverySums] = {}
         for _ in range(self.random.randrange(6)):
             self.deliver(name, ended, deliveries)
         messages = self.messages(name)
         self.gone[name] = ended
         rows_at = [(int(self.now_s * 1e6), row) for row in rows]
-        self.records[name].add(Records(rows=rows_at, deliveries=deliveries, messages=messages))
+        self.records[name].add(RingRecords(rows=rows_at, deliveries=deliveries, messages=messages))
         self.records[name].on_time()
         self.tick(self.random.choice((0.0, 1.0)))
 
@@ -99,7 +99,7 @@ class Life:
                 rows += self.close_connection(name, number, [])
             rows += [{"kind": "queue", "event": "closed", "queue": number} for number in self.depths[name]]
             self.depths[name] = {}
-            self.records[name].add(Records(rows=[(0, row) for row in rows]))
+            self.records[name].add(RingRecords(rows=[(0, row) for row in rows]))
         self.tick(6.0)
         for records in self.records.values():
             records.on_time()
@@ -176,13 +176,13 @@ class Life:
         return [*rows, {"kind": "connection", "event": "closed", "connection": number}]
 
     # Deliveries
-    def deliver(self, name: str, ended: list[PlainLink], deliveries: dict[Alike, Sums]) -> None:
+    def deliver(self, name: str, ended: list[PlainLink], deliveries: dict[Alike, DeliverySums]) -> None:
         links = [*self.links[name].values(), *ended, *self.gone[name]]
         incoming = self.random.choice([None, *(link for link in links if link.role != "consumer")])
         outgoing = self.random.choice([None, *(link for link in links if link.role != "producer")])
         outcome, part = self.random.choice(list(OUTCOMES)), self.random.choice((WHOLE, MANY, COPY))
         alike = Alike(incoming.number if incoming else 0, outgoing.number if outgoing else 0, outcome, part)
-        sums = deliveries.setdefault(alike, Sums())
+        sums = deliveries.setdefault(alike, DeliverySums())
         count, size, is_late = self.random.randrange(1, 9), self.random.randrange(1000), self.random.random() < 0.2
         sums.count += count
         sums.size_bytes += size

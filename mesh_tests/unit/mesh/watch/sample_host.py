@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mesh.watch.counts import Sums
+from mesh.watch.counts import DeliverySums
 from mesh.watch.host_model import HostModel, NodeRecords
-from mesh.watch.slots import Alike, Records
+from mesh.watch.slots import Alike, RingRecords
 from recording.columns import DeliveryPart, RecordEvent, RecordKind, RecordOutcome
 from recording.ring_format import KINDS, OUTCOMES, PARTS
 
@@ -38,7 +38,7 @@ class SampleHost:
 
 
 def add(run: NodeRecords, *rows: dict[str, Any]) -> None:
-    run.add(Records(rows=[(int(NOW_S * 1e6), row) for row in rows]))
+    run.add(RingRecords(rows=[(int(NOW_S * 1e6), row) for row in rows]))
 
 
 def opened(kind: RecordKind, **columns: Any) -> dict[str, Any]:
@@ -72,13 +72,13 @@ def deliver(
     took_us: int = 500,
     size_bytes: int = 100,
 ) -> None:
-    sums = Sums()
+    sums = DeliverySums()
     sums.count, sums.size_bytes = count, count * size_bytes
     sums.last_us = int(NOW_S * 1e6)
     sums.latencies = {took_us.bit_length(): count}
     sums.delayed = count if took_us >= 1_000_000 else 0
     sums.delayed_long = count if took_us >= 10_000_000 else 0
-    run.add(Records(deliveries={Alike(incoming, outgoing, OUTCOME_CODES[outcome], FIRST): sums}))
+    run.add(RingRecords(deliveries={Alike(incoming, outgoing, OUTCOME_CODES[outcome], FIRST): sums}))
 
 
 def queue(run: NodeRecords, number: int, address: str, depth: int = 0, oldest_us: int | None = None) -> None:
@@ -89,7 +89,7 @@ def queue(run: NodeRecords, number: int, address: str, depth: int = 0, oldest_us
 
 
 def messages(run: NodeRecords, number: int, event: RecordEvent, count: int) -> None:
-    run.add(Records(messages={(MESSAGE_CODES[event], number): count}))
+    run.add(RingRecords(messages={(MESSAGE_CODES[event], number): count}))
 
 
 def hear(run: NodeRecords, neighbor: str, cost: int = 1) -> None:

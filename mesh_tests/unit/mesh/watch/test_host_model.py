@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.watch.counts import COUNT_FIELDS, Counts, Sums
+from mesh.watch.counts import COUNT_FIELDS, DeliveryCounts, DeliverySums
 from mesh.watch.host_model import ANONYMOUS, HostModel, NodeRecords, state_of
-from mesh.watch.slots import Alike, Records
+from mesh.watch.slots import Alike, RingRecords
 from mesh.watch.states import ENDED, LOST, RUNNING, SILENT, SILENT_S
 from mesh_tests.unit.mesh.watch.model_lives import NODES, Life, pattern_of
 from recording.columns import RecordEvent
@@ -23,8 +23,8 @@ NUMBERS = [name for name in COUNT_FIELDS if name not in ("rate", "last_at")]
 SECOND_US = 1_000_000
 
 
-def counts_of(host: HostModel) -> dict[tuple[str, str, str], Counts]:
-    found: dict[tuple[str, str, str], Counts] = {}
+def counts_of(host: HostModel) -> dict[tuple[str, str, str], DeliveryCounts]:
+    found: dict[tuple[str, str, str], DeliveryCounts] = {}
     for node in host.nodes.values():
         for direction, counts in (("in", node.incoming), ("out", node.outgoing), ("ingress", node.ingress),
                                   ("egress", node.egress)):  # fmt: skip
@@ -106,8 +106,8 @@ def node(host: HostModel) -> NodeRecords:
     return NodeRecords(host, host.node("r1"), 999.0)
 
 
-def rows(*found: dict[str, Any], at_us: int = 0) -> Records:
-    return Records(rows=[(at_us, row) for row in found])
+def rows(*found: dict[str, Any], at_us: int = 0) -> RingRecords:
+    return RingRecords(rows=[(at_us, row) for row in found])
 
 
 CLIENT = {"kind": "connection", "event": "opened", "connection": 1, "role": "client", "user": "alice"}
@@ -115,13 +115,13 @@ PRODUCER = {"kind": "link", "event": "opened", "connection": 1, "link": 2, "role
 CONSUMER = {**PRODUCER, "link": 3, "role": "consumer"}
 
 
-def moved(count: int, incoming: int = 2, outgoing: int = 3, part: int = 0) -> Records:
-    sums = Sums()
+def moved(count: int, incoming: int = 2, outgoing: int = 3, part: int = 0) -> RingRecords:
+    sums = DeliverySums()
     sums.count, sums.last_us, sums.latencies = count, SECOND_US, {3: count}
-    return Records(deliveries={Alike(incoming, outgoing, ACCEPTED, part): sums})
+    return RingRecords(deliveries={Alike(incoming, outgoing, ACCEPTED, part): sums})
 
 
-def closed(kind: str, number: int) -> Records:
+def closed(kind: str, number: int) -> RingRecords:
     return rows({"kind": kind, "event": "closed", kind: number})
 
 

@@ -14,7 +14,7 @@ from mesh.watch import host_rings
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
 from mesh.watch.ring_follower import AT_ONCE_SLOTS
-from mesh.watch.states import ENDED, LOST, RUNNING, SILENT, NodeState
+from mesh.watch.states import ENDED, LOST, RUNNING, SILENT, ObservedNode
 from mesh_tests.handmade_ring import CAPACITY, HandmadeRing, slot, text
 from recording.columns import RecordEvent
 from recording.ring_format import BEAT_AT, CLOCK_AT, DELIVERY, DROPPED_AT, HEADER_BYTES
@@ -47,7 +47,7 @@ class Observer:
     def accepted(self) -> int:
         return self.host.patterns["rpc"].ingress.accepted
 
-    def node(self, name: str = "r1") -> NodeState:
+    def node(self, name: str = "r1") -> ObservedNode:
         return self.host.nodes[name]
 
 

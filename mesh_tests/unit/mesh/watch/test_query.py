@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.query import MAX_LIMIT, Page, QueryError, answer, parse
-from mesh.watch.slots import Records
-from recording.entities import ENTITIES, LINK, FieldType
+from mesh.watch.slots import RingRecords
+from recording.entities import ENTITIES, LINK, EntityFieldType
 
 HARMLESS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
 def host_of(links: list[dict[str, Any]]) -> HostModel:
     host = HostModel(lambda address: None)
-    records = Records(rows=[(0, {"kind": "connection", "event": "opened", "connection": 1, "role": "client"})])
+    records = RingRecords(rows=[(0, {"kind": "connection", "event": "opened", "connection": 1, "role": "client"})])
     for number, columns in enumerate(links, 1):
         row = {"kind": "link", "event": "opened", "link": number, "connection": 1, "role": "producer", **columns}
         records.rows.append((number, {name: value for name, value in row.items() if value is not None}))
@@ -148,7 +148,7 @@ def test_each_field_can_be_filtered_and_sorted() -> None:
     host = host_of([{"address": "a"}, {"address": "b", "name": "n"}])
     for entity in ENTITIES:
         for field in entity.fields:
-            value = "1" if field.type is FieldType.NUMBER else "x"
+            value = "1" if field.type is EntityFieldType.NUMBER else "x"
             for sign in ("=", "!=", "<", ">="):
                 answer(parse(entity, [("filter", f"{field.name}{sign}{value}")]), host.states(entity))
             answer(parse(entity, [("sort", f"-{field.name}")]), host.states(entity))

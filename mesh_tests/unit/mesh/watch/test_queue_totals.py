@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mesh.watch.host_model import ENDED_KEPT_S
-from mesh.watch.slots import Records
+from mesh.watch.slots import RingRecords
 from mesh_tests.unit.mesh.watch.sample_host import (
     MESSAGE_CODES,
     NOW_S,
@@ -56,13 +56,13 @@ def test_the_last_messages_of_a_queue_count_though_they_come_after_its_end() -> 
     run = host.runs["b1"]
     end = closed(RecordKind.QUEUE, queue=1)
     removed = {(MESSAGE_CODES[RecordEvent.REMOVED], 1): 4}
-    run.add(Records(rows=[(int(NOW_S * 1e6), end)], messages=removed))
-    run.add(Records(messages=removed))
+    run.add(RingRecords(rows=[(int(NOW_S * 1e6), end)], messages=removed))
+    run.add(RingRecords(messages=removed))
     assert total_of(host, RecordEvent.REMOVED) == 8
     assert 1 not in host.model.nodes["b1"].queues
     host.model.on_time(NOW_S + ENDED_KEPT_S)
     run.on_time()
-    run.add(Records(messages=removed))
+    run.add(RingRecords(messages=removed))
     assert total_of(host, RecordEvent.REMOVED) == 8
 
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.rest import ObserverState, application
-from mesh.watch.slots import Records
+from mesh.watch.slots import RingRecords
 from recording.entities import BY_PLURAL, ENTITIES
 
 URL = "http://127.0.0.1:15680"
@@ -28,7 +28,7 @@ def state_of(token: str | None = None, addresses: tuple[str, ...] = ("a",)) -> O
         rows.append(
             {"kind": "link", "event": "opened", "link": number, "connection": 1, "role": "producer", "address": address}
         )
-    NodeRecords(host, host.node("r1"), 0.0).add(Records(rows=[(1, row) for row in rows]))
+    NodeRecords(host, host.node("r1"), 0.0).add(RingRecords(rows=[(1, row) for row in rows]))
     return ObserverState("m", "1.0", host, token)
 
 
@@ -147,9 +147,9 @@ def test_a_stream_tells_what_changed_and_what_is_gone(monkeypatch: pytest.Monkey
     state = state_of(addresses=("a", "b"))
     records = NodeRecords(state.host, state.host.node("r1"), 0.0)
     steps = iter([
-        lambda: records.add(Records(rows=[(2, {"kind": "link", "event": "closed", "link": 1})])),
+        lambda: records.add(RingRecords(rows=[(2, {"kind": "link", "event": "closed", "link": 1})])),
         lambda: None,
-        lambda: records.add(Records(rows=[(3, {"kind": "credit", "event": "changed", "link": 2, "credit": 7})])),
+        lambda: records.add(RingRecords(rows=[(3, {"kind": "credit", "event": "changed", "link": 2, "credit": 7})])),
         state.stopping.set,
     ])  # fmt: skip
     original = state.host.states

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from mesh.watch.host_model import HostModel, NodeRecords
-from mesh.watch.slots import Records
+from mesh.watch.slots import RingRecords
 from mesh.watch.states import GETTERS, row_of
-from recording.entities import BY_PLURAL, ENTITIES, Entity, FieldType, Unit
+from recording.entities import BY_PLURAL, ENTITIES, Entity, EntityFieldType, FieldUnit
 
-TYPES = {FieldType.TEXT: str, FieldType.NUMBER: (int, float), FieldType.FLAG: bool}
+TYPES = {EntityFieldType.TEXT: str, EntityFieldType.NUMBER: (int, float), EntityFieldType.FLAG: bool}
 
 
 def of_every_kind() -> HostModel:
@@ -26,7 +26,7 @@ def of_every_kind() -> HostModel:
         {"kind": "neighbor", "event": "opened", "neighbor": "r2", "cost": 1},
         {"kind": "path", "event": "opened", "egress": "r2", "path": "r1>r2", "cost": 1},
     ]
-    records.add(Records(rows=[(0, row) for row in rows]))
+    records.add(RingRecords(rows=[(0, row) for row in rows]))
     return host
 
 
@@ -66,8 +66,10 @@ def test_numbers_have_units_and_nothing_else_has_and_counters_are_numbers():
     for entity in ENTITIES:
         for field in entity.fields:
             is_plain = (entity.name, field.name) == ("pattern", "addresses")
-            assert (field.unit is not Unit.NONE) == (field.type is FieldType.NUMBER and not is_plain), field.name
-            assert not field.is_counter or field.type is FieldType.NUMBER
+            assert (field.unit is not FieldUnit.NONE) == (field.type is EntityFieldType.NUMBER and not is_plain), (
+                field.name
+            )
+            assert not field.is_counter or field.type is EntityFieldType.NUMBER
 
 
 def test_each_entity_is_identified_by_its_first_field():
