@@ -15,7 +15,6 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any, Final
 
-from addressing.book import AddressBook
 from addressing.topology.model import Topology
 from mesh.client.errors import Unreachable
 from mesh.deploy.control import ask
@@ -26,6 +25,7 @@ from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output, format_cell, is_terminal, rich_table
 from mesh.watch.host_model import LEAST_RATED_S, HostModel
 from mesh.watch.host_rings import HostRings
+from mesh.watch.pattern_lookup import pattern_lookup
 from mesh.watch.states import GETTERS, RUNNING, SILENT, row_of
 from recording.entities import ADDRESS, CONNECTION, LINK, NODE, QUEUE, Entity, EntityFieldType
 
@@ -281,17 +281,13 @@ class TopTable:
 
 class _Watch:
     def __init__(self, topology: Topology) -> None:
-        book, workdir = AddressBook(topology), WorkDir(topology.work_dir)
-
-        def pattern_of(address: str) -> tuple[str, str] | None:
-            policy = book.resolve(address)
-            return (policy.pattern, policy.kind.value) if policy is not None and policy.pattern else None
+        workdir = WorkDir(topology.work_dir)
 
         def relist(node: str) -> None:
             with suppress(OSError):
                 ask(workdir.control_socket(node), "relist")
 
-        self.host = HostModel(pattern_of)
+        self.host = HostModel(pattern_lookup(topology))
         self.rings = HostRings(workdir.rings, self.host, relist, lambda sentence: None)
 
     def look(self) -> None:

@@ -13,15 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 import uvicorn
 
-from addressing.address import Address
-from addressing.book import SpaceBooks
 from mesh.deploy.control import ask_async
 from mesh.deploy.node_process import OBSERVER_PROGRAM, TOPOLOGY_FD, command_line, node_environment
 from mesh.deploy.node_program import topology_descriptor
@@ -32,8 +29,9 @@ from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.terminal.failure import CommandFailed
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
-from mesh.watch.host_model import HostModel, PatternOf
+from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
+from mesh.watch.pattern_lookup import declared_patterns, pattern_lookup
 from mesh.watch.rest import ObserverState, application
 from wire.log import EventLog, Level, LogEvent
 
@@ -134,8 +132,7 @@ def _listener(port: int) -> socket.socket:
 async def _observe(
     topology: Topology, workdir: WorkDir, listener: socket.socket, log: EventLog, signals: HarmlessSignals
 ) -> None:
-    declared = [(pattern, entry.type.value) for pattern, entry in topology.addresses.items()]
-    host = HostModel(pattern_lookup(topology), declared)
+    host = HostModel(pattern_lookup(topology), declared_patterns(topology))
     host.on_time(time.time())
     tasks: set[asyncio.Task[None]] = set()
 
@@ -208,20 +205,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals alone: the observer has handlers of its own."""
         yield
-
-
-def pattern_lookup(topology: Topology) -> PatternOf:
-    """Return a function from an address to the declared pattern that covers the address, and its type."""
-    books = SpaceBooks(topology)
-
-    @lru_cache(10_000)
-    def pattern_of(address: str) -> tuple[str, str] | None:
-        policy = books.resolve(Address.parse(address))
-        if policy is None or policy.is_internal or not policy.pattern:
-            return None
-        return policy.pattern, policy.kind.value
-
-    return pattern_of
 
 
 def observer_file(workdir: WorkDir) -> Path:
