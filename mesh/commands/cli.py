@@ -30,6 +30,7 @@ COMMANDS = {
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
     "top": ("top", "Show the busiest addresses, links, clients, queues or nodes, live."),
     "watch": ("watch", "Observe the nodes on this host, and answer over HTTP."),
+    "console": ("console", "Print the URL of the console, for a browser."),
     "cost": ("cost", "Change the cost of the connection between two routers of a running mesh."),
     "node": ("node", "Run one node of a topology in this process."),
     "send": ("send", "Send messages to an address."),

@@ -28,6 +28,7 @@ from mesh.deploy.sd_notify import SOCKET, notify
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.console import Console
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
@@ -150,9 +151,9 @@ async def _observe(
         return tuple(node for node in everything if node.name in host.nodes)
 
     rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)))
-    state = ObserverState(
-        topology.mesh, version("amqpmesh"), host, token(workdir) if topology.users else None, expected
-    )
+    secret = token(workdir) if topology.users else None
+    state = ObserverState(topology.mesh, version("amqpmesh"), host, secret, expected)
+    state.console = Console(topology, host, secret, token_file(workdir))
     config = uvicorn.Config(
         application(state),
         http="h11",

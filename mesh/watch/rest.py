@@ -24,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mesh.watch import openapi
+from mesh.watch.console import Console
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.health import Health, healthz_mesh, livez, readyz
 from mesh.watch.host_model import HostModel
@@ -62,6 +63,8 @@ class ObserverState:
     """Set when the observer stops: streams end."""
     viewers: int = 0
     """Streams that are open."""
+    console: Console | None = None
+    """The pages, which are mounted beside the interface."""
 
 
 def application(state: ObserverState) -> ASGIApp:
@@ -142,6 +145,7 @@ def application(state: ObserverState) -> ASGIApp:
             Route(LIVEZ, is_alive),
             Route("/readyz", is_ready),
             Route("/healthz/mesh", is_whole),
+            *(state.console.routes() if state.console is not None else ()),
         ],
         exception_handlers={
             QueryError: _on_query_error,
@@ -230,16 +234,17 @@ class _Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_HEADERS]
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in _HEADERS if each[0] not in own)]
             await send(message)
 
         # Whoever starts the observer again has no token, and the answer names no node.
         is_open = scope["path"] == LIVEZ and not scope["query_string"]
-        refusal = self._refusal(Headers(scope=scope), is_open=is_open)
+        refusal = self._refusal(scope, Headers(scope=scope), is_open=is_open)
         answering: Callable[[Scope, Receive, Send], Awaitable[None]] = refusal or self._app
         await answering(scope, receive, send_guarded)
 
-    def _refusal(self, headers: Headers, *, is_open: bool) -> Response | None:
+    def _refusal(self, scope: Scope, headers: Headers, *, is_open: bool) -> Response | None:
         named = headers.get("host", "")
         name = named.rpartition(":")[0] if named.rpartition(":")[2].isdecimal() else named
         if name.lower() not in OWN_NAMES:
@@ -252,6 +257,11 @@ class _Guard:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
             return None
+        console = self._state.console
+        if console is not None and (console.is_open(scope) or console.is_logged_in(scope, headers.get("cookie", ""))):
+            return None
+        if console is not None and (page := console.refusal(scope)) is not None:
+            return page
         return _json(
             {"error": "the mesh has users: a request needs `Authorization: Bearer TOKEN` with the observer's token"},
             401,

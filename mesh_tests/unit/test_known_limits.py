@@ -44,7 +44,6 @@ CHECKED_BY = {
     "tenants": UNKNOWN_KEYS,
     "LDAP": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
     "OAuth": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
-    "a console": UNKNOWN_KEYS,
     "the `$management` address": "test_known_limits.py::test_the_management_address_does_not_exist",
     "clients that close shared connections": (
         "../sim/test_shared_connections.py::test_a_client_that_comes_back_as_another_is_under_no_suspicion"

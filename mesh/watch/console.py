@@ -1,0 +1,255 @@
+"""The console of the observer: its pages, the data that only the pages need, and the login of a browser.
+
+    /, /addresses, /address, ...    the pages: one HTML document, whose scripts show what the URL says
+    /console/page/<file>            scripts, styles and the icon
+    /console/model                  fields of the entities, and what each page shows, as JSON
+    /console/map                    what is wrong, and the map of the mesh
+    /console/clients                clients by user and container-id, with the parameters of a query
+    /login, /login/once             a one-time token becomes a session; an owner's token becomes a one-time token
+
+Everything else of the pages comes from the REST interface. The pages change nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mesh.watch.client_groups import CLIENT_GROUP, client_groups
+from mesh.watch.login import SESSION_S, ConsoleLogin
+from mesh.watch.mesh_map import MeshMap
+from mesh.watch.mesh_plan import MeshState, mesh_plan
+from mesh.watch.query import answer, parse
+from mesh.watch.troubles import troubles
+from recording.entities import ENTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import Scope
+
+    from addressing.topology.model import Topology
+    from mesh.watch.host_model import HostModel
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+MAP_S: Final = 0.5
+"""For how long a map is given to other viewers as well."""
+_MAX_LOGIN_BYTES: Final = 1000
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_PAGE_FILES: Final = "/console/page/"
+_OPEN: Final = frozenset({("GET", "/login"), ("POST", "/login")} | {
+    ("GET", _PAGE_FILES + name) for name in ("login.js", "console.css", "icon.svg")
+})  # fmt: skip
+"""What a browser needs to log in, and so needs no login: nothing of the mesh is in these answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolePage:
+    """A page: the REST interface calls what the page shows ``things``; ``command`` shows the same in a terminal.
+
+    The command contains no name that a client chose, so that the command can be pasted whatever names there are.
+    """
+
+    path: str
+    title: str
+    things: str
+    command: tuple[str, ...]
+
+
+PAGES: Final = (
+    ConsolePage("/", "Map", "nodes", ("status",)),
+    ConsolePage("/addresses", "Addresses", "patterns", ("status", "--addresses")),
+    ConsolePage("/address", "Address", "addresses", ("status", "--addresses", "--queues")),
+    ConsolePage("/clients", "Clients", "users", ("status", "--connections")),
+    ConsolePage("/links", "Links", "links", ("status", "--addresses", "--connections")),
+    ConsolePage("/queues", "Queues", "queues", ("status", "--queues")),
+    ConsolePage("/nodes", "Nodes", "nodes", ("status",)),
+)
+
+
+class Console:
+    """The console of the mesh of ``topology``; ``host`` is what the observer knows of the nodes.
+
+    ``token``: what requests need, or None if the mesh has no users; ``token_file`` has the token.
+    """
+
+    def __init__(self, topology: Topology, host: HostModel, token: str | None, token_file: Path | None = None) -> None:
+        self._host, self._token_file = host, token_file
+        self._file = topology.file
+        self._plan = mesh_plan(topology)
+        self._map = MeshMap(self._plan)
+        self._login = ConsoleLogin(token, lambda: host.utc_s) if token is not None else None
+        self._files = dict(_page_files())
+        self._drawn: tuple[float, dict[str, Any]] = (float("-inf"), {})
+
+    def routes(self) -> list[Route]:
+        return [
+            *(Route(page.path, self._page) for page in PAGES),
+            Route("/console/page/{name}", self._file_of_page),
+            Route("/console/model", self._model),
+            Route("/console/map", self._map_now),
+            Route("/console/clients", self._clients),
+            Route("/login", self._login_page, methods=["GET"]),
+            Route("/login", self._log_in, methods=["POST"]),
+            Route("/login/once", self._new_once, methods=["POST"]),
+        ]
+
+    def is_open(self, scope: Scope) -> bool:
+        """Tell whether a request needs no login."""
+        return (scope["method"], scope["path"]) in _OPEN
+
+    def is_logged_in(self, scope: Scope, cookies: str) -> bool:
+        """Tell whether the header ``cookies`` has a session. A session is for reading only."""
+        if self._login is None or scope["method"] not in ("GET", "HEAD"):
+            return False
+        try:
+            found = SimpleCookie(cookies).get(_cookie_name(scope))
+        except CookieError:
+            return False
+        return found is not None and self._login.is_session(found.value)
+
+    def refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request for a page without a login, or None if the request is for no page."""
+        if any(scope["path"] == page.path for page in PAGES):
+            return self._html("login.html", 401)
+        return None
+
+    # Pages
+    async def _page(self, _: Request) -> Response:
+        return self._html("index.html")
+
+    async def _login_page(self, _: Request) -> Response:
+        return self._html("login.html")
+
+    async def _file_of_page(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise HTTPException(404, f"the console has no file {name[:80]!r}")
+        return Response(self._files[name], media_type=_TYPES[Path(name).suffix])
+
+    def _html(self, name: str, status: int = 200) -> Response:
+        return Response(self._files[name], status, {"content-security-policy": POLICY}, media_type=_TYPES[".html"])
+
+    # Data
+    async def _model(self, _: Request) -> Response:
+        file = ["-t", str(self._file)] if self._file is not None else []
+        return JSONResponse(
+            {
+                "mesh": self._plan.mesh,
+                "token_file": str(self._token_file) if self._login is not None else None,
+                "pages": [
+                    {"path": page.path, "title": page.title, "things": page.things,
+                     "command": shlex.join(["amqpmesh", *page.command, *file])}
+                    for page in PAGES
+                ],
+                "entities": {
+                    entity.plural: [
+                        {"name": field.name, "type": field.type, "unit": field.unit, "meaning": field.meaning}
+                        for field in entity.fields
+                    ]
+                    for entity in (*ENTITIES, CLIENT_GROUP)
+                },
+            }
+        )  # fmt: skip
+
+    async def _map_now(self, _: Request) -> Response:
+        at, drawn = self._drawn
+        if not 0 <= self._host.utc_s - at < MAP_S or not drawn:
+            state = MeshState(self._plan, self._host)
+            found, left_out = troubles(self._plan, state, self._host)
+            drawn = {
+                "at": self._host.utc_s,
+                "troubles": [each.to_map() for each in found],
+                "left_out": left_out,
+                **self._map.draw(self._host, state),
+            }
+            self._drawn = self._host.utc_s, drawn
+        return JSONResponse(drawn)
+
+    async def _clients(self, request: Request) -> Response:
+        query = parse(CLIENT_GROUP, request.query_params.multi_items())
+        page = answer(query, client_groups(self._host))
+        return JSONResponse(
+            {
+                "at": self._host.utc_s,
+                "total": page.total,
+                "matched": page.matched,
+                "items": page.rows,
+                "next": page.next,
+            }
+        )
+
+    # Login
+    async def _new_once(self, request: Request) -> Response:
+        """Answer with the path of a page and, once the mesh has users, a one-time token in its fragment.
+
+        The guard of the REST interface lets no request without the owner's token come here. A fragment is in no
+        request, and so in no log.
+        """
+        if request.headers.get("origin") is not None:
+            raise HTTPException(403, "a one-time token is for `amqpmesh console`, not for a page in a browser")
+        return JSONResponse({"path": "/" if self._login is None else f"/login#{self._login.new_once()}"})
+
+    async def _log_in(self, request: Request) -> Response:
+        if self._login is None:
+            return JSONResponse({"path": "/"})
+        own = f"http://{request.headers.get('host', '')}"
+        if request.headers.get("origin", own) != own:
+            raise HTTPException(403, "a login has to come from the console's own page")
+        once = await _once_of(request)
+        session = self._login.redeem(once)
+        if session is None:
+            raise HTTPException(
+                403, "the one-time token is unknown, was used, or is older than 60 s: run `amqpmesh console` again"
+            )
+        answer = JSONResponse({"path": "/"})
+        answer.set_cookie(
+            _cookie_name(request.scope), session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict"
+        )
+        return answer
+
+
+async def _once_of(request: Request) -> str:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_LOGIN_BYTES:
+            raise HTTPException(413, f"a login has at most {_MAX_LOGIN_BYTES} bytes")
+    try:
+        once = json.loads(body)["once"]
+    except (ValueError, TypeError, KeyError):
+        once = None
+    if not isinstance(once, str):
+        raise HTTPException(400, 'expected a login as JSON: {"once": TOKEN}')
+    return once
+
+
+def _cookie_name(scope: Scope) -> str:
+    # Browsers give the cookies of one port to all ports of a host: observers of two meshes need two names.
+    return f"amqpmesh_{scope['server'][1]}"
+
+
+def _page_files() -> Iterable[tuple[str, bytes]]:
+    """Yield name and content of each file that a browser may load."""
+    for folder in (files("mesh.watch") / "page", files("mesh.pages")):
+        for file in folder.iterdir():
+            if Path(file.name).suffix in _TYPES and (file.name.startswith("uPlot") or folder.name == "page"):
+                yield file.name, file.read_bytes()

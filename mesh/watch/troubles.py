@@ -1,0 +1,155 @@
+"""What is wrong in a mesh now, worst first, each with who is hit and what to do. Sans-IO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from mesh.watch.mesh_plan import MISSING
+
+if TYPE_CHECKING:
+    from mesh.watch.host_model import HostModel
+    from mesh.watch.mesh_plan import MeshPlan, MeshState
+
+OLD_S: Final = 60.0
+"""A queue whose oldest message is older has a trouble: nobody takes messages, or too few do."""
+MAX_OF_A_KIND: Final = 20
+_NAMED: Final = 3
+"""The most users or nodes that a sentence names."""
+_SHOWN_CHARS: Final = 120
+_CAUSES: Final = {
+    "no_taker": (
+        "no consumer takes messages from the address",
+        "Start a consumer, or declare `fallback` for the address, so that a queue takes its messages.",
+    ),
+    "takers": (
+        "the consumers have no credit left, as they are slower than the producers",
+        "Look at the consumers of the address: unsettled deliveries, delays, their number.",
+    ),
+    "full_queue": (
+        "the queue is full",
+        "Start consumers, or raise `max_messages` or `max_bytes` of the address.",
+    ),
+    "disk": ("the disk of the broker is full", "Free disk space on the broker's host."),
+    "memory": ("the broker is short of memory", "Give the broker more memory, or start consumers."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """``since``: seconds of UTC, None if unknown. ``view``, ``parameters``: the page of the console that shows more."""
+
+    id: str
+    kind: str
+    subject: str
+    text: str
+    fix: str
+    view: str
+    parameters: dict[str, str]
+    since: float | None = None
+
+    def to_map(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def troubles(plan: MeshPlan, state: MeshState, host: HostModel) -> tuple[list[Trouble], int]:
+    """Return what is wrong, worst first, and how many troubles were left out: MAX_OF_A_KIND of a kind are returned."""
+    found: list[Trouble] = []
+    left_out = 0
+    for kind in (_nodes(host), _connections(plan, state), _waiting(host), _old_queues(host)):
+        each = list(kind)
+        found += each[:MAX_OF_A_KIND]
+        left_out += max(0, len(each) - MAX_OF_A_KIND)
+    return found, left_out
+
+
+def _nodes(host: HostModel) -> Iterator[Trouble]:
+    for node in sorted(host.nodes.values(), key=lambda node: (node.state != "lost", node.name)):
+        view = {"filter": f"name={node.name}"}
+        since = host.utc_s - node.age_s
+        if node.state == "lost" or (node.state == "ended" and node.cause not in (None, "stopped")):
+            yield Trouble(
+                f"node {node.name}", "lost", node.name,
+                f"{node.role or 'node'} {node.name} is lost: the process is gone"
+                + (f", {node.cause}" if node.cause else " without a record of its end"),
+                f"`amqpmesh status` says whether {node.name} is started again, and why {node.name} ended.",
+                "/nodes", view, since,
+            )  # fmt: skip
+        elif node.state == "silent":
+            yield Trouble(
+                f"node {node.name}", "silent", node.name,
+                f"{node.role or 'node'} {node.name} is silent: the process is there and does not run",
+                "Is the host short of CPU or memory, or the process stopped? If not, restart the node.",
+                "/nodes", view, since,
+            )  # fmt: skip
+
+
+def _connections(plan: MeshPlan, state: MeshState) -> Iterator[Trouble]:
+    for planned in plan.connections:
+        if state.of_connection(planned) != MISSING:
+            continue
+        name = f"{planned.one} - {planned.other}"
+        what = "broker" if planned.cost is None else "neighbor"
+        yield Trouble(
+            f"connection {name}", "missing", name,
+            f"{planned.one} and {planned.other} have no connection: the {what} is missing",
+            f"`amqpmesh status -c` shows all connections, and the logs of {planned.one} and {planned.other} say why.",
+            "/nodes", {"show": "neighbors"} if planned.is_link_state else {},
+        )  # fmt: skip
+
+
+def _waiting(host: HostModel) -> Iterator[Trouble]:
+    found: dict[tuple[str, str], tuple[int, dict[str, None]]] = {}
+    for node in host.nodes.values():
+        if not node.waiting_producers:
+            continue
+        for link in node.links.values():
+            if link.waits_for is None or link.is_ended or not link.is_producer:
+                continue
+            key = (link.address_text or "", link.waits_for)
+            count, users = found.get(key, (0, {}))
+            users.setdefault(link.user_name or "anonymous")
+            found[key] = (count + 1, users)
+    for (address, cause), (count, users) in sorted(found.items(), key=lambda item: (-item[1][0], item[0])):
+        reason, fix = _CAUSES.get(cause, (cause, "Look at the address."))
+        place = f"at {_short(address)}" if address else "without a fixed address"
+        yield Trouble(
+            f"waiting {cause} {address}", "waiting", address,
+            f"{count:,} producer{'s' * (count != 1)} of {_names(list(users))} wait{'s' * (count == 1)} {place}: "
+            f"{reason}",
+            fix, "/address" if address else "/links",
+            {"address": address} if address else {"filter": f"waits_for={cause}"},
+        )  # fmt: skip
+
+
+def _old_queues(host: HostModel) -> Iterator[Trouble]:
+    old = [
+        (queue.oldest_s, queue)
+        for node in host.nodes.values()
+        for queue in node.queues.values()
+        if queue.depth and queue.oldest_s is not None and queue.oldest_s >= OLD_S
+    ]
+    for age_s, queue in sorted(old, key=lambda item: -item[0]):
+        address = queue.address_text or ""
+        consumers = queue.address.consumers if queue.address is not None else 0
+        of = f" of subscriber {_short(queue.subscriber)}" if queue.subscriber else ""
+        yield Trouble(
+            f"queue {queue.id}", "old", address,
+            f"{_short(address)}{of} has {queue.depth:,} message{'s' * (queue.depth != 1)} and "
+            f"{f'{consumers:,}' if consumers else 'no'} consumer{'s' * (consumers != 1)}: the oldest waits long",
+            "Start more consumers." if consumers else "Start a consumer.",
+            "/address", {"address": address}, host.utc_s - age_s,
+        )  # fmt: skip
+
+
+def _names(names: list[str]) -> str:
+    shown = [_short(name) for name in names[:_NAMED]]
+    more = len(names) - len(shown)
+    if more:
+        return f"{', '.join(shown)} and {more:,} more user{'s' * (more != 1)}"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}... ({len(text):,} characters)"
