@@ -7,6 +7,7 @@ ARTEMIS := 2.56.0
 EXAMPLES := /usr/share/proton/examples
 AZURE := 7.15.0
 # go-amqp asks for Go 1.25, which Debian 12 has not: its client is left out where there is none.
+AXE := 4.11.0
 GO := $(firstword $(wildcard /usr/local/go/bin/go) $(shell command -v go))
 HAS_GO := $(if $(GO),$(shell $(GO) version | grep -Eq 'go1\.(2[5-9]|[3-9][0-9])' && echo yes))
 C := $(addprefix $(TO)/proton_c/,send receive)
@@ -14,6 +15,7 @@ CPP := $(addprefix $(TO)/proton_cpp/,simple_send simple_recv client server recon
 
 .PHONY: all
 all: $(TO)/rhea/node_modules/rhea/package.json $(TO)/jms/classes/JmsClient.class $(TO)/artemis/bin/artemis $(C) $(CPP)
+all: $(TO)/axe/node_modules/axe-core/axe.min.js
 all: $(TO)/azure/done $(if $(HAS_GO),$(TO)/go_amqp/client $(TO)/go_amqp/example,no_go)
 
 .PHONY: no_go
@@ -38,6 +40,12 @@ $(TO)/rhea/node_modules/rhea/package.json: $(HERE)/clients/package.json
 	mkdir -p $(TO)/rhea
 	cp $< $(TO)/rhea/
 	npm install --prefix $(TO)/rhea --no-package-lock --no-audit --no-fund --silent
+	touch $@
+
+# Looks for barriers in the pages of the console; MPL, and in no wheel.
+$(TO)/axe/node_modules/axe-core/axe.min.js: $(HERE)/peers.mk
+	mkdir -p $(TO)/axe
+	npm install --prefix $(TO)/axe --no-package-lock --no-audit --no-fund --silent axe-core@$(AXE)
 	touch $@
 
 $(TO)/jms/lib/done: $(HERE)/clients/pom.xml

@@ -39,7 +39,7 @@ export function show(context) {
     part("Consumers", "links", "c.", ["role=consumer"], { sort: "-rate", main: "container", columns: CONSUMERS }),
     part("Queues and subscriptions", "queues", "q.", [], { sort: "-depth", main: "subscriber", columns: QUEUES }),
   ];
-  const path = `/api/addresses/${encodeURIComponent(address).replace(/'/g, "%27").replace(/%2F/g, "/")}`;
+  const path = `/api/addresses?filter=${encoded(is)}`;
   root.append(
     el("p", { class: "trail" }, el("a", { href: "/addresses", text: "Declared addresses" }), " \u203a ", pattern),
     el("h1", { text: address === "" ? "(no address)" : readable(address) }),
@@ -50,18 +50,20 @@ export function show(context) {
     ...tables.map((each) => each.element),
     el("p", {}, el("a", { href: link("/links", { filter: is }) ?? "/links", text: "All links of the address, also within the mesh" })),
   );
-  const refuse = (error) => {
-    setText(state, error.status === 404 ? "Nobody has a link to this address now, and no queue has its name." : error.message);
-    chart.add(observer.now, null, null);
-  };
-  poll(() => path, EVERY_MS, (row) => {
+  const onPage = ({ items: [row] }) => {
+    if (!row) {
+      setText(state, "Nobody has a link to this address now, and no queue has its name.");
+      chart.add(observer.now, null, null);
+      return;
+    }
     setText(state, `${row.treatment ?? "address"}${row.pattern ? "" : ": not declared in the topology"}`);
     setText(pattern, row.pattern === null ? "not declared" : readable(row.pattern));
     setAttribute(pattern, "href", row.pattern === null ? null : link("/addresses", { pattern: row.pattern }));
     for (const [name, format] of FACTS) setText(facts.get(name), format(row[name]));
     facts.get("waiting_producers").className = row.waiting_producers ? "num alarm" : "num";
     chart.add(observer.now, row.in_rate, row.out_rate);
-  }, refuse, signal);
+  };
+  poll(() => path, EVERY_MS, onPage, (error) => setText(state, error.message), signal);
   const asked = `/api/links?filter=${encoded(is)}&filter=waits_for!=&fields=role,node,user,waits_for,starved_s&sort=-starved_s&limit=1000`;
   poll(() => asked, 2 * EVERY_MS, (page) => showWaits(waits, page), () => {}, signal);
   return { sources: () => path, changed: () => tables.forEach((each) => each.changed()), refresh: () => tables.forEach((each) => each.refresh()), key: address };

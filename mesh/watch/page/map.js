@@ -19,7 +19,7 @@ export function show({ root, signal }) {
   root.append(
     el("section", { "aria-labelledby": "wrong" }, el("h1", { id: "wrong", text: "What is wrong" }), summary, list),
     el(
-      "section", { "aria-labelledby": "map-title" },
+      "section", {},
       el("h2", { id: "map-title", text: "Map" }),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "map-title" }, drawing),
       legend(),

@@ -90,7 +90,7 @@ export class LiveTable {
     this.next = el("button", { type: "button", text: "Next page", on: { click: () => this.#turn() } });
     this.picker = el("details", { class: "picker" }, el("summary", { text: "Columns" }), this.#choices());
     this.element = el(
-      "section", { class: "tabled", "aria-labelledby": `${this.key}-title` },
+      "section", { class: "tabled" },
       el(
         "div", { class: "above" },
         el("h2", { id: `${this.key}-title`, text: this.title }),

@@ -56,7 +56,7 @@ class ConsoleHost:
         self.runs: dict[str, NodeRecords] = {}
         state = ObserverState("shop", "0.1.0", self.model, token)
         state.console = Console(parsed, self.model, token)
-        self._app = application(state)
+        self.app = application(state)
 
     @property
     def state(self) -> MeshState:
@@ -111,7 +111,7 @@ class ConsoleHost:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
         start = sent[0]
         found = {name.decode(): value.decode() for name, value in start["headers"]}
         return Answer(start["status"], found, b"".join(each.get("body", b"") for each in sent[1:]))
