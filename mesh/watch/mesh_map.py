@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 MAX_BOXES: Final = 200
 _MAX_NODES: Final = 150
-_MAX_GROUPS: Final = 4
-"""The most boxes of clients below a router."""
+_GROUPS: Final = ((12, 4), (30, 2), (_MAX_NODES, 1))
+"""Up to how many routers on a map, and the most boxes of clients below each of them."""
 WIDTH: Final = 176
 _HEIGHT: Final = 40
 _SUB_HEIGHT: Final = 22
 _SUB_X: Final = 14
-_GAP_X: Final = 92
+_GAP_X: Final = 68
 _GAP_Y: Final = 26
 _SUB_GAP: Final = 4
 _SWEEPS: Final = 4
@@ -100,7 +100,8 @@ class MeshMap:
                 router = next((name for name in self._plan.broker_routers[broker] if name in stacks), None)
                 if router is not None:
                     stacks[router].append(self._node_box(host, state, broker, 0, 0, 0, 0))
-        most = min(_MAX_GROUPS, (MAX_BOXES - 1 - len(shown)) // max(len(routers), 1))
+        wanted = next(most for routers_most, most in _GROUPS if len(routers) <= routers_most)
+        most = min(wanted, (MAX_BOXES - 1 - len(shown)) // max(len(routers), 1))
         for name in routers:
             if name in host.nodes:
                 stacks[name] += _client_boxes(host.nodes[name], most)
@@ -151,12 +152,12 @@ def _client_boxes(node: NodeState, most: int) -> Iterator[dict[str, Any]]:
     others = ranked[len(named) :]
     if others:
         yield {"id": f"clients {node.name}", "kind": "clients", "state": node.state, "node": node.name,
-               "users": len(others), "count": sum(count for _, count in others)}  # fmt: skip
+               "users": len(others), "is_rest": bool(named), "count": sum(count for _, count in others)}  # fmt: skip
 
 
 def _columns(names: tuple[str, ...], adjacent: dict[str, list[str]]) -> Iterator[list[str]]:
     """Yield columns of ``names``: by distance from one end of each connected part, high columns cut into several."""
-    most = max(6, ceil(1.2 * sqrt(len(names))))
+    most = max(6, ceil(1.6 * sqrt(len(names))))
     left = dict.fromkeys(names)
     layers: list[list[str]] = []
     while left:
@@ -177,8 +178,9 @@ def _columns(names: tuple[str, ...], adjacent: dict[str, list[str]]) -> Iterator
                 layers.append([])
             layers[number] += layer
     for layer in layers:
-        for begin in range(0, len(layer), most):
-            yield layer[begin : begin + most]
+        high = ceil(len(layer) / max(1, round(len(layer) / most)))
+        for begin in range(0, len(layer), high):
+            yield layer[begin : begin + high]
 
 
 def _distances(start: str, adjacent: dict[str, list[str]]) -> dict[str, int]:

@@ -24,7 +24,7 @@ export function bytes(value) {
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   if (seconds < 0.05) return "0 s";
-  if (seconds < 10) return `${TENTHS.format(seconds)} s`;
+  if (seconds < 10) return `${Number.isInteger(seconds) ? seconds : TENTHS.format(seconds)} s`;
   if (seconds < 120) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 120) return `${minutes} min`;
@@ -35,8 +35,8 @@ export function duration(seconds) {
 /** The age of a time, in whole seconds: a table that shows tenths would be restless. */
 export function age(at, now) {
   if (at === null || at === undefined) return NONE;
-  const seconds = Math.max(0, now - at);
-  return duration(seconds < 10 ? Math.max(Math.floor(seconds), 0.1) : seconds).replace(".0", "").replace("0.1 s", "now");
+  const seconds = Math.floor(now - at);
+  return seconds < 1 ? "now" : duration(seconds);
 }
 
 export function clock(at) {

@@ -13,7 +13,7 @@ const COLUMNS = {
   neighbors: ["node", "neighbor", "cost", "since"],
   paths: ["node", "egress", "path", "cost", "since"],
   users: ["user", "connections", "links", "in_rate", "out_rate", "in_deliveries", "out_deliveries", "in_last_at", "out_last_at"],
-  clients: ["user", "container", "nodes", "connections", "links", "waiting_producers", "in_rate", "out_rate", "in_deliveries", "out_deliveries"],
+  clients: ["user", "container", "connections", "links", "waiting_producers", "in_rate", "out_rate", "in_deliveries", "out_deliveries", "nodes"],
   connections: ["node", "user", "container", "remote_address", "opened_at", "links", "in_rate", "out_rate", "in_deliveries", "out_deliveries"],
 };
 const MAIN = {

@@ -92,7 +92,7 @@ function drawLine(line, drawn) {
   setAttribute(found.path, "d", d);
   setAttribute(found.element, "class", `line ${line.state}`);
   const words = { up: "", missing: "missing", unknown: "?", spare: "spare" }[line.state];
-  setText(found.cost, [line.cost === 1 && words ? "" : `${line.cost}`, words].filter(Boolean).join(" "));
+  setText(found.cost, [line.cost === 1 ? "" : `${line.cost}`, words].filter(Boolean).join(" "));
   setAttribute(found.cost, "x", bend ? x1 + bend * 0.75 : middle);
   setAttribute(found.cost, "y", (y1 + y2) / 2 - 4);
   setText(found.title, `${line.from} \u2013 ${line.to}: ${line.state}, cost ${line.cost}`);
@@ -133,7 +133,7 @@ function describe(box) {
   }
   if (box.kind === "clients") {
     const clients = `${count(box.count)} client${box.count === 1 ? "" : "s"}`;
-    const of = box.user === undefined ? `${count(box.users)} more users` : readable(box.user, NAME_CHARS - 6);
+    const of = box.user === undefined ? `${count(box.users)} ${box.is_rest ? "more " : ""}users` : readable(box.user, NAME_CHARS - 6);
     const href = box.user === undefined ? link("/clients", { by: "connection", filter: `node=${box.node}` }) : link("/clients", { by: "connection", filter: `user=${box.user}` });
     return { name: `${clients} of ${of}`, side: "", rates: "", all: `${clients} of ${of} at ${box.node}`, href: href ?? "/clients" };
   }
@@ -155,7 +155,7 @@ function describe(box) {
 }
 
 function legend() {
-  const words = [["up", "connected, with its cost"], ["missing", "missing"], ["unknown", "unknown: nodes of another host"]];
+  const words = [["up", "connected, with its cost if that is not 1"], ["missing", "missing"], ["unknown", "unknown: nodes of another host"]];
   return el(
     "p", { class: "legend" },
     ...words.map(([state, text]) => el("span", {}, svg("svg", { width: 28, height: 8, "aria-hidden": "true" }, svg("g", { class: `line ${state}` }, svg("path", { d: "M0 4H28" }))), ` ${text}`)),

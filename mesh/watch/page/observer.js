@@ -95,7 +95,7 @@ export async function poll(path, everyMs, onPage, onRefused, signal) {
 
 /**
  * Follow a stream: `onEvent(name, data)` for each event, until `signal` aborts. A stream that breaks is opened again,
- * and begins with `all`. A refused request ends in `onRefused(error)`.
+ * and begins with `all`. `onRefused(error)` is called for a refused request; the stream ends unless it may work later.
  */
 export async function follow(path, onEvent, onRefused, signal) {
   while (!signal.aborted) {
@@ -112,10 +112,9 @@ export async function follow(path, onEvent, onRefused, signal) {
       await read(response.body.getReader(), one, onEvent);
       if (!one.signal.aborted) observer.lost();
     } catch (error) {
-      if (error instanceof Refused && error.status !== 401 && error.status !== 503) {
-        onRefused(error);
-        return;
-      }
+      if (error instanceof Refused && error.status !== 401) onRefused(error);
+      // Too many streams are open: one of them may end.
+      if (error instanceof Refused && error.status !== 401 && error.status !== 503) return;
       if (!one.signal.aborted && !(error instanceof Refused)) observer.lost();
     } finally {
       signal.removeEventListener("abort", stop);
