@@ -105,7 +105,7 @@ def _waiting(host: HostModel) -> Iterator[Trouble]:
         if not node.waiting_producers:
             continue
         for link in node.links.values():
-            if link.waits_for is None or link.is_ended or not link.is_producer:
+            if link.waits_for is None or not link.is_producer:
                 continue
             key = (link.address_text or "", link.waits_for)
             count, users = found.get(key, (0, {}))

@@ -88,7 +88,9 @@ export class LiveTable {
     this.table = el("table", { "aria-busy": "true" }, el("caption", { class: "heard", text: this.title }), el("thead", {}, this.head), this.body);
     this.first = el("button", { type: "button", text: "First page", on: { click: () => change({ [`${this.prefix}after`]: null }) } });
     this.next = el("button", { type: "button", text: "Next page", on: { click: () => this.#turn() } });
-    this.picker = el("details", { class: "picker" }, el("summary", { text: "Columns" }), this.#choices());
+    this.boxes = new Map();
+    const open = () => this.boxes.size || this.picker.append(this.#choices());
+    this.picker = el("details", { class: "picker", on: { toggle: open } }, el("summary", { text: "Columns" }));
     this.element = el(
       "section", { class: "tabled" },
       el(
@@ -106,10 +108,9 @@ export class LiveTable {
   }
 
   #choices() {
-    this.boxes = new Map();
     const list = el("ul", { class: "choices" });
     for (const field of this.fields) {
-      const box = el("input", { type: "checkbox", on: { change: () => this.#choose() } });
+      const box = el("input", { type: "checkbox", checked: this.columns.includes(field.name), on: { change: () => this.#choose() } });
       this.boxes.set(field.name, box);
       list.append(
         el("li", {}, el("label", {}, box, el("span", { class: "field", text: field.name }), el("span", { class: "meaning", text: `${field.meaning}${field.unit ? ` (${field.unit})` : ""}` }))),

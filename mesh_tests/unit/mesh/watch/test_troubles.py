@@ -79,6 +79,16 @@ def test_producers_that_wait_are_one_trouble_for_each_address_and_cause() -> Non
     assert only(host).text.startswith("2 producers of ")
 
 
+def test_links_within_the_mesh_that_wait_are_not_counted_as_producers() -> None:
+    host = running()
+    host.connect("r1", 2, "alice")
+    host.produce("r1", 1, 2, "rpc.x")
+    host.add("r1", RecordKind.LINK, link=2, connection=2, role="circuit", direction="incoming", address="rpc.x")
+    for link in (1, 2):
+        host.starve("r1", link, "takers")
+    assert only(host).text.startswith("1 producer of alice waits at rpc.x: ")
+
+
 def test_a_queue_is_a_trouble_once_its_oldest_message_is_old() -> None:
     host = running()
     columns = {"queue": 1, "address": "orders", "depth_count": 3, "oldest_us": int((OLD_S - 1) * 1e6)}
