@@ -20,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -117,8 +118,13 @@ class Console:
         return (scope["method"], scope["path"]) in _OPEN
 
     def is_logged_in(self, scope: Scope, cookies: str) -> bool:
-        """Tell whether the header ``cookies`` has a session. A session is for reading only."""
+        """Tell whether the header ``cookies`` has a session: for reading only, by the console's pages.
+
+        Browsers send the cookie with requests from pages at other ports of this host, too, and say so [Fetch Metadata].
+        """
         if self._login is None or scope["method"] not in ("GET", "HEAD"):
+            return False
+        if Headers(scope=scope).get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return False
         try:
             found = SimpleCookie(cookies).get(_cookie_name(scope))

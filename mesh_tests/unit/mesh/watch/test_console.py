@@ -191,6 +191,14 @@ def test_a_session_is_for_reading_and_ends() -> None:
     assert host.ask("/api/nodes", cookie=cookie).status == 401
 
 
+@pytest.mark.parametrize(
+    ("site", "status"), [("none", 200), ("same-origin", 200), ("same-site", 401), ("cross-site", 401), ("x", 401)]
+)
+def test_a_session_is_not_for_pages_of_other_ports_or_sites(site: str, status: int) -> None:
+    host = ConsoleHost(token=TOKEN)
+    assert host.ask("/api/nodes", cookie=log_in(host), sec_fetch_site=site).status == status
+
+
 def test_a_session_outlives_the_observer_but_not_the_token() -> None:
     cookie = log_in(ConsoleHost(token=TOKEN))
     assert ConsoleHost(token=TOKEN).ask("/api/nodes", cookie=cookie).status == 200
