@@ -7,17 +7,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from mesh.watch.states import GETTERS
-from recording.entities import Entity, Field, FieldType, Source, Unit
+from recording.entities import Entity, EntityField, EntityFieldType, FieldSource, FieldUnit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from mesh.watch.host_model import HostModel
-    from mesh.watch.states import ConnectionState
+    from mesh.watch.states import ObservedConnection
 
 
-def _number(name: str, unit: Unit, meaning: str, source: Source = Source.SUM) -> Field:
-    return Field(name, FieldType.NUMBER, meaning, source, unit)
+def _number(name: str, unit: FieldUnit, meaning: str, source: FieldSource = FieldSource.SUM) -> EntityField:
+    return EntityField(name, EntityFieldType.NUMBER, meaning, source, unit)
 
 
 CLIENT_GROUP: Final = Entity(
@@ -26,17 +26,19 @@ CLIENT_GROUP: Final = Entity(
     "The open connections of clients with one user and one container-id. Numbers end with their connections; those of "
     "entity `user` do not.",
     (
-        Field("id", FieldType.TEXT, "user and container-id, as a list in JSON", Source.OBSERVER),
-        Field("user", FieldType.TEXT, "name of the user; anonymous for clients without one", Source.RECORD),
-        Field("container", FieldType.TEXT, "container-id of the clients", Source.RECORD),
-        Field("nodes", FieldType.TEXT, "routers that the clients are connected to", Source.RING),
-        _number("connections", Unit.CONNECTIONS, "connections that are open", Source.COUNT),
-        _number("links", Unit.LINKS, "links that are attached", Source.COUNT),
-        _number("waiting_producers", Unit.LINKS, "links that send and have no credit", Source.COUNT),
-        _number("in_deliveries", Unit.DELIVERIES, "deliveries from the clients"),
-        _number("in_rate", Unit.PER_SECOND, "deliveries from the clients, per second, over the last seconds"),
-        _number("out_deliveries", Unit.DELIVERIES, "deliveries to the clients"),
-        _number("out_rate", Unit.PER_SECOND, "deliveries to the clients, per second, over the last seconds"),
+        EntityField("id", EntityFieldType.TEXT, "user and container-id, as a list in JSON", FieldSource.OBSERVER),
+        EntityField(
+            "user", EntityFieldType.TEXT, "name of the user; anonymous for clients without one", FieldSource.RECORD
+        ),
+        EntityField("container", EntityFieldType.TEXT, "container-id of the clients", FieldSource.RECORD),
+        EntityField("nodes", EntityFieldType.TEXT, "routers that the clients are connected to", FieldSource.RING),
+        _number("connections", FieldUnit.CONNECTIONS, "connections that are open", FieldSource.COUNT),
+        _number("links", FieldUnit.LINKS, "links that are attached", FieldSource.COUNT),
+        _number("waiting_producers", FieldUnit.LINKS, "links that send and have no credit", FieldSource.COUNT),
+        _number("in_deliveries", FieldUnit.DELIVERIES, "deliveries from the clients"),
+        _number("in_rate", FieldUnit.PER_SECOND, "deliveries from the clients, per second, over the last seconds"),
+        _number("out_deliveries", FieldUnit.DELIVERIES, "deliveries to the clients"),
+        _number("out_rate", FieldUnit.PER_SECOND, "deliveries to the clients, per second, over the last seconds"),
     ),
 )
 
@@ -55,7 +57,7 @@ class ClientGroup:
     def nodes(self) -> str:
         return ", ".join(sorted(self.routers))
 
-    def add(self, node: str, connection: ConnectionState) -> None:
+    def add(self, node: str, connection: ObservedConnection) -> None:
         self.routers.add(node)
         self.connections += 1
         self.links += len(connection.links)

@@ -17,7 +17,7 @@ from mesh.watch.mesh_plan import UNKNOWN, MeshState
 if TYPE_CHECKING:
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_plan import MeshPlan
-    from mesh.watch.states import NodeState
+    from mesh.watch.states import ObservedNode
 
 MAX_BOXES: Final = 200
 _MAX_NODES: Final = 150
@@ -140,7 +140,7 @@ class MeshMap:
                 yield {**line, "x1": x1 + WIDTH, "x2": x2, "bend": 0}
 
 
-def _client_boxes(node: NodeState, most: int) -> Iterator[dict[str, Any]]:
+def _client_boxes(node: ObservedNode, most: int) -> Iterator[dict[str, Any]]:
     if most <= 0 or not node.clients:
         return
     counts = Counter(each.user.name for each in node.connections.values() if each.user is not None)

@@ -13,7 +13,7 @@ from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.mesh_plan import MeshState, mesh_plan
 from mesh.watch.observer import pattern_lookup
 from mesh.watch.rest import ObserverState, application
-from mesh.watch.slots import Records
+from mesh.watch.slots import RingRecords
 from recording.columns import RecordEvent, RecordKind
 
 NOW_S = 1_800_000_000.0
@@ -79,7 +79,7 @@ class ConsoleHost:
 
     def add(self, node: str, kind: RecordKind, event: RecordEvent = RecordEvent.OPENED, **columns: Any) -> None:
         row = {"kind": kind.value, "event": event.value, **columns}
-        self.runs[node].add(Records(rows=[(int(NOW_S * 1e6), row)]))
+        self.runs[node].add(RingRecords(rows=[(int(NOW_S * 1e6), row)]))
 
     def connect(self, node: str, number: int, user: str | None = None, container: str = "app") -> None:
         self.add(node, RecordKind.CONNECTION, connection=number, role="client", user=user, container=container)
