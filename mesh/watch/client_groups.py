@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from mesh.watch.states import GETTERS
 from recording.entities import Entity, EntityField, EntityFieldType, FieldSource, FieldUnit
 
 if TYPE_CHECKING:
@@ -68,9 +66,6 @@ class ClientGroup:
         self.out_deliveries += connection.outgoing.deliveries
         self.in_rate += connection.incoming.rate
         self.out_rate += connection.outgoing.rate
-
-
-GETTERS[CLIENT_GROUP] = {name: attrgetter(name) for name in CLIENT_GROUP.names}
 
 
 def client_groups(host: HostModel) -> Collection[ClientGroup]:

@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from mesh.watch.client_groups import CLIENT_GROUP, client_groups
 from mesh.watch.login import SESSION_S, ConsoleLogin
-from mesh.watch.mesh_map import MeshMap
+from mesh.watch.mesh_map import MeshLayout
 from mesh.watch.mesh_plan import MeshState, mesh_plan
 from mesh.watch.query import answer, parse
 from mesh.watch.troubles import troubles
@@ -96,7 +96,7 @@ class Console:
         self._host, self._token_file = host, token_file
         self._file = topology.file
         self._plan = mesh_plan(topology)
-        self._map = MeshMap(self._plan)
+        self._map = MeshLayout(self._plan)
         self._login = ConsoleLogin(token, lambda: host.utc_s) if token is not None else None
         self._files = dict(_page_files())
         self._drawn: tuple[float, dict[str, Any]] = (float("-inf"), {})

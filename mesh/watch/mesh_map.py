@@ -33,7 +33,7 @@ _SUB_GAP: Final = 4
 _SWEEPS: Final = 4
 
 
-class MeshMap:
+class MeshLayout:
     """Draws maps of the mesh of ``plan``. The columns of the routers stay the same while the same nodes are shown."""
 
     def __init__(self, plan: MeshPlan) -> None:

@@ -6,6 +6,7 @@ deliveries are added, not computed from their links: so they stay when a link en
 
 from __future__ import annotations
 
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -308,7 +309,13 @@ GETTERS: Final[dict[Entity, dict[str, Callable[[Any], Any]]]] = {
 """By entity and name of a field, a function from the state of the entity to the value of the field."""
 
 
+@cache
+def getters_of(entity: Entity) -> dict[str, Callable[[Any], Any]]:
+    """Return the getters of ``entity``; one that is declared elsewhere has attributes with the names of its fields."""
+    return GETTERS.get(entity) or {name: attrgetter(name) for name in entity.names}
+
+
 def row_of(entity: Entity, state: Any, names: tuple[str, ...] | None = None) -> dict[str, Any]:
     """Return the values of the fields ``names`` of ``state``, or of all fields of ``entity``."""
-    getters = GETTERS[entity]
+    getters = getters_of(entity)
     return {name: getters[name](state) for name in (names or entity.names)}

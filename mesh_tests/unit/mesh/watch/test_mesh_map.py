@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mesh.watch.mesh_map import MAX_BOXES, MeshMap
+from mesh.watch.mesh_map import MAX_BOXES, MeshLayout
 from mesh_tests.unit.mesh.watch.console_host import ConsoleHost
 from recording.columns import RecordEvent, RecordKind
 
 
 def drawn(host: ConsoleHost) -> dict[str, Any]:
-    return MeshMap(host.plan).draw(host.model, host.state)
+    return MeshLayout(host.plan).draw(host.model, host.state)
 
 
 def boxes(host: ConsoleHost) -> dict[str, dict[str, Any]]:
@@ -61,7 +61,7 @@ def test_a_large_mesh_shows_what_is_broken_and_counts_the_rest() -> None:
 def test_a_map_stays_the_same_while_nothing_changes() -> None:
     host = ConsoleHost()
     host.start_all()
-    shown = MeshMap(host.plan)
+    shown = MeshLayout(host.plan)
     assert shown.draw(host.model, host.state) == shown.draw(host.model, host.state)
 
 
