@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mesh.bench.exchange import dismiss
-from mesh.bench.loopback_mesh import running_type
+from mesh.bench.loopback_mesh import running_type, running_typed_line
 from mesh.bench.processes import BenchProcesses
 from mesh.bench.repetition import merged
 from mesh.bench.rows import BenchRow
@@ -38,6 +38,8 @@ class AddressesBenchRequest:
     body_bytes: int
     idle_s: float
     repeat: int
+    is_line: bool
+    """Whether three routers in line are measured, with a receiver for each address at the last of them."""
     stall_s: float
     deadline_s: float
 
@@ -71,12 +73,13 @@ def measure_ours(order: AddressesBenchRequest, out: Output) -> Iterator[BenchRow
     """
     runs, line = [], ""
     for number in range(order.repeat):
-        with running_type(order.type, out) as (target, parts):
-            line = " and ".join(f"1 {part.name}" for part in parts)
+        made = running_typed_line(order.type, order.addresses, out) if order.is_line else running_type(order.type, out)
+        with made as (target, parts):
+            line = "3 routers in line" if order.is_line else " and ".join(f"1 {part.name}" for part in parts)
             if number == 0:
                 out.say(order.name(line))
             runs.append(measure_once(target, parts, target.addresses.more(""), order))
-    yield from rows_of(order.name(line), order.type, runs)
+    yield from rows_of(order.name(line), order.type, runs, must_arrive=order.is_line)
 
 
 def measure_theirs(target: BenchTarget, line: str, order: AddressesBenchRequest, out: Output) -> Iterator[BenchRow]:
@@ -99,11 +102,19 @@ def measure_once(
     """Measure one run; ``addresses`` is the text before the number of each address."""
     plan = {**asdict(order), "run": secrets.randbits(32), "place": target.sending_place.to_map(), "prefix": addresses}
     with BenchProcesses() as sides:
+        receivers = None
+        if order.is_line:
+            receivers = sides.start("receive_addresses", {**plan, "place": target.receiving_place.to_map()})
+            receivers.step()
         sender = sides.start("send_anonymously", plan)
         sender.step()
         before = [usage(part) for part in parts]
+        if receivers is not None:
+            receivers.go_on()
         sender.go_on()
         sent = sender.step()
+        if receivers is not None:
+            receivers.step()
         after = [usage(part) for part in parts]
         if order.idle_s:
             time.sleep(order.idle_s)
@@ -146,8 +157,10 @@ def growth(
     }
 
 
-def rows_of(work: str, mode: str, runs: Sequence[AddressesBenchRun]) -> Iterator[BenchRow]:
-    faults = tuple(sentences(work, mode, runs))
+def rows_of(
+    work: str, mode: str, runs: Sequence[AddressesBenchRun], *, must_arrive: bool = False
+) -> Iterator[BenchRow]:
+    faults = tuple(sentences(work, mode, runs, must_arrive=must_arrive))
     for name in runs[0].parts:
         figures: dict[str, Any] = merged([run.parts[name] for run in runs])
         yield BenchRow(f"{work}: {name}" if name else work, mode, figures, faults)
@@ -155,11 +168,11 @@ def rows_of(work: str, mode: str, runs: Sequence[AddressesBenchRun]) -> Iterator
         faults = ()
 
 
-def sentences(work: str, mode: str, runs: Sequence[AddressesBenchRun]) -> Iterator[str]:
+def sentences(work: str, mode: str, runs: Sequence[AddressesBenchRun], *, must_arrive: bool = False) -> Iterator[str]:
     """Yield a sentence for each outcome that is a fault.
 
     Messages to an anycast or multicast address without consumers may be released.
     """
-    fine = {"accepted"} if mode in ("queue", "topic") else {"accepted", "released"}
+    fine = {"accepted"} if must_arrive or mode in ("queue", "topic") else {"accepted", "released"}
     for outcome in sorted({outcome for run in runs for outcome in run.outcomes} - fine):
         yield f"{work}, {mode}: {sum(run.outcomes.get(outcome, 0) for run in runs)} messages {outcome} to the sender"

@@ -3,6 +3,7 @@
     producers -> r1 -> r2 -> r3 -> consumers        running_line
     producers (-> r1) -> b1 (-> r1) -> consumers    running_broker
     producers -> r1 (-> b1)                         running_type
+    producers -> r1 -> r2 -> r3 -> consumers        running_typed_line
 
 The nodes work in a temporary folder, which is removed. In whichever way this process ends, the nodes end, too.
 """
@@ -17,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,24 @@ def running_broker(out: Output) -> Iterator[tuple[BenchTarget, BenchTarget, Benc
         out.say(f"starting {plan.name}")
         with line.started():
             yield line.broker_target(), line.routed_target(KEPT, ["b1"]), line.routed_target(SPREAD, ["b1", "b2"])
+
+
+@contextmanager
+def running_typed_line(kind: str, links: int, out: Output) -> Iterator[tuple[BenchTarget, list[MeteredPart]]]:
+    """Run three routers in line whose addresses below `bench` have the type ``kind``, each with up to ``links`` links.
+
+    Yield the line as target, and a part for each router.
+    """
+    plan = LoopbackPlan(3, type=kind, max_links=links)
+    with scratch_folder("amqpmesh-bench-") as folder:
+        mesh = LoopbackMesh(plan, folder, out)
+        out.say(f"starting {plan.name}")
+        with mesh.started():
+            parts = [
+                MeteredPart(part, mesh.meter_of([name]))
+                for part, name in (("ingress", "r1"), ("transit", "r2"), ("egress", "r3"))
+            ]
+            yield replace(mesh.target(), addresses=TYPED), parts
 
 
 @contextmanager

@@ -38,6 +38,7 @@ ROLES = {
     "shake_hands": "mesh.bench.tls_load",
     "bystand": "mesh.bench.bystander",
     "attach_crowd": "mesh.bench.link_crowd",
+    "receive_addresses": "mesh.bench.address_receivers",
 }
 BEAT_S = 1.0
 

@@ -40,6 +40,7 @@ repeat_option = click.option(
     default=ADDRESS_TYPES[0],
     help="Type of the addresses; with --url, the type that the server gives them.",
 )
+@click.option("--line", "is_line", is_flag=True, help="Three routers, and a receiver for each address at the last.")
 @click.option("-s", "--body", type=BodySize(), default="100", help="Size of a message body, such as 10k.")
 @click.option("--idle", "idle_s", type=DURATION, default="70s", help="Read the memory again after this time; 0: never.")
 @click.option(
@@ -56,6 +57,9 @@ def addresses_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], *
     queues keep them, anycasts may release them. Each process has a row: CPU for each message, and BYTES/ADDRESS, the
     growth of its memory for each address, after the last message and after --idle.
 
+    With --line, each message is received: three routers stand in line, the senders are at the first, and a receiver for
+    each address, with credit 10, is at the last. This is for type anycast, and not for --url.
+
     With --url, the addresses are ADDRESS.RUN.n, with a RUN of its own for each run, and all must exist at the server.
 
     \b
@@ -67,6 +71,8 @@ def addresses_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], *
     from mesh.bench import addresses, session
 
     check(url, pids, options, False)
+    if options["is_line"] and (url is not None or options["kind"] != "anycast"):
+        raise click.UsageError("--line starts routers of its own: expected --type anycast, and no --url")
     order = addresses.AddressesBenchRequest(
         type=options["kind"],
         addresses=options["addresses"],
@@ -75,6 +81,7 @@ def addresses_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], *
         body_bytes=options["body"],
         idle_s=options["idle_s"],
         repeat=options["repeat"],
+        is_line=options["is_line"],
         stall_s=options["stall_s"],
         deadline_s=options["deadline_s"],
     )

@@ -39,6 +39,20 @@ def test_messages_to_many_addresses_have_a_row_for_each_process(kind: str, parts
         assert {"bytes_per_address", "idle_bytes_per_address"} <= row.keys()
 
 
+def test_commands_over_three_routers_have_a_row_for_each_router() -> None:
+    sizes = ["--addresses", "120", "--messages", "600", "--senders", "2", "--idle", "0", "--repeat", "1"]
+    found = rows("addresses", "--type", "anycast", "--line", *sizes)
+    assert [row["work"].rpartition(": ")[2] for row in found] == ["ingress", "transit", "egress"]
+    for row in found:
+        assert row["cpu_us_per_message"] > 0
+
+
+def test_a_line_is_for_anycast_addresses_of_our_own_routers() -> None:
+    refused = bench("addresses", "--line", "--type", "topic")
+    assert refused.returncode == ExitCode.USAGE
+    assert "expected --type anycast, and no --url" in refused.stderr
+
+
 def test_messages_that_do_not_end_by_the_deadline_are_a_sentence() -> None:
     late = bench("addresses", "--messages", "100000000", "--addresses", "10", "--deadline", "1s", "--type", "multicast")
     assert late.returncode != ExitCode.OK

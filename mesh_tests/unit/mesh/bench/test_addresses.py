@@ -26,6 +26,7 @@ from mesh_tests.bench.messages import RUN
 from mesh_tests.bench.pair import BODY_BYTES, Pair, frames_of
 
 ORDER = AddressesBenchRequest(
+    is_line=False,
     type="topic",
     addresses=100,
     senders=1,
@@ -165,7 +166,7 @@ def test_memory_is_for_each_distinct_address_at_once_and_after_idling() -> None:
 
 
 def test_fewer_messages_than_addresses_see_as_many_addresses() -> None:
-    order = AddressesBenchRequest("topic", 5000, 1, 1000, 100, 0.0, 1, 1.0, 5.0)
+    order = AddressesBenchRequest("topic", 5000, 1, 1000, 100, 0.0, 1, False, 1.0, 5.0)
     assert growth(Usage(0.0, 0), Usage(0.0, 1000), None, order)["bytes_per_address"] == 1.0
 
 
