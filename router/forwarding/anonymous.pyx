@@ -344,6 +344,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef readonly int capacity
     cdef Recorder recorder
     cdef dict inlets  # by group
+    cdef dict to_egress  # those of `inlets` for addresses that share a circuit, each with its pattern
     cdef Stalls stalls
     cdef dict known  # bytes of `to` as in the message -> inlet, for addresses that have a group of their own
     cdef AddressCache patterns  # bytes of `to` -> `Address` of the pattern whose group the address shares
@@ -368,7 +369,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.recorder = recorder
         self.guard = guard
         self.capacity = capacity
-        self.inlets = {}
+        self.inlets, self.to_egress = {}, {}
         self.stalls = Stalls(capacity, self.inlets)
         self.known = {}
         self.patterns, self.by_pattern = patterns, {}
@@ -553,6 +554,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             inlet = self.inlets[group] = AnonymousInlet(self, group)
             group.add_inlet(inlet)
             if inlet.group.is_to_egress:
+                self.to_egress[inlet] = (<AddressGroup>group).pattern
                 self.sharing.producers[self] = None
         return inlet
 
@@ -600,8 +602,8 @@ cdef class AnonymousProducer(DeliveryOwner):
         """
         cdef AnonymousInlet other, inlet = self._inlet_in(group)
         # The address may have moved from one egress to another while it shared circuits.
-        for other in list(self.inlets.values()):
-            if other.group.is_to_egress and (<AddressGroup>other.group).pattern == group.pattern:
+        for other, pattern in self.to_egress.items():
+            if pattern == group.pattern:
                 inlet.is_behind_barrier = True
                 if inlet.shared is None or other.newest is not None:
                     inlet.shared = other
@@ -656,9 +658,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         ``names``: the addresses to look at, as a set of bytes; None for all.
         """
         cdef AnonymousInlet inlet
-        for inlet in list(self.inlets.values()):
-            if not inlet.group.is_to_egress:
-                continue
+        for inlet in list(self.to_egress):
             found = inlet.names_under_way()
             for named in found if names is None else found & names:
                 if self.sharing.egress_of(named.decode()) != (<AddressGroup>inlet.group).egress:
@@ -700,6 +700,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef int _forget(self, AnonymousInlet inlet) except -1:
         cdef AddressGroup group = inlet.group
         del self.inlets[group]
+        self.to_egress.pop(inlet, None)
         if self.apart.get(group.name_now()) is inlet:
             del self.apart[group.name_now()]
             self._unfollow(inlet)
@@ -709,9 +710,8 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     cdef int _unfollow(self, AnonymousInlet inlet) except -1:
         cdef AnonymousInlet other
-        for other in self.inlets.values() if inlet.is_behind_barrier else ():
-            if other.group.is_to_egress:
-                (<SharedAnycast>other.group).unfollow(inlet)
+        for other in self.to_egress if inlet.is_behind_barrier else ():
+            (<SharedAnycast>other.group).unfollow(inlet)
         return 0
 
     cdef int _forget_idle(self) except -1:
@@ -793,6 +793,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.ready.clear()
         inlets = dict(self.inlets)
         self.inlets.clear()
+        self.to_egress.clear()
         self.known.clear()
         self.by_pattern.clear()
         for group, inlet in inlets.items():
