@@ -26,6 +26,7 @@ LINKS_OF_SESSION = 100
 CREDIT = 10
 BEAT_S = 1.0
 BLOCKED_S = 0.01
+SILENCE_S = 600.0
 
 
 def receive_addresses(plan: Mapping[str, Any]) -> Iterator[WorkerReport]:
@@ -87,7 +88,8 @@ class ReceivingConnection:
         # The router may stop reading until it could write: so a write must not keep this process from reading.
         self.socket.setblocking(False)
         self.unsent = b""
-        self.endpoint = Endpoint(EndpointSettings(container_id()))
+        # A router that is asked for very many links at once may be silent for a while.
+        self.endpoint = Endpoint(EndpointSettings(container_id(), idle_timeout_s=SILENCE_S))
         self.endpoint.open()
 
     def attach(self, addresses: Sequence[str]) -> None:
