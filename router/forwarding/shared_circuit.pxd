@@ -31,7 +31,7 @@ cdef class SharedCircuit(Inlet):
 
 cdef class SharedArrivals(AddressGroup):
     cdef object find
-    cdef AddressCache known  # bytes of `to` -> group of the address
+    cdef readonly AddressCache known  # bytes of `to` -> group of the address
     cdef readonly str distribution
 
     cdef Anycast group_in(self, bytes message, dict late)

@@ -4,6 +4,7 @@ from typing import Any
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet
 from router.forwarding.held_inlet import HeldInlet
+from wire.address_cache import AddressCache
 from wire.link import IncomingLink
 
 class LateInlet(HeldInlet):
@@ -16,6 +17,7 @@ class SharedCircuit(Inlet):
 
 class SharedArrivals(AddressGroup):
     distribution: str
+    known: AddressCache
     def __init__(
         self, *given: Any, find: Callable[[str], AddressGroup | None], distribution: str, **options: Any
     ) -> None: ...
