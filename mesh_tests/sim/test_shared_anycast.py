@@ -185,6 +185,18 @@ def test_without_a_consumer_messages_are_released(mesh: SimMesh) -> None:
     assert kinds(sender) == [OutcomeCode.ACCEPTED, OutcomeCode.RELEASED, OutcomeCode.RELEASED]
 
 
+def test_presettled_messages_come_presettled_and_keep_their_places(mesh: SimMesh) -> None:
+    (receiver,) = consume(mesh, "r3", "cmd.1", credit=100)
+    sender = mesh.client("r1", "control").sender(None)
+    for number in range(20):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(Message(address="cmd.1", body=str(number)).encode(), settled=number % 5 == 3)
+    settled(mesh, sender)
+    mesh.run(1)
+    assert bodies(receiver) == [str(number) for number in range(20)]
+    assert receiver.came_settled == [number % 5 == 3 for number in range(20)]
+
+
 def test_large_and_presettled_messages_keep_their_places(mesh: SimMesh) -> None:
     receiver, other = consume(mesh, "r3", "cmd.1", "cmd.2", credit=100)
     sender = mesh.client("r1", "control").sender(None)
@@ -197,6 +209,7 @@ def test_large_and_presettled_messages_keep_their_places(mesh: SimMesh) -> None:
     settled(mesh, sender)
     mesh.run(1)
     assert bodies(receiver) == sent
+    assert receiver.came_settled == [number % 7 == 5 for number in range(30)]
     assert bodies(other) == [str(number) for number in range(30)]
     assert set(sender.outcomes.values()) == {ACCEPTED}
 
