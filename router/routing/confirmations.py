@@ -22,6 +22,7 @@ class Confirmations:
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self.wanted: Version | None = None
+        self._asked: Version | None = None
         self._again_at: float | None = None
         self._confirmed: dict[str, tuple[int, Version]] = {}
 
@@ -45,15 +46,21 @@ class Confirmations:
                 found.append(router)
         return found
 
-    def on_asked(self, now: float) -> None:
+    def on_asked(self, version: Version, now: float) -> None:
+        """Note that all routers that have not confirmed ``version``, the wanted one, were asked for it."""
+        self.wanted = self._asked = version
         self._again_at = now + self._interval_s
+
+    def is_asked(self, version: Version) -> bool:
+        """Say whether ``version`` was asked for already; `is_due` says when to ask again."""
+        return self._asked is not None and self._asked >= version
 
     def is_due(self, now: float) -> bool:
         return self._again_at is not None and now >= self._again_at
 
     def rest(self) -> None:
         """Want no confirmation any more."""
-        self.wanted = self._again_at = None
+        self.wanted = self._asked = self._again_at = None
 
     def next_deadline(self) -> float | None:
         return self._again_at

@@ -136,8 +136,7 @@ class Routing:
         changes (`advertisements.py`).
         """
         self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
-        # Changes may undo those that waited to be sent: then the version is confirmed that was sent last.
-        return self._tell_addresses(now, at_once=at_once) or self._check(now)
+        return self._tell_addresses(now, at_once=at_once) or self._check_last(now)
 
     def on_time(self, now: float) -> list[Action]:
         actions = self._neighbors.on_time(now) + self._follow_neighbors(now)
@@ -359,6 +358,8 @@ class Routing:
         """
         instance, seq = self._mobile.version(self._router_id)
         version = instance, seq + (self._advertising.next_deadline() is not None)
+        if self._confirmations.is_asked(version):
+            return version, []
         self._confirmations.want(version)
         return version, self._check(now)
 
@@ -388,9 +389,14 @@ class Routing:
         if not lacking:
             self._confirmations.rest()
             return []
-        self._confirmations.on_asked(now)
+        self._confirmations.on_asked(sent, now)
         version = self._mobile.version(self._router_id)
         return self._pass_on_check(VersionCheck(self._router_id, *version, tuple(sorted(lacking))))
+
+    def _check_last(self, now: float) -> list[Action]:
+        """Ask for the version sent last if none follows, since changes undid those that waited to be sent."""
+        wanted, own = self._confirmations.wanted, self._mobile.version(self._router_id)
+        return self._check(now) if wanted is not None and wanted > own else []
 
     def _pass_on_check(self, check: VersionCheck) -> list[Action]:
         """Send ``check`` to the next routers on the paths to the routers that it is for; leave out those of no path."""

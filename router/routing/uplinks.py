@@ -123,7 +123,9 @@ class Uplinks:
         Without ``at_once`` the MAU may wait for further changes (`advertisements.py`).
         """
         self._taking.change(added, removed, self._takes)
-        return self._tell_takes(now, at_once=at_once) or self._check()
+        told = self._tell_takes(now, at_once=at_once)
+        # Changes may undo those that waited to be sent: then the MAU is confirmed that was sent last.
+        return told if told or self._seq >= self._wanted else self._check()
 
     def ask(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
         """Ask the active uplink whether the keys ``added`` have takers elsewhere, and no longer about ``removed``."""

@@ -82,6 +82,24 @@ def test_a_change_that_is_undone_before_it_was_sent_waits_for_nothing_more() -> 
     assert mesh.routers["r1"].is_confirmed(version)
 
 
+def test_a_question_is_asked_once_for_many_waits_and_again_after_a_while() -> None:
+    mesh = _line("r1", "r2")
+    mesh.advertise("r1", ["X0a"])
+    for _ in range(10):
+        version = _want(mesh, "r1")
+    assert mesh.sent["CHECK"] == 1
+    for number in range(10):
+        mesh.advertise("r1", [f"X0{number}"])
+    mesh.run(0.2)
+    asked = mesh.sent["CHECK"]
+    assert asked <= 2
+    mesh.run(1)
+    assert asked + 3 <= mesh.sent["CHECK"] <= asked + 5
+    _answer(mesh, "r2")
+    mesh.run(0.1)
+    assert mesh.routers["r1"].is_confirmed(version)
+
+
 def test_a_router_alone_waits_for_nobody() -> None:
     mesh = _line("r1")
     mesh.advertise("r1", ["X0a"])
