@@ -142,8 +142,8 @@ NODE: Final = Entity(
         _text("role", "role of the node: router, edge, broker", _From.RING),
         _text("version", "version of amqpmesh that the node runs", _From.RING),
         _text("topology", "SHA-256 of the topology file that the node runs", _From.RING),
-        _text("state", "running; ended: in order; lost: the process is gone without a record of its end; silent: the "
-              "node has not written its clock for 3 s", _From.OBSERVER),
+        _text("state", "running; ended: in order; lost: the process failed, or is gone without a record of its end; "
+              "silent: the node has not written its clock for 3 s", _From.OBSERVER),
         _text("cause", "reason for the end of the node: stopped, failed"),
         _number("started_at", _Unit.UTC_SECONDS, "start of the node", _From.RING),
         _number("counted_since", _Unit.UTC_SECONDS, "time from which the counters of the node count", _From.OBSERVER),

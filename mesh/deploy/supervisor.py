@@ -14,6 +14,7 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +34,7 @@ from mesh.terminal.failure import CommandFailed
 from wire.log import EventLog
 
 HELPER_STARTS_WITHIN_S = 2.0
+OBSERVER_WAITS_S = 10.0
 
 
 class Readiness(Protocol):
@@ -153,8 +155,13 @@ class Supervisor:
             await wait_until(lambda: self._is_not_held(name))
 
     async def _keep_observer(self, observer: NodeProcess) -> None:
-        """Start the observer once the mesh is ready, so that it does not slow the start, and again when it dies."""
-        await wait_until(self._is_ready)
+        """Start the observer once the mesh is ready, so that it does not slow the start, and again when it dies.
+
+        A mesh that is not ready after OBSERVER_WAITS_S has an observer, too, which shows what is missing.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OBSERVER_WAITS_S):
+                await wait_until(self._is_ready)
         await self._keep_helper(observer)
 
     async def _is_ready(self) -> bool:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -126,11 +125,9 @@ class Console:
             return False
         if Headers(scope=scope).get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return False
-        try:
-            found = SimpleCookie(cookies).get(_cookie_name(scope))
-        except CookieError:
-            return False
-        return found is not None and self._login.is_session(found.value)
+        # Cookies of other servers of this host come, too, and need not be well-formed.
+        named = (each.strip().partition("=") for each in cookies.split(";"))
+        return any(name == self._login.cookie and self._login.is_session(value) for name, _, value in named)
 
     def refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request for a page without a login, or None if the request is for no page."""
@@ -228,7 +225,7 @@ class Console:
             )
         answer = JSONResponse({"path": "/"})
         answer.set_cookie(
-            _cookie_name(request.scope), session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict"
+            self._login.cookie, session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict"
         )
         return answer
 
@@ -246,11 +243,6 @@ async def _once_of(request: Request) -> str:
     if not isinstance(once, str):
         raise HTTPException(400, 'expected a login as JSON: {"once": TOKEN}')
     return once
-
-
-def _cookie_name(scope: Scope) -> str:
-    # Browsers give the cookies of one port to all ports of a host: observers of two meshes need two names.
-    return f"amqpmesh_{scope['server'][1]}"
 
 
 def _page_files() -> Iterable[tuple[str, bytes]]:

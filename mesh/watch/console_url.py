@@ -57,7 +57,7 @@ def _path(url: str, token: str | None) -> str:
     if answer.status != http.HTTPStatus.OK:
         raise CommandFailed(
             f"the observer at {url} refuses a login: {content.get('error', answer.status)}",
-            fix="if the file with the token was changed, restart the observer: `amqpmesh down`, then `amqpmesh up`.",
+            fix="if the file with the token was changed, end the observer's process; the supervisor starts it again.",
         )
     return str(content["path"])
 

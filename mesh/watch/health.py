@@ -18,7 +18,7 @@ _STATE_TEXTS: Final = {
     "running": "runs",
     "silent": "is silent",
     "ended": "has ended in order",
-    "lost": "is lost: its process is gone without a record of its end",
+    "lost": "is lost: its process failed, or is gone without a record of its end",
 }
 
 
@@ -52,6 +52,8 @@ def livez(host: HostModel, now_s: float, node: str | None = None) -> Health:
 def readyz(host: HostModel, expected: Iterable[ExpectedNode]) -> Health:
     """Say whether each of ``expected``, the topology's nodes on this host, runs and hears its neighbors."""
     expected = tuple(expected)
+    if not expected:
+        return Health(False, ["no node of the topology was seen on this host yet"])
     return _health(_not_ready(host, expected), f"{_number(expected)} on this host run and hear all neighbors")
 
 
@@ -61,6 +63,8 @@ def healthz_mesh(host: HostModel, expected: Iterable[ExpectedNode]) -> Health:
     Nodes on other hosts are seen by these paths only.
     """
     expected = tuple(expected)
+    if not expected:
+        return Health(False, ["no node of the topology was seen on this host yet"])
     faults = [*_not_ready(host, expected), *_without_path(host, expected)]
     return _health(faults, f"{_number(expected)} on this host are ready and have a path to each interior router")
 

@@ -30,7 +30,7 @@ from mesh.watch.states import (
     ObservedUser,
     PatternQueueTotals,
 )
-from recording.columns import DeliveryPart, RecordEvent, RecordKind
+from recording.columns import STOPPED, DeliveryPart, RecordEvent, RecordKind
 from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
 from recording.ring_format import KINDS, PARTS
 
@@ -237,14 +237,18 @@ class NodeRecords:
     def on_time(self) -> None:
         """Forget links and queues that ended a while ago."""
         links = self.node.links
-        while self._ended and self._ended[0][0] <= self._host.utc_s - ENDED_KEPT_S:
+        while self._ended and self._is_long_ago(self._ended[0][0]):
             link = links.pop(self._ended.popleft()[1], None)
             if link is not None:
                 self._forget_link(link)
-        while self._ended_queues and self._ended_queues[0][0] <= self._host.utc_s - ENDED_KEPT_S:
+        while self._ended_queues and self._is_long_ago(self._ended_queues[0][0]):
             number = self._ended_queues.popleft()[1]
             if number not in self.node.queues:
                 self._totals.pop(number, None)
+
+    def _is_long_ago(self, at: float) -> bool:
+        """Say whether ``at`` is ENDED_KEPT_S ago; also if it is in the future, since the clock was set back."""
+        return not self._host.utc_s - ENDED_KEPT_S < at <= self._host.utc_s
 
     def end(self, state: str) -> None:
         """The run is over: end everything that the node had, and say that the node is in ``state``."""
@@ -559,5 +563,5 @@ def state_of(age_s: float, *, is_abandoned: bool, cause: str | None) -> str:
     ``cause``: the reason in the record of the node's end; None without such a record.
     """
     if is_abandoned:
-        return ENDED if cause is not None else LOST
+        return ENDED if cause == STOPPED else LOST
     return SILENT if age_s >= SILENT_S else RUNNING

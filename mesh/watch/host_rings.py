@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -26,16 +26,25 @@ class HostRings:
 
     ``relist`` is called with the name of a node whose earlier records are gone, so that the node lists its connections,
     links and queues again; it is called each RELIST_S until the list has come. ``tell`` gets a sentence about a ring
-    that cannot be read, once for each.
+    that cannot be read, once for each. ``names``: the nodes whose rings are followed; None for all nodes. The folder
+    may have rings of nodes that an earlier topology had.
     """
 
-    def __init__(self, rings: Path, host: HostModel, relist: Callable[[str], None], tell: Tell) -> None:
+    def __init__(
+        self,
+        rings: Path,
+        host: HostModel,
+        relist: Callable[[str], None],
+        tell: Tell,
+        names: Collection[str] | None = None,
+    ) -> None:
         self._folder, self._host, self._relist, self._tell = rings, host, relist, tell
+        self._names = frozenset(names) if names is not None else None
         self._followed: dict[Path, _FollowedRing] = {}
         self._has_caught_up = False
         """Whether all rings were once read to their ends."""
-        self._last_run: dict[str, int] = {}
-        """By the name of a node, the last run whose ring is or was followed, or cannot be read."""
+        self._seen: dict[str, set[Path]] = {}
+        """By the name of a node, the rings that are or were followed, are older than those, or cannot be read."""
 
     def step(self) -> bool:
         """Read what the nodes wrote since the last step; return whether more waits to be read.
@@ -69,26 +78,37 @@ class HostRings:
             if (run := _run_of(path)) is not None:
                 runs.setdefault(_node_of(path), []).append((run, path))
         for name, found in runs.items():
+            if self._names is not None and name not in self._names:
+                continue
             found.sort()
-            last = self._last_run.get(name)
-            for run, path in found[-1:] if last is None else found:
-                if last is None or run > last:
-                    self._last_run[name] = run
-                    self._follow(path)
+            paths = [path for _, path in found]
+            seen = self._seen.get(name)
+            if seen is None:
+                seen = self._seen[name] = set(paths[:-1])
+            # A later run may have an earlier time: the clock of the host may have been set back.
+            seen &= set(paths)
+            for path in paths:
+                if path not in seen and self._follow(path):
+                    seen.add(path)
 
-    def _follow(self, path: Path) -> None:
+    def _follow(self, path: Path) -> bool:
+        """Begin to follow a ring; return False if it has to be tried again, as without a free descriptor."""
         try:
             ring = RingFollower(path)
         except FileNotFoundError:
-            return  # The writer has just removed the ring.
-        except (RingUnreadable, OSError) as error:
+            return True  # The writer has just removed the ring.
+        except RingUnreadable as error:
             self._tell(f"a ring cannot be read: {error}")
-            return
+            return True
+        except OSError as error:
+            self._tell(f"a ring cannot be read now: {error}")
+            return False
         node = self._host.node(ring.node.name)
         for earlier in list(self._followed.values()):
             if earlier.node is node:
                 earlier.finish()
         self._followed[path] = _FollowedRing(ring, self._host, node, self._relist)
+        return True
 
 
 class _FollowedRing:

@@ -31,6 +31,9 @@ class ConsoleLogin:
 
     def __init__(self, token: str, now: Callable[[], float]) -> None:
         self._key = hashlib.sha256(b"amqpmesh console session\0" + token.encode()).digest()
+        # Browsers give the cookies of one port to all ports of a host: observers of two meshes need two names.
+        self.cookie = f"amqpmesh_{hashlib.sha256(self._key).hexdigest()[:8]}"
+        """The name of the cookie that has the session."""
         self._now = now
         self._until: dict[str, float] = {}
         """By one-time token that was not used yet, the end of its time, the oldest first."""

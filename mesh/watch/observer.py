@@ -43,6 +43,8 @@ HOST: Final = "127.0.0.1"
 PORT: Final = "--port"
 """The option of the observer's program for its port."""
 JSON: Final = "--json"
+LEAST_TOKEN_CHARS: Final = 32
+"""A shorter token is not one that `token` made."""
 WATCHED_S: Final = 0.25
 """The time between two looks at the rings while a stream is open; else IDLE_S."""
 IDLE_S: Final = 1.0
@@ -148,9 +150,10 @@ async def _observe(
         # `up` runs all nodes here; without it, each host has some of them, which only the rings tell.
         if supervisor_pid(workdir) is not None:
             return everything
-        return tuple(node for node in everything if node.name in host.nodes)
+        return tuple(node for node in everything if node.name in host.nodes or workdir.pid_file(node.name).exists())
 
-    rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)))
+    names = [node.name for node in everything]
+    rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)), names)
     secret = token(workdir) if topology.users else None
     state = ObserverState(topology.mesh, version("amqpmesh"), host, secret, expected)
     state.console = Console(topology, host, secret, token_file(workdir))
@@ -190,6 +193,7 @@ async def _follow(rings: HostRings, state: ObserverState) -> None:
             # There is more to read; requests are answered in between.
             await asyncio.sleep(0)
             continue
+        state.is_complete = True
         with suppress(TimeoutError):
             async with asyncio.timeout(WATCHED_S if state.viewers else IDLE_S):
                 await state.stopping.wait()
@@ -221,14 +225,24 @@ def token(workdir: WorkDir) -> str:
     """Return the token of the observer, and make it first if there is none.
 
     The token stays the same when the observer starts again, since programs that ask the observer are configured with
-    it. Only the owner of the mesh can read the file.
+    it. Only the owner of the mesh can read the file. A file that others can read, or without a whole token, as a full
+    disk leaves it, is made anew.
     """
     path = token_file(workdir)
-    with suppress(FileExistsError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-    return path.read_text().strip()
+    with suppress(FileNotFoundError):
+        found = path.read_text().strip()
+        if len(found) >= LEAST_TOKEN_CHARS and not path.stat().st_mode & 0o077:
+            return found
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)
+    new = secrets.token_urlsafe(LEAST_TOKEN_CHARS)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(new + "\n")
+        file.flush()
+        os.fsync(descriptor)
+    unfinished.rename(path)
+    return new
 
 
 @contextmanager

@@ -34,6 +34,8 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+MAX_FILTERS: Final = 16
+_LIMIT_DIGITS: Final = 9
 _SHOWN_CHARS: Final = 80
 
 
@@ -86,6 +88,8 @@ def parse(entity: Entity, parameters: Sequence[tuple[str, str]]) -> Query:
     for name, value in parameters:
         if name not in PARAMETERS:
             raise QueryError(name, f"unknown parameter {_shown(name)}", PARAMETERS)
+        if name == "filter" and len(filters) == MAX_FILTERS:
+            raise QueryError("filter", f"more than {MAX_FILTERS} filters, expected at most {MAX_FILTERS}")
         if name == "filter":
             filters.append(_filter(entity, value))
         elif name in single:
@@ -189,7 +193,7 @@ def _number(name: str, text: str) -> float:
 def _limit(text: str | None) -> int:
     if text is None:
         return DEFAULT_LIMIT
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_LIMIT:
+    if not text.isdecimal() or len(text) > _LIMIT_DIGITS or not 1 <= int(text) <= MAX_LIMIT:
         raise QueryError("limit", f"{_shown(text)} is not a limit, expected a whole number from 1 to {MAX_LIMIT}")
     return int(text)
 
@@ -203,7 +207,7 @@ def _cursor(text: str, sort: EntityField, is_descending: bool) -> tuple[Any, str
     try:
         found = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         sorted_by, was_descending, value, last_id = found
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise QueryError("after", f"{_shown(text)} is not a cursor, expected the `next` of a page") from None
     if (sorted_by, was_descending) != (sort.name, is_descending):
         raise QueryError("after", "the cursor is of a page that was sorted in another way, expected the same `sort`")

@@ -39,6 +39,8 @@ STREAM_S: Final = 1.0
 """The time between two looks for changes of a stream."""
 MAX_STREAMS: Final = 50
 LIVEZ: Final = "/livez"
+_OF_OTHERS: Final = frozenset({"cross-site", "same-site"})
+"""Values of Sec-Fetch-Site by which a browser says that a page of somebody else asks [Fetch Metadata]."""
 _EXPOSITION: Final = "text/plain; version=0.0.4"
 _HEADERS: Final = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -61,6 +63,8 @@ class ObserverState:
     """Returns the nodes of the topology that should run on this host."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the observer stops: streams end."""
+    is_complete: bool = False
+    """Whether all that the nodes had written when the observer started has been read."""
     viewers: int = 0
     """Streams that are open."""
     console: Console | None = None
@@ -118,10 +122,12 @@ def application(state: ObserverState) -> ASGIApp:
         return StreamingResponse(_events(query, state), media_type="text/event-stream")
 
     async def metrics(_: Request) -> Response:
+        _check_complete(state)
         return Response("".join(exposition(state.host, state.expected())), media_type=_EXPOSITION)
 
     async def detailed_metrics(request: Request) -> Response:
         query = parse_detail_query(request.query_params.multi_items())
+        _check_complete(state)
         return Response("".join(detailed_exposition(state.host, query)), media_type=_EXPOSITION)
 
     async def is_alive(request: Request) -> Response:
@@ -208,6 +214,12 @@ def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None
     return Response(json.dumps(content, separators=(",", ":")), status, headers, "application/json")
 
 
+def _check_complete(state: ObserverState) -> None:
+    # Counters that still grow by what the nodes did in the last hours would show as a burst of traffic.
+    if not state.is_complete:
+        raise HTTPException(503, "the observer has just started, and still reads what the nodes have recorded")
+
+
 def _judged(health: Health) -> Response:
     return _json({"ok": health.is_well, "sentences": health.sentences}, 200 if health.is_well else 503)
 
@@ -251,6 +263,8 @@ class _Guard:
             return _json(
                 {"error": f"the Host {named[:80]!r} is not of this host, expected 127.0.0.1 or localhost"}, 421
             )
+        if headers.get("sec-fetch-site") in _OF_OTHERS and headers.get("sec-fetch-mode") != "navigate":
+            return _json({"error": "a page of another site, or of another port, cannot ask the observer"}, 403)
         token = self._state.token
         if token is None or is_open:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from mesh.watch.mesh_plan import MISSING
 if TYPE_CHECKING:
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_plan import MeshPlan, MeshState
+    from mesh.watch.states import ObservedQueue
 
 OLD_S: Final = 60.0
 """A queue whose oldest message is older has a trouble: nobody takes messages, or too few do."""
@@ -57,10 +59,13 @@ def troubles(plan: MeshPlan, state: MeshState, host: HostModel) -> tuple[list[Tr
     """Return what is wrong, worst first, and how many troubles were left out: MAX_OF_A_KIND of a kind are returned."""
     found: list[Trouble] = []
     left_out = 0
-    for kind in (_nodes(host), _connections(plan, state), _waiting(host), _old_queues(host)):
-        each = list(kind)
+    for each in (list(_nodes(host)), list(_connections(plan, state))):
         found += each[:MAX_OF_A_KIND]
         left_out += max(0, len(each) - MAX_OF_A_KIND)
+    # Of these there may be one for each of 100,000 addresses: only those that are shown are put into words.
+    for some, count in (_waiting(host), _old_queues(host)):
+        found += some
+        left_out += count - len(some)
     return found, left_out
 
 
@@ -68,7 +73,7 @@ def _nodes(host: HostModel) -> Iterator[Trouble]:
     for node in sorted(host.nodes.values(), key=lambda node: (node.state != "lost", node.name)):
         view = {"filter": f"name={node.name}"}
         since = host.utc_s - node.age_s
-        if node.state == "lost" or (node.state == "ended" and node.cause not in (None, "stopped")):
+        if node.state == "lost":
             yield Trouble(
                 f"node {node.name}", "lost", node.name,
                 f"{node.role or 'node'} {node.name} is lost: the process is gone"
@@ -99,7 +104,8 @@ def _connections(plan: MeshPlan, state: MeshState) -> Iterator[Trouble]:
         )  # fmt: skip
 
 
-def _waiting(host: HostModel) -> Iterator[Trouble]:
+def _waiting(host: HostModel) -> tuple[list[Trouble], int]:
+    """Return the MAX_OF_A_KIND addresses with the most producers that wait, and the number of all."""
     found: dict[tuple[str, str], tuple[int, dict[str, None]]] = {}
     for node in host.nodes.values():
         if not node.waiting_producers:
@@ -111,36 +117,45 @@ def _waiting(host: HostModel) -> Iterator[Trouble]:
             count, users = found.get(key, (0, {}))
             users.setdefault(link.user_name or "anonymous")
             found[key] = (count + 1, users)
-    for (address, cause), (count, users) in sorted(found.items(), key=lambda item: (-item[1][0], item[0])):
-        reason, fix = _CAUSES.get(cause, (cause, "Look at the address."))
-        place = f"at {_short(address)}" if address else "without a fixed address"
-        yield Trouble(
-            f"waiting {cause} {address}", "waiting", address,
-            f"{count:,} producer{'s' * (count != 1)} of {_names(list(users))} wait{'s' * (count == 1)} {place}: "
-            f"{reason}",
-            fix, "/address" if address else "/links",
-            {"address": address} if address else {"filter": f"waits_for={cause}"},
-        )  # fmt: skip
+    most = heapq.nsmallest(MAX_OF_A_KIND, found.items(), key=lambda item: (-item[1][0], item[0]))
+    return [_waiting_at(*key, *waiting) for key, waiting in most], len(found)
 
 
-def _old_queues(host: HostModel) -> Iterator[Trouble]:
+def _waiting_at(address: str, cause: str, count: int, users: dict[str, None]) -> Trouble:
+    reason, fix = _CAUSES.get(cause, (cause, "Look at the address."))
+    place = f"at {_short(address)}" if address else "without a fixed address"
+    return Trouble(
+        f"waiting {cause} {address}", "waiting", address,
+        f"{count:,} producer{'s' * (count != 1)} of {_names(list(users))} wait{'s' * (count == 1)} {place}: "
+        f"{reason}",
+        fix, "/address" if address else "/links",
+        {"address": address} if address else {"filter": f"waits_for={cause}"},
+    )  # fmt: skip
+
+
+def _old_queues(host: HostModel) -> tuple[list[Trouble], int]:
+    """Return the MAX_OF_A_KIND queues with the oldest messages, and the number of all with a message of OLD_S."""
     old = [
         (queue.oldest_s, queue)
         for node in host.nodes.values()
         for queue in node.queues.values()
         if queue.depth and queue.oldest_s is not None and queue.oldest_s >= OLD_S
     ]
-    for age_s, queue in sorted(old, key=lambda item: -item[0]):
-        address = queue.address_text or ""
-        consumers = queue.address.consumers if queue.address is not None else 0
-        of = f" of subscriber {_short(queue.subscriber)}" if queue.subscriber else ""
-        yield Trouble(
-            f"queue {queue.id}", "old", address,
-            f"{_short(address)}{of} has {queue.depth:,} message{'s' * (queue.depth != 1)} and "
-            f"{f'{consumers:,}' if consumers else 'no'} consumer{'s' * (consumers != 1)}: the oldest waits long",
-            "Start more consumers." if consumers else "Start a consumer.",
-            "/address", {"address": address}, host.utc_s - age_s,
-        )  # fmt: skip
+    oldest = heapq.nlargest(MAX_OF_A_KIND, old, key=lambda item: item[0])
+    return [_old_queue(queue, host.utc_s - age_s) for age_s, queue in oldest], len(old)
+
+
+def _old_queue(queue: ObservedQueue, since: float) -> Trouble:
+    address = queue.address_text or ""
+    consumers = queue.address.consumers if queue.address is not None else 0
+    of = f" of subscriber {_short(queue.subscriber)}" if queue.subscriber else ""
+    return Trouble(
+        f"queue {queue.id}", "old", address,
+        f"{_short(address)}{of} has {queue.depth:,} message{'s' * (queue.depth != 1)} and "
+        f"{f'{consumers:,}' if consumers else 'no'} consumer{'s' * (consumers != 1)}: the oldest waits long",
+        "Start more consumers." if consumers else "Start a consumer.",
+        "/address", {"address": address}, since,
+    )  # fmt: skip
 
 
 def _names(names: list[str]) -> str:

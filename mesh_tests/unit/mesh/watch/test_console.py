@@ -192,11 +192,21 @@ def test_a_session_is_for_reading_and_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("site", "status"), [("none", 200), ("same-origin", 200), ("same-site", 401), ("cross-site", 401), ("x", 401)]
+    ("site", "status"), [("none", 200), ("same-origin", 200), ("same-site", 403), ("cross-site", 403), ("x", 401)]
 )
 def test_a_session_is_not_for_pages_of_other_ports_or_sites(site: str, status: int) -> None:
     host = ConsoleHost(token=TOKEN)
     assert host.ask("/api/nodes", cookie=log_in(host), sec_fetch_site=site).status == status
+
+
+@pytest.mark.parametrize("others", ['theme={"a":1}', "a b=c", "\u00e9=1", "x", "=;", "path=/; $Version=1"])
+def test_cookies_of_other_servers_do_not_end_a_session(others: str) -> None:
+    host = ConsoleHost(token=TOKEN)
+    cookie = log_in(host)
+    assert host.ask("/api/nodes", cookie=f"{others}; {cookie}").status == 200
+    assert host.ask("/api/nodes", cookie=f"{cookie}; {others}").status == 200
+    name = cookie.partition("=")[0]
+    assert host.ask("/api/nodes", cookie=f"{name}=old.session.x; {cookie}").status == 200
 
 
 def test_a_session_outlives_the_observer_but_not_the_token() -> None:

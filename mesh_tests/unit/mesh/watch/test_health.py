@@ -58,7 +58,7 @@ def test_an_observer_that_stands_still_is_not_alive() -> None:
         ("running", True, "router r1 runs; it wrote its clock 0.4 s ago, expected less than 3 s"),
         ("silent", False, "router r1 is silent; it wrote its clock 0.4 s ago, expected less than 3 s"),
         ("ended", False, "router r1 has ended in order"),
-        ("lost", False, "router r1 is lost: its process is gone without a record of its end"),
+        ("lost", False, "router r1 is lost: its process failed, or is gone without a record of its end"),
     ],
 )
 def test_a_node_is_alive_while_it_runs(state: str, is_well: bool, sentence: str) -> None:
@@ -90,7 +90,7 @@ def test_a_host_is_not_ready_without_a_node_or_a_neighbor() -> None:
         False,
         [
             "router r1 does not hear its neighbor r2",
-            "broker b1 is lost: its process is gone without a record of its end",
+            "broker b1 is lost: its process failed, or is gone without a record of its end",
             "node r9 is unknown: the observer has never seen its ring",
         ],
     )

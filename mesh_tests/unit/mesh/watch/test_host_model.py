@@ -352,7 +352,7 @@ def test_a_link_whose_connection_was_missed_gets_it_from_the_list(host: HostMode
         (0.5, False, None, RUNNING),
         (SILENT_S, False, None, SILENT),
         (0.5, True, "stopped", ENDED),
-        (0.5, True, "failed", ENDED),
+        (0.5, True, "failed", LOST),
         (99.0, True, None, LOST),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -136,7 +137,7 @@ def test_a_ring_that_the_writer_removed_is_read_to_its_end(observer: Observer):
     assert observer.accepted == 5
 
 
-@pytest.mark.parametrize(("cause", "state"), [("stopped", ENDED), ("failed", ENDED), (None, LOST)])
+@pytest.mark.parametrize(("cause", "state"), [("stopped", ENDED), ("failed", LOST), (None, LOST)])
 def test_a_node_that_is_gone_has_nothing_more_and_ages(
     observer: Observer, monkeypatch: pytest.MonkeyPatch, cause: str | None, state: str
 ):
@@ -304,3 +305,67 @@ def test_hours_of_traffic_in_a_ring_are_in_no_rate_though_the_model_had_a_time_b
         observer.look()
         assert observer.node().ingress.rate == rate
         ring.put(*deliveries(20) if passed == 10.0 else [])
+
+
+def test_a_node_that_starts_again_after_the_clock_was_set_back_is_followed(observer: Observer):
+    first = observer.ring("r1", 0)
+    first.tell(*START)
+    first.put(*deliveries(5))
+    observer.look()
+    first.end()
+    observer.look()
+    second = observer.ring("r1", -1000)
+    second.tell(*START)
+    second.put(*deliveries(3))
+    observer.look()
+    assert (observer.accepted, observer.node().state, observer.node().attached) == (8, RUNNING, 1)
+
+
+def test_an_older_ring_that_was_there_at_the_first_look_is_never_followed(observer: Observer):
+    for run_s in (0, 10):
+        ring = observer.ring("r1", run_s)
+        ring.tell(*START)
+        ring.put(*deliveries(4))
+        if run_s == 0:
+            ring.end()
+    observer.look()
+    observer.look()
+    assert (observer.accepted, observer.node().state) == (4, RUNNING)
+
+
+def test_rings_of_nodes_that_the_topology_does_not_have_are_left_alone(tmp_path: Path):
+    observer = Observer(tmp_path)
+    observer.rings = HostRings(tmp_path, observer.host, observer.relisted.append, observer.told.append, ["r1"])
+    for name in ("r1", "r4"):
+        observer.ring(name, 0).tell(*START)
+    observer.look()
+    assert set(observer.host.nodes) == {"r1"}
+
+
+def test_a_ring_for_which_no_descriptor_was_free_is_tried_again(observer: Observer, monkeypatch: pytest.MonkeyPatch):
+    observer.ring("r1", 0).tell(*START)
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host_rings, "RingFollower", fail)
+        observer.look()
+    assert observer.told == ["a ring cannot be read now: [Errno 24] Too many open files"]
+    observer.look()
+    assert observer.node().state == RUNNING
+
+
+def test_links_that_ended_are_forgotten_though_the_clock_was_set_back(
+    observer: Observer, monkeypatch: pytest.MonkeyPatch
+):
+    ring = observer.ring("r1", 0)
+    ring.tell(*START)
+    observer.look()
+    ring.tell({"kind": "link", "event": "closed", "link": 2})
+    observer.look()
+    now = time.time()
+    monkeypatch.setattr(host_rings.time, "time", lambda: now - 86_400)
+    observer.look()
+    observer.look()
+    assert (observer.node().links, observer.host.addresses) == ({}, {})

@@ -29,7 +29,7 @@ def state_of(token: str | None = None, addresses: tuple[str, ...] = ("a",)) -> O
             {"kind": "link", "event": "opened", "link": number, "connection": 1, "role": "producer", "address": address}
         )
     NodeRecords(host, host.node("r1"), 0.0).add(RingRecords(rows=[(1, row) for row in rows]))
-    return ObserverState("m", "1.0", host, token)
+    return ObserverState("m", "1.0", host, token, is_complete=True)
 
 
 def client_of(state: ObserverState, **headers: str) -> TestClient:
@@ -202,8 +202,28 @@ def test_health_is_told_by_status_and_sentences() -> None:
         answer = client.get(path)
         assert (answer.status_code, answer.json()["ok"]) == (503, False)
         assert any("r2" in sentence for sentence in answer.json()["sentences"])
-    state.expected = tuple
+    state.expected = lambda: (ExpectedNode("r1", "router"),)
     assert client.get("/readyz").status_code == 200
+    state.expected = tuple
+    assert client.get("/readyz").json()["sentences"] == ["no node of the topology was seen on this host yet"]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/detailed?family=address"])
+def test_counters_are_told_once_all_that_was_recorded_has_been_read(path: str) -> None:
+    state = state_of()
+    state.is_complete = False
+    answer = client_of(state).get(path)
+    assert answer.status_code == 503
+    assert "still reads what the nodes have recorded" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_page_of_somebody_else_cannot_ask(site: str) -> None:
+    for state in (state_of(), state_of("secret")):
+        headers = {"authorization": "Bearer secret", "sec-fetch-site": site}
+        assert client_of(state).get("/api/links", headers=headers).status_code == 403
+        # A link that leads here is harmless: the page behind it stays this observer's own.
+        assert client_of(state).get("/api", headers={**headers, "sec-fetch-mode": "navigate"}).status_code == 200
 
 
 def test_with_users_only_the_observers_own_life_is_told_without_the_token() -> None:

@@ -45,7 +45,7 @@ def test_a_lost_node_is_first_with_the_time_of_its_last_record() -> None:
 def test_a_node_that_failed_is_lost_and_one_that_was_stopped_is_not() -> None:
     host = running()
     host.add("r1", RecordKind.NODE, RecordEvent.CLOSED, cause="failed")
-    host.runs["r1"].end("ended")
+    host.runs["r1"].end("lost")
     host.add("b1", RecordKind.NODE, RecordEvent.CLOSED, cause="stopped")
     host.runs["b1"].end("ended")
     assert [each.subject for each in found(host) if each.kind == "lost"] == ["r1"]
