@@ -70,13 +70,16 @@ class Address(NamedTuple):
 
 
 def normalize(address: str) -> str:
-    """Return ``address`` in normal form: without the scheme (``amqp:``, ``amqps:``) and host that some clients add."""
+    """Return ``address`` in normal form: without the scheme (``amqp:``, ``amqps:``) and host that some clients add.
+
+    The normal form of a normal form is the same: an address that begins with several schemes loses all of them, or it
+    could be checked as one address and delivered as another.
+    """
     # Test the first letter before the regular expression, since this function runs for each message of a sender whose
     # link has no address; the letter decides nearly always.
     if address[:1] in "aA":
-        found = _URL_FORM.match(address)
-        if found:
-            return address[found.end() :]
+        while found := _URL_FORM.match(address):
+            address = address[found.end() :]
     return address
 
 

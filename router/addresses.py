@@ -166,7 +166,9 @@ class RouterAddresses:
     def _group_taken_here(self, space: str, name: str) -> AddressGroup | None:
         """Return the group of an anycast address with consumers here, or at edge routers behind this one, else None."""
         policy = self._books.of(space).resolve(name)
-        entry = self._entries.get((policy.address, 0, None)) if policy is not None and policy.shares_circuits else None
+        if policy is None or not policy.shares_circuits or policy.stands_for_pattern:
+            return None
+        entry = self._entries.get((policy.address, 0, None))
         if entry is None or not (any(taker.is_near for taker in entry.group.takers) or self._reach.behind(entry)):
             return None
         return entry.group

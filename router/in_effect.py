@@ -129,10 +129,10 @@ class ChangesInEffect:
         new = [wait for wait in self._unasked if self._is_here(wait)]
         if not new:
             return
-        self._unasked = [wait for wait in self._unasked if wait not in new]
         self._number += 1
         for wait in new:
             wait.number = self._number
+        self._unasked = [wait for wait in self._unasked if not wait.number]
         self._act(self._edges.check(self._number))
 
     def _is_here(self, wait: _Wait) -> bool:

@@ -3,6 +3,7 @@ the messages reach the consumers of each address."""
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -373,3 +374,52 @@ def test_a_circuit_over_a_better_path_keeps_the_order_and_is_not_stopped_by_an_a
 def _shared(mesh: SimMesh, router: str) -> Any:
     groups = [entry.group for entry in mesh.routers[router]._addresses._entries.values()]
     return next(group for group in groups if group.egress is not None)
+
+
+def test_an_address_cannot_be_checked_as_one_and_delivered_as_another(mesh: SimMesh) -> None:
+    consumed = consume(mesh, "r3", "cmd.1")[0]
+    sender = mesh.client("r1", "control").sender(None)
+    for prefix in ("", "amqp:", "amqp:/", "amqp://host/", "amqp:amqp:", "amqps:/amqp://x/", "AMQP:amqps:/"):
+        send(mesh, sender, f"{prefix}cmd.1", prefix)
+    settled(mesh, sender)
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+    assert len(bodies(consumed)) == 7
+    # Timers of addresses that are set apart run without an error.
+    for prefix in ("", "amqp:amqp:"):
+        sender.send(Message(address=f"{prefix}cmd.1", body="pre-settled").encode(), settled=True)
+    mesh.run(60)
+    assert len(bodies(consumed)) == 9
+
+
+@pytest.mark.parametrize("place", ["r1", "r2"])
+@pytest.mark.parametrize("wait_s", [8, 24, 60])
+def test_a_presettled_message_waits_for_the_credit_of_its_consumer(mesh: SimMesh, place: str, wait_s: float) -> None:
+    receiver = consume(mesh, "r3", "cmd.1", credit=0)[0]
+    sender = mesh.client(place, "control").sender(None)
+    mesh.run(1)
+    sender.send(Message(address="cmd.1", body="once").encode(), settled=True)
+    mesh.run(wait_s)
+    receiver.link.grant(10)
+    mesh.run(5)
+    assert bodies(receiver) == ["once"]
+
+
+def test_a_sender_of_presettled_commands_leaves_nothing_behind(mesh: SimMesh) -> None:
+    addresses = [f"cmd.{number}" for number in range(1200)]
+    consume(mesh, "r3", *addresses)
+    other = mesh.client("r1", "another").sender(None)
+    client = mesh.client("r1", "control")
+    sender = client.sender(None)
+    for turn in range(2):
+        for address in addresses:
+            send(mesh, sender, address, str(turn))
+            sender.send(Message(address=address, body="pre-settled").encode(), settled=True)
+        settled(mesh, sender)
+        mesh.run(15)
+    mesh.cut(client.pipe)
+    send(mesh, other, "cmd.1", "still")
+    settled(mesh, other)
+    mesh.run(60)
+    gc.collect()
+    left = [each for each in gc.get_objects() if type(each).__name__ == "AnonymousInlet"]
+    assert len(left) <= 2

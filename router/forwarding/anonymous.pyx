@@ -26,7 +26,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.copies cimport Copies
-from router.forwarding.ends cimport Carrier, Inlet, carrier_at
+from router.forwarding.ends cimport Carrier, Inlet, Taker, carrier_at
 from router.forwarding.guard cimport Guard
 from router.forwarding.head cimport ReturnMark, insert_returned, release
 from router.forwarding.move cimport Move
@@ -86,12 +86,22 @@ cdef class AnonymousInlet(SharedCreditInlet):
     # wait for outcomes. The awaited deliveries and those settled at the last look whether they make progress.
     cdef bint is_behind_barrier
     cdef tuple seen_awaited
+    # The groups of shared circuits that have this inlet go on when they have credit (`SharedAnycast.follow`).
+    cdef list followed
+    # True once a pre-settled message went over a circuit of the address, where it may wait for its consumer: without a
+    # producer, the circuit would be closed, and the message lost.
+    cdef bint has_sent_settled
 
     def __init__(self, AnonymousProducer producer, group):
         super().__init__(producer.link, group, producer.capacity)
         self.producer = producer
         self.budget = (<AddressGroup>group).copies
+        self.followed = []
         producer.link.owner = producer
+
+    cdef int on_unheard_settled(self, Taker taker) except -1:
+        self.has_sent_settled = True
+        return SharedCreditInlet.on_unheard_settled(self, taker)
 
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
         cdef size_t size = len(self.held[0][1])
@@ -196,6 +206,8 @@ cdef class AnonymousInlet(SharedCreditInlet):
             carrier = carrier.older_in
         if self.group.is_to_egress:
             (<SharedAnycast>self.group).follow(apart)
+            if self.group not in apart.followed:
+                apart.followed.append(self.group)
         if are_timed:
             self.held_since, apart.held_since = deque(), deque()
         for place in self.held:
@@ -689,8 +701,11 @@ cdef class AnonymousProducer(DeliveryOwner):
         """Let addresses share links again of which nothing was under way at the last look, nor came since."""
         cdef AnonymousInlet inlet
         self.apart_timer = None
-        for inlet in list(self.apart.values()):
+        for named, inlet in list(self.apart.items()):
+            if inlet.has_sent_settled:
+                continue
             if inlet.is_idle() and inlet.seen_apart == inlet.progress_now() + 1:
+                del self.apart[named]
                 self._forget(inlet)
             else:
                 inlet.seen_apart = inlet.progress_now() + 1 if inlet.is_idle() else 0
@@ -699,19 +714,19 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     cdef int _forget(self, AnonymousInlet inlet) except -1:
         cdef AddressGroup group = inlet.group
-        del self.inlets[group]
+        self.inlets.pop(group, None)
         self.to_egress.pop(inlet, None)
         if self.apart.get(group.name_now()) is inlet:
             del self.apart[group.name_now()]
-            self._unfollow(inlet)
+        self._unfollow(inlet)
         inlet.recorder.note(inlet, False, None)
         (<AddressGroup>inlet.group).lose_inlet(inlet, None)
         return 0
 
     cdef int _unfollow(self, AnonymousInlet inlet) except -1:
-        cdef AnonymousInlet other
-        for other in self.to_egress if inlet.is_behind_barrier else ():
-            (<SharedAnycast>other.group).unfollow(inlet)
+        for group in inlet.followed:
+            (<SharedAnycast>group).unfollow(inlet)
+        inlet.followed = []
         return 0
 
     cdef int _forget_idle(self) except -1:

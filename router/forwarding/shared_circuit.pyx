@@ -35,6 +35,8 @@ from wire.errors import LinkError
 
 # The time in s after which an inlet of an address here ends, if nothing of the address came or waited meanwhile.
 cdef double QUIET_S = 5.0
+# The most bytes of a barrier, an empty message with an address, which waits here beyond the budget of copies.
+cdef Py_ssize_t MOST_BARRIER_BYTES = 8192
 
 
 cdef class LateInlet(HeldInlet):
@@ -47,9 +49,15 @@ cdef class LateInlet(HeldInlet):
         self.ingress = circuit.ingress
         self.budget = group.copies
 
+    cdef bint may_go_on_now(self) except -1:
+        # When the connection is lost, no link is tied to this inlet: it has to look at the circuit's.
+        return not self.circuit.is_lost and HeldInlet.may_go_on_now(self)
+
     cdef int take(self, pn_delivery_t *delivery, bytes message) except -1:
         cdef AddressGroup group = self.group
         cdef bint is_asked = is_barrier(delivery)
+        if is_asked and PyBytes_GET_SIZE(message) > MOST_BARRIER_BYTES:
+            return self.circuit.give_back(delivery, PyBytes_GET_SIZE(message))
         if is_asked:
             self.budget.used_bytes += PyBytes_GET_SIZE(message)
         elif not self.budget.take(PyBytes_GET_SIZE(message)):

@@ -1,6 +1,8 @@
 """Normal form of addresses, internal addresses, dynamic reply addresses."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from addressing.address import dynamic_address, is_dynamic, is_internal, normalize, router_of
 
@@ -51,3 +53,17 @@ def test_addresses_of_the_mesh_itself_are_internal(address: str) -> None:
 @pytest.mark.parametrize("address", ["orders", "_topology", "_amqpmesh.x", "a/_topo/0", "/_topo/0"])
 def test_addresses_that_only_look_alike_are_not_internal(address: str) -> None:
     assert not is_internal(address)
+
+
+@given(
+    st.lists(st.sampled_from(["amqp:", "amqps:", "AMQP:", "//", "/", "host", "a", "x.y", ":", "é"]), max_size=8).map(
+        "".join
+    )
+)
+def test_the_normal_form_of_a_normal_form_is_the_same(address: str) -> None:
+    assert normalize(normalize(address)) == normalize(address)
+
+
+@pytest.mark.parametrize("address", ["amqp:amqp:x", "amqp:/amqps://host/x", "amqps:AMQP:/x"])
+def test_an_address_loses_all_schemes(address: str) -> None:
+    assert normalize(address) == "x"
