@@ -180,9 +180,18 @@ class Exchange:
         self.observed.count(direction, router, self.address, user, field, data)
 
 
-def differences(observed: ObservedMesh) -> dict[tuple[str, str, str, str], tuple[int, int]]:
-    """By what is counted: (observed, in the ledger) where these differ."""
-    seen = observed.observed()
-    return {
-        key: (seen[key], observed.ledger[key]) for key in seen | observed.ledger if seen[key] != observed.ledger[key]
-    }
+def differences(observed: ObservedMesh, shared: str | None = None) -> dict[tuple[str, str, str, str], tuple[int, int]]:
+    """By what is counted: (observed, in the ledger) where these differ.
+
+    ``shared``: a pattern whose addresses may share links, such as `rpc.#`: what came in counts for all of them.
+    """
+    seen, ledger = (_together(counts, shared) for counts in (observed.observed(), observed.ledger))
+    return {key: (seen[key], ledger[key]) for key in seen | ledger if seen[key] != ledger[key]}
+
+
+def _together(counts: Counter[tuple[str, str, str, str]], shared: str | None) -> Counter[tuple[str, str, str, str]]:
+    found: Counter[tuple[str, str, str, str]] = Counter()
+    for (entity, name, direction, field), count in counts.items():
+        is_shared = shared is not None and (entity, direction) == ("address", "in_") and name.startswith(shared[:-1])
+        found[entity, shared if is_shared and shared is not None else name, direction, field] += count
+    return found
