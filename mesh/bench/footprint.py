@@ -204,7 +204,8 @@ def wait_ready(process: subprocess.Popen[bytes], workdir: WorkDir, log: Path) ->
             status = MeshStatus.from_map(ask(workdir.control_socket(SUPERVISOR), "status"))
         except OSError:
             status = None
-        if status is not None and status.phase is MeshPhase.READY:
+        # The observer starts once the mesh is ready, and belongs to what is measured.
+        if status is not None and status.phase is MeshPhase.READY and workdir.observer_file.exists():
             return
         time.sleep(LOOK_S)
     raise TimedOut(f"`amqpmesh up` was not ready after {START_TIMEOUT_S:g} s")

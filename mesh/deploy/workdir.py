@@ -51,6 +51,10 @@ class WorkDir:
     def link_logs(self) -> Path:
         return self.root / "linklogs"
 
+    @property
+    def observer_file(self) -> Path:
+        return self.root / "run" / f"{OBSERVER}.json"
+
     def control_socket(self, node: str) -> Path:
         return self.root / "run" / f"{node}.sock"
 

@@ -214,7 +214,7 @@ class _Server(uvicorn.Server):
 
 def observer_file(workdir: WorkDir) -> Path:
     """Return the file that names the URL of the running observer: `{"url": "http://127.0.0.1:15680"}`."""
-    return workdir.root / "run" / f"{OBSERVER}.json"
+    return workdir.observer_file
 
 
 def token_file(workdir: WorkDir) -> Path:

@@ -301,7 +301,7 @@ def test_a_lost_node_is_lost_on_every_page_with_its_last_values(
     assert first.text(".summary").startswith("Nothing")
 
     def lose(host: ConsoleHost) -> None:
-        host.model.nodes["r2"].age_s = 42.0
+        host.model.nodes["r2"].beat_at = host.model.utc_s - 42.0
         host.runs["r2"].end("lost")
 
     served.change(lose)

@@ -96,8 +96,8 @@ def test_a_fan_has_a_row_for_each_number_of_connections() -> None:
 def test_the_processes_of_up_have_their_memory_measured_idle_and_after_messages() -> None:
     found = rows("footprint", "--idle", "100ms", "--for", "1s", "--repeat", "1")
     names = [row["work"].removeprefix("up of 1 router: ") for row in found]
-    assert set(names) == {"supervisor", "node r1", "link log writer", "together"}
-    assert len(names) == 8
+    assert set(names) == {"supervisor", "node r1", "link log writer", "observer", "together"}
+    assert len(names) == 10
     assert {row["mode"] for row in found} == {"idle", "after 1 s, 1/s"}
     for row in found:
         assert row["pss_bytes"] > 1_000_000
