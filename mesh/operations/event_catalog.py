@@ -22,7 +22,7 @@ MODULES: Final = {
     "Observer": ("mesh.watch.observer",),
     "Writer of link logs": ("linklogs.writer.events",),
 }
-"""The modules that define events, by the process that writes them."""
+"""By kind of process, the modules with the log events of the process."""
 _BASES: Final = ("LogEvent", "WriterEvent")
 
 

@@ -1,4 +1,4 @@
-"""Clients as the console shows them: the open connections of one user with one container-id are one entity. Sans-IO."""
+"""Groups of clients, for the console: a group has all open connections with the same user and container-id. Sans-IO."""
 
 from __future__ import annotations
 

@@ -56,8 +56,9 @@ class RingNode:
 class RingSlots:
     """Slots of a ring, in the order in which the node wrote them, and the header's words at the time of the read.
 
-    ``missed``: number of slots before these that were overwritten before they were read. ``clock_us``: UTC less the
-    monotonic clock. ``dropped``: records that the node lost, ever, for want of room. ``is_last``: no more was written.
+    ``missed``: number of earlier slots that the node overwrote before this reader came to them. ``clock_us``: UTC less
+    the monotonic clock. ``dropped``: records that the node lost, ever, for want of room. ``is_last``: the node had
+    written no more slots.
     """
 
     data: bytes

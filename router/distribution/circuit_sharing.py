@@ -1,4 +1,4 @@
-"""The addresses of anycast patterns that share a circuit: those whose consumers are all at one other router.
+"""The addresses of anycast patterns that share a circuit: addresses with all consumers at one other router.
 
 Only messages of links without an address use such a circuit, since these name their addresses themselves. All other
 addresses, among them those with consumers at several routers, have circuits of their own. Decision 0060.

@@ -16,7 +16,7 @@ from router.forwarding.filter_group import FilterGroup, MatchedMulticast
 from router.timers import Timers
 
 AdvertiseKeys = Callable[[list[str], list[str]], None]
-"""Takes the routing keys that this router begins, and those that it ceases, to advertise."""
+"""Takes two lists of routing keys: keys to advertise from now on, and keys to withdraw."""
 
 
 class SetFilters:
@@ -47,7 +47,7 @@ class SetFilters:
         self._changed = changed
         self._trees: NarrowedTrees[str] = NarrowedTrees()
         self._known: set[str] = set()
-        """The keys in the trees: those of this router's consumers, and those that other routers advertise."""
+        """The keys in the trees: keys of this router's consumers, and keys that other routers advertise."""
         self._own: dict[str, tuple[FilterGroup, ...]] = {}
         """Key -> the groups of the consumers here with this filter; nearly every key has one."""
         self._told: set[str] = set()

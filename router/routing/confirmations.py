@@ -47,7 +47,7 @@ class Confirmations:
         return found
 
     def on_asked(self, version: Version, now: float) -> None:
-        """Note that all routers that have not confirmed ``version``, the wanted one, were asked for it."""
+        """Note that a CHECK for ``version`` was sent to all routers without a confirmation of ``version``."""
         self.wanted = self._asked = version
         self._again_at = now + self._interval_s
 
