@@ -116,10 +116,11 @@ SCALE_MEASUREMENTS: tuple[Measurement, ...] = (
                 target,
             )
             for key, name, target in (
-                ("together", "together", "80 MB"),
+                ("together", "together", "120 MB"),
                 ("supervisor", "supervisor", ""),
                 ("router", "node r1", ""),
                 ("writer", "link log writer", ""),
+                ("observer", "observer", ""),
             )
         ),
     ),
