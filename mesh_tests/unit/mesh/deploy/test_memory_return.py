@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-import pytest
-
 from mesh.deploy.memory_return import (
     CALM_SHARE,
     GROWTH_BYTES,
@@ -144,7 +140,6 @@ class Knot:
         self.data = bytearray(1000)
 
 
-@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="AddressSanitizer keeps memory that was freed")
 def test_what_only_refers_to_itself_goes_back_to_the_system() -> None:
     give_back()
     before = resident_bytes()
