@@ -201,6 +201,12 @@ class User(TopologyPart):
     """Patterns of addresses to send to; ${user} stands for the user's name."""
     receive: PermissionPatterns = ()
     """Patterns of addresses to receive from; ${user} stands for the user's name."""
+    view: PermissionPatterns = ()
+    """Patterns of addresses whose counts, links and message headers the user may see; # shows the whole mesh."""
+    browse: PermissionPatterns = ()
+    """Patterns of queues and topics whose messages the user may see with their bodies; allows to view, too."""
+    manage: PermissionPatterns = ()
+    """Patterns of addresses that the user may change: purge, move, delete; # allows to close connections, too."""
     max_connections: int | None = Field(default=None, ge=1)
     """Most connections of this user to one router (default: any number); further connections are refused."""
 
