@@ -25,16 +25,18 @@ def set_user(
     secret: str | None,
     send: Sequence[str] | None = None,
     receive: Sequence[str] | None = None,
+    **rights: Sequence[str],
 ) -> bool:
     """Add the user ``name`` to the topology file, or change the user; return whether the user is new.
 
-    A ``secret``, ``send`` or ``receive`` of None leaves the user's value as it is. The file is replaced as a whole or
-    not at all, and only by a valid file: raise TopologyErrors if the file is invalid now, or would be afterwards.
+    A ``secret``, ``send`` or ``receive`` of None leaves the user's value as it is, as does a right that is not given:
+    ``rights`` has lists of patterns by the names of `addressing.operator_rights.Right`. The file is replaced as a whole
+    or not at all, and only by a valid file: raise TopologyErrors if the file is invalid now, or would be afterwards.
     """
     file = Path(path).resolve()
     is_new = name not in load_topology(path).users
     text = file.read_text(encoding="utf-8-sig")
-    changes = {"password": secret, "send": send, "receive": receive}
+    changes = {"password": secret, "send": send, "receive": receive, **rights}
     changed = _with_user(text, name, {key: value for key, value in changes.items() if value is not None})
     parse_topology(changed, file=str(path))
     _replace(file, changed)

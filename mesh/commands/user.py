@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -27,6 +28,24 @@ def command() -> None:
     help="Pattern of addresses that the user may receive from. Repeatable.",
 )
 @click.option(
+    "--view",
+    multiple=True,
+    metavar="PATTERN",
+    help="Pattern of addresses whose counts, links and message headers the user may see. Repeatable.",
+)
+@click.option(
+    "--browse",
+    multiple=True,
+    metavar="PATTERN",
+    help="Pattern of addresses whose messages the user may see with their bodies. Repeatable.",
+)
+@click.option(
+    "--manage",
+    multiple=True,
+    metavar="PATTERN",
+    help="Pattern of addresses whose messages the user may purge and move. Repeatable.",
+)
+@click.option(
     "--password-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File whose first line is the password. [default: AMQPMESH_PASSWORD, else asked for on a terminal]",
@@ -44,6 +63,7 @@ def add(
     is_printed: bool,
     topology_path: Path | None,
     out: Output,
+    **rights: tuple[str, ...],
 ) -> None:
     """Add user NAME to the topology file, or change the user. The file keeps a salted hash, never the password.
 
@@ -51,12 +71,13 @@ def add(
     Examples:
       amqpmesh user add alice --send orders --receive 'news.#'
       amqpmesh user add ci --no-password --send '#'
+      amqpmesh user add oncall --view '#'
     """
     secret = None if no_password else make(new_password(name, password_file))
     if is_printed:
         print_secret(name, secret, out)
         return
-    path, is_new = write(topology_path, name, secret, send, receive)
+    path, is_new = write(topology_path, name, secret, {"send": send, "receive": receive, **rights})
     if out.is_json:
         out.document({"user": name, "file": str(path), "added": is_new})
     else:
@@ -71,7 +92,7 @@ def print_secret(name: str, secret: str | None, out: Output) -> None:
 
 
 def write(
-    topology_path: Path | None, name: str, secret: str | None, send: tuple[str, ...], receive: tuple[str, ...]
+    topology_path: Path | None, name: str, secret: str | None, patterns: Mapping[str, tuple[str, ...]]
 ) -> tuple[Path, bool]:
     from addressing.errors import TopologyErrors
     from addressing.topology.edits import set_user
@@ -79,7 +100,7 @@ def write(
 
     path = locate(topology_path)
     try:
-        return path, set_user(path, name, secret, send or None, receive or None)
+        return path, set_user(path, name, secret, **{key: given for key, given in patterns.items() if given})
     except TopologyErrors as errors:
         raise TopologyInvalid(errors) from None
 

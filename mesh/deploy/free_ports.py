@@ -16,7 +16,9 @@ def free_ports() -> Iterator[int]:
     call, here or in another process, yields the same port.
     """
     for port in random.sample(PORTS, len(PORTS)):
-        if not _is_in_use(port) and _claim(port):
+        # The claim comes first: to look whether a port is in use takes the port for a moment, in which a node that has
+        # the claim, and starts again, would find its port in use.
+        if _claim(port) and not _is_in_use(port):
             yield port
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from addressing.topology.loader import load_topology
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.ports import free_port
 from mesh_tests.running_mesh import AMQPMESH
@@ -50,6 +51,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tls_port: int) -> Iterator[
     assert up.returncode == ExitCode.OK, up.stderr
     yield folder
     assert run(folder, "down").returncode == ExitCode.OK
+
+
+def test_the_command_writes_each_right_with_the_patterns_that_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "amqpmesh.yml").write_text("mesh: m\nrouters: {r1: }\n")
+    rights = ["--view", "#", "--browse", "a.#", "--browse", "b", "--manage", "c"]
+    assert run(tmp_path, "user", "add", "oncall", "--no-password", *rights).returncode == ExitCode.OK
+    user = load_topology(tmp_path / "amqpmesh.yml").users["oncall"]
+    assert (user.view, user.browse, user.manage) == (("#",), ("a.#", "b"), ("c",))
 
 
 def test_the_topology_keeps_its_comments_and_no_password(folder: Path) -> None:

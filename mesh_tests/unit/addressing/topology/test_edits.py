@@ -64,6 +64,13 @@ def test_the_user_that_was_written_is_the_user_that_is_read(file: Path) -> None:
     assert (user.send, user.receive) == (("#",), ())
 
 
+def test_rights_that_are_given_are_written_and_the_others_stay(file: Path) -> None:
+    set_user(file, "oncall", None, view=["#"], manage=["orders.#"])
+    set_user(file, "oncall", None, manage=["returns"])
+    user = load_topology(file).users["oncall"]
+    assert (user.send, user.view, user.browse, user.manage) == ((), ("#",), (), ("returns",))
+
+
 def test_changing_a_password_keeps_permissions_and_comments(file: Path) -> None:
     file.write_text(TEXT + "users:\n  alice: {send: [orders]}   # of sales\n  bob:\n    receive: '#'  # all\n")
     secret = make_secret("new", iterations=4096)
