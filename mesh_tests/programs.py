@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import mesh
@@ -18,7 +19,11 @@ IMPORT_PATH = {"PYTHONPATH": os.pathsep.join([str(Path(mesh.__file__).parents[1]
 
 
 class Program:
-    """A process with its children in a group of their own; standard output and error go to one file."""
+    """A process with its children in a group of their own; standard output and error go to one file.
+
+    The process is reaped after the last signal to its group: until then no other process can have its number, so no
+    signal reaches another program.
+    """
 
     def __init__(
         self, name: str, command: Sequence[str], directory: Path, env: Mapping[str, str] | None = None
@@ -43,7 +48,7 @@ class Program:
 
     @property
     def is_running(self) -> bool:
-        return self._process.poll() is None
+        return self._exit_code() is None
 
     def output(self) -> str:
         return self._output.read_text(errors="replace")
@@ -64,42 +69,57 @@ class Program:
 
     def wait_success(self, timeout_s: float) -> str:
         """The whole output of a program that ends with exit code 0; AssertionError otherwise."""
-        code = self._wait(timeout_s)
+        code = self._end(timeout_s)
         assert code == 0, self._report(f"exit code {code}")
         return self.output()
 
     def wait_failure(self, timeout_s: float) -> str:
         """The whole output of a program that ends with any other exit code; AssertionError otherwise."""
-        code = self._wait(timeout_s)
+        code = self._end(timeout_s)
         assert code > 0, self._report(f"exit code {code}")
         return self.output()
 
+    def _end(self, timeout_s: float) -> int:
+        """The exit code of a program that ends by itself; what is left of its group is killed then."""
+        code = self._wait(timeout_s)
+        self.kill()
+        return code
+
     def _wait(self, timeout_s: float) -> int:
         try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+            wait_until(lambda: not self.is_running, timeout_s, "its end")
+        except AssertionError:
             raise AssertionError(self._report(f"still runs after {timeout_s} s")) from None
+        code = self._exit_code()
+        assert code is not None
+        return code
+
+    def _exit_code(self) -> int | None:
+        """None while the process runs, and the negative number of the signal that ended it."""
+        if self._process.returncode is not None:
+            return self._process.returncode
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     def stop(self) -> None:
         """End the whole group: first by request, then by force. Harmless when it has ended."""
         if self.is_running:
             self._signal(signal.SIGTERM)
-            try:
-                self._process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._signal(signal.SIGKILL)
-        self._process.wait()
-        self._signal(signal.SIGKILL)
+            with suppress(AssertionError):
+                self._wait(STOP_S)
+        self.kill()
 
     def kill(self) -> None:
+        """End the whole group by force. Harmless when it has ended."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self.pid, number)
-        except ProcessLookupError:
-            return
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
 
     def _report(self, what: str) -> str:
         return f"{self.name}: {what}\n--- last of its output ---\n{self.output()[-4000:]}"

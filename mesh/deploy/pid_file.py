@@ -10,11 +10,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
 from mesh.deploy.socket_lock import SocketLock
+
+ASKED_S = 0.5
+"""The longest time that processes that only ask for the holder are waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,7 @@ class PidFile:
     def acquire(self) -> bool:
         """Lock the pid file and write this process's id into the file; False if another process holds the file."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not self._lock_file(descriptor):
             os.close(descriptor)
             return False
         if not self._lock.acquire():
@@ -48,6 +50,23 @@ class PidFile:
         os.pwrite(descriptor, json.dumps(asdict(Holder(os.getpid()))).encode(), 0)
         self._descriptor = descriptor
         return True
+
+    def _lock_file(self, descriptor: int) -> bool:
+        """Lock the file behind ``descriptor``; False if another process holds the pid file.
+
+        Whoever asks for the holder takes a shared lock for some microseconds, and must not keep a node from starting.
+        So a lock counts as a holder's only if somebody has the second lock, too, or has had the file for ASKED_S.
+        """
+        until = time.monotonic() + ASKED_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until or self._lock.holder() is not None:
+                    return False
+                time.sleep(0.001)
+            else:
+                return True
 
     def handed_over(self) -> tuple[int, int | None]:
         """Keep the locks while this process becomes another program (exec), which calls ``adopt`` with the result."""

@@ -1,11 +1,13 @@
 """Pid files, back-off, the cause of a death, sd_notify, control sockets."""
 
 import asyncio
+import fcntl
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,35 @@ def test_a_pid_file_left_by_a_crash_has_no_holder(tmp_path: Path) -> None:
     assert PidFile(path).holder() is None
     with PidFile(path) as again:
         assert again.acquire()
+
+
+def test_a_node_starts_while_others_ask_who_holds_its_pid_file(tmp_path: Path) -> None:
+    file = PidFile(tmp_path / "r1.pid")
+    assert file.acquire()
+    file.release()
+    asks = "import sys; from pathlib import Path; from mesh.deploy.pid_file import PidFile\n"
+    asks += "print('asks', flush=True)\nwhile True: PidFile(Path(sys.argv[1])).holder()"
+    with subprocess.Popen([sys.executable, "-c", asks, str(file.path)], stdout=subprocess.PIPE, text=True) as asking:
+        try:
+            assert asking.stdout is not None
+            assert asking.stdout.readline() == "asks\n"
+            for _ in range(2000):
+                assert file.acquire()
+                file.release()
+        finally:
+            asking.kill()
+
+
+def test_a_reader_that_keeps_the_file_locked_is_waited_for(tmp_path: Path) -> None:
+    file = PidFile(tmp_path / "r1.pid")
+    file.path.touch()
+    with file.path.open() as reading:
+        fcntl.flock(reading, fcntl.LOCK_SH)
+        release = threading.Timer(0.05, fcntl.flock, (reading, fcntl.LOCK_UN))
+        release.start()
+        assert file.acquire()
+        release.join()
+    file.release()
 
 
 def test_the_cause_of_a_death_is_the_last_error_logged_since_its_start(tmp_path: Path) -> None:
