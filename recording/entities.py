@@ -150,6 +150,8 @@ NODE: Final = Entity(
         _number("age_s", _Unit.SECONDS, "time since the node last wrote its clock to the ring", _From.OBSERVER),
         _number("connections", _Unit.CONNECTIONS, "connections that are open", _From.COUNT),
         _number("clients", _Unit.CONNECTIONS, "connections of clients that are open", _From.COUNT),
+        _number("max_clients", _Unit.CONNECTIONS, "most connections of clients, over all listeners of a router",
+                _From.TOPOLOGY),
         _number("links", _Unit.LINKS, "links that are attached", _From.COUNT),
         _number("waiting_producers", _Unit.LINKS, "links of producers without credit", _From.COUNT),
         _number("cpu_s", _Unit.SECONDS, "processor time of the node's process since its start", _From.RECORD),
@@ -231,7 +233,7 @@ _TRAFFIC_OF_CLIENTS: Final = (
 ADDRESS: Final = Entity(
     "address",
     "addresses",
-    "An address that clients or nodes have links for. Numbers are sums over the nodes on the observer's host; a client "
+    "An address that clients or nodes have links for, or had, if `metrics.detail` of the topology has the address. Numbers are sums over the nodes on the observer's host; a client "
     "counts at the router that it is connected to, and nowhere else.",
     (
         _ID,
@@ -271,6 +273,7 @@ USER: Final = Entity(
         _ID,
         _text("user", "name of the user; anonymous for clients without one"),
         _number("connections", _Unit.CONNECTIONS, "connections that are open", _From.COUNT),
+        _number("max_connections", _Unit.CONNECTIONS, "most connections of the user to one router", _From.TOPOLOGY),
         _number("links", _Unit.LINKS, "links that are attached", _From.COUNT),
         *_TRAFFIC_OF_CLIENTS,
     ),
@@ -287,7 +290,9 @@ QUEUE: Final = Entity(
         _text("pattern", "declared address or pattern of the topology that covers the address", _From.TOPOLOGY),
         _text("subscriber", "subscriber, if the queue is a subscription"),
         _number("depth", _Unit.MESSAGES, "messages in the queue", _From.RECORD),
+        _number("max_messages", _Unit.MESSAGES, "most messages in the queue; none for any number", _From.TOPOLOGY),
         _number("depth_bytes", _Unit.BYTES, "size of the messages in the queue", _From.RECORD),
+        _number("max_bytes", _Unit.BYTES, "most bytes of messages in the queue; none for any number", _From.TOPOLOGY),
         _number("acquired", _Unit.MESSAGES, "messages in the queue that consumers have, without an outcome yet",
                 _From.RECORD),
         _number("oldest_s", _Unit.SECONDS, "age of the oldest message", _From.RECORD),

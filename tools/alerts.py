@@ -81,6 +81,22 @@ ALERTS: Final = (
         "Nobody takes from the queue, or consumers take less than producers send.",
     ),
     Alert(
+        "AmqpmeshQueueNearlyFull",
+        "max by (node, pattern) (amqpmesh_pattern_queue_fullest_ratio) > 0.9",
+        "1m",
+        "warning",
+        "a queue of {{ $labels.pattern }} at {{ $labels.node }} has used {{ $value | humanizePercentage }} of its room",
+        "The queue is near its max_messages or max_bytes; when_full says what happens to further messages.",
+    ),
+    Alert(
+        "AmqpmeshClientsNearLimit",
+        "max by (instance, node) (amqpmesh_node_clients / amqpmesh_node_clients_limit) > 0.9",
+        "1m",
+        "warning",
+        "router {{ $labels.node }} has {{ $value | humanizePercentage }} of the connections that its listeners allow",
+        "At the limit of a listener, further clients are refused.",
+    ),
+    Alert(
         "AmqpmeshDeadLetters",
         "sum by (node, pattern) (increase(amqpmesh_pattern_queue_dead_lettered_total[10m])) > 0",
         "0s",

@@ -1,7 +1,7 @@
 """The model of a topology file: all keys, with types, defaults and ranges.
 
 The keys of brokers are in ``broker_settings``, the keys of ``link_logs`` in ``link_log_settings``,
-and those of ``watch`` in ``watch_settings``. Rules that span
+those of ``metrics`` in ``metric_settings``, and those of ``watch`` in ``watch_settings``. Rules that span
 several places of the file (names must exist, ports must differ) are in ``checks``; ``loader`` reads files and reports
 all mistakes.
 
@@ -23,6 +23,7 @@ from addressing.topology.broker_settings import FIRST_BROKER_PORT, Broker
 from addressing.topology.broker_url import AMQP_PORT, AMQPS_PORT
 from addressing.topology.credentials import check_secret
 from addressing.topology.link_log_settings import LinkLogs
+from addressing.topology.metric_settings import Metrics
 from addressing.topology.part import (
     MAX_LIMIT,
     AddressPattern,
@@ -234,6 +235,8 @@ class Topology(TopologyPart, TopologyQueries):
     """Broker for queues and topics that name no broker (default: the only broker)."""
     link_logs: LinkLogs = Field(default_factory=LinkLogs)
     """Records that nodes make of connections, links and deliveries, and how many records are kept."""
+    metrics: Metrics = Field(default_factory=Metrics)
+    """Which counters outlive their addresses, and which declared addresses have no metrics."""
     watch: Watch = Field(default_factory=Watch)
     """Observer of the nodes: whether one runs, and where it answers."""
 

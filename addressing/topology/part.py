@@ -46,6 +46,7 @@ NodeName = Annotated[str, checked(check_node_name), Field(json_schema_extra={"pa
 RouterName = Annotated[str, checked(check_router_name), Field(json_schema_extra={"pattern": NODE_NAME_PATTERN})]
 UserName = Annotated[str, checked(check_user_name), Field(json_schema_extra={"pattern": USER_NAME_PATTERN})]
 AddressPattern = Annotated[str, checked(check_pattern)]
+AddressPatterns = Annotated[tuple[AddressPattern, ...], BeforeValidator(listed)]
 PermissionPattern = Annotated[str, checked(check_permission_pattern)]
 PermissionPatterns = Annotated[tuple[PermissionPattern, ...], BeforeValidator(listed)]
 NodeNames = Annotated[tuple[str, ...], BeforeValidator(listed)]

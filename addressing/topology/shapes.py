@@ -11,6 +11,7 @@ from addressing.names import similar_node_name, similar_user_name
 from addressing.topology.broker_settings import Broker, BrokerTls
 from addressing.topology.descriptions import describe
 from addressing.topology.link_log_settings import LinkLogs, Redaction
+from addressing.topology.metric_settings import Metrics
 from addressing.topology.model import (
     Connection,
     DeclaredAddress,
@@ -40,6 +41,7 @@ PARTS: dict[Path, type[TopologyPart]] = {
     ("users", "*"): User,
     ("link_logs",): LinkLogs,
     ("link_logs", "redact"): Redaction,
+    ("metrics",): Metrics,
     ("watch",): Watch,
 }
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from addressing.address import Address
 from mesh.watch.counts import OUTCOME_FIELDS, DeliveryCounts, DeliverySums
+from mesh.watch.declared_limits import NO_LIMITS, DeclaredLimits
+from mesh.watch.idle_addresses import IdleAddresses
 from mesh.watch.slots import Alike, RingRecords, Row
 from mesh.watch.states import (
     ENDED,
@@ -62,15 +64,25 @@ PatternOf = Callable[[str], "tuple[str, str] | None"]
 class HostModel:
     """The entities of a host. ``pattern_of`` is the topology's answer for an address.
 
-    ``declared`` are the topology's patterns with their types, which are there before anybody uses them.
+    ``declared`` are the topology's patterns with their types, which are there before anybody uses them, and ``limits``
+    its limits. ``is_detailed`` tells whether the counters of an address stay when nobody uses the address any more.
     """
 
-    def __init__(self, pattern_of: PatternOf, declared: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        pattern_of: PatternOf,
+        declared: Iterable[tuple[str, str]] = (),
+        limits: DeclaredLimits | None = None,
+        is_detailed: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.utc_s = 0.0
         """The time of the last `on_time`, in seconds of UTC."""
         self.nodes: dict[str, ObservedNode] = {}
         self.addresses: dict[str, ObservedAddress] = {}
-        self.patterns = {pattern: ObservedPattern(pattern, type_) for pattern, type_ in declared}
+        self.idle = IdleAddresses(is_detailed)
+        """Those of ``addresses`` that nobody uses."""
+        self._limits = limits or DeclaredLimits()
+        self.patterns = {pattern: self._new_pattern(pattern, type_) for pattern, type_ in declared}
         self.users: dict[str, ObservedUser] = {}
         self._pattern_of = pattern_of
         self._rated_at: float | None = None
@@ -106,6 +118,7 @@ class HostModel:
         if found is None:
             found = self.nodes[name] = ObservedNode(name)
             found.counted_since = self.utc_s
+            found.max_clients = self._limits.routers.get(name)
         return found
 
     def address(self, text: str) -> ObservedAddress | None:
@@ -118,6 +131,8 @@ class HostModel:
             if Address.parse(text).is_internal:
                 return None
             found = self.addresses[text] = ObservedAddress(text, self._pattern(text))
+        if not found.users_count:
+            self.idle.use(text)
             if found.pattern is not None:
                 found.pattern.addresses += 1
         found.users_count += 1
@@ -126,15 +141,17 @@ class HostModel:
     def leave(self, address: ObservedAddress) -> None:
         address.users_count -= 1
         if not address.users_count:
-            del self.addresses[address.address]
             if address.pattern is not None:
                 address.pattern.addresses -= 1
+            forgotten = self.idle.keep(address.address)
+            if forgotten is not None:
+                del self.addresses[forgotten]
 
     def user(self, name: str | None) -> ObservedUser:
         name = name or ANONYMOUS
         found = self.users.get(name)
         if found is None:
-            found = self.users[name] = ObservedUser(name)
+            found = self.users[name] = ObservedUser(name, self._limits.users.get(name))
         return found
 
     def count(self, counts: DeliveryCounts, field: str, sums: DeliverySums) -> None:
@@ -173,8 +190,11 @@ class HostModel:
         pattern, type_ = found
         state = self.patterns.get(pattern)
         if state is None:
-            state = self.patterns[pattern] = ObservedPattern(pattern, type_)
+            state = self.patterns[pattern] = self._new_pattern(pattern, type_)
         return state
+
+    def _new_pattern(self, pattern: str, type_: str) -> ObservedPattern:
+        return ObservedPattern(pattern, type_, self._limits.queues.get(pattern, NO_LIMITS))
 
 
 class NodeRecords:

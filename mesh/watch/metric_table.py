@@ -176,6 +176,13 @@ OBSERVER_GROUP: Final = MetricGroup(
             "Addresses that clients or nodes have links for on this host, also those without a pattern",
             _derived("addresses"),
         ),
+        MetricFamily(
+            "amqpmesh_idle_addresses_forgotten_total",
+            MetricType.COUNTER,
+            "Addresses of metrics.detail that nobody used, and whose counters were forgotten for want of room",
+            _derived("idle_forgotten"),
+            Presence.ALWAYS,
+        ),
     ),
 )
 NODE_GROUP: Final = MetricGroup(
@@ -210,6 +217,8 @@ NODE_GROUP: Final = MetricGroup(
                "counted_since"),
         _gauge("amqpmesh_node_connections", "Connections that are open", "connections"),
         _gauge("amqpmesh_node_clients", "Connections of clients that are open", "clients"),
+        _gauge("amqpmesh_node_clients_limit", "Most connections of clients, over all listeners of the router",
+               "max_clients"),
         _gauge("amqpmesh_node_links", "Links that are attached", "links"),
         _gauge("amqpmesh_node_waiting_producers", "Links of producers without credit", "waiting_producers"),
         _gauge("amqpmesh_node_cpu_seconds", "Processor time of the node's process since its start", "cpu_s"),
@@ -268,7 +277,15 @@ QUEUE_GROUP: Final = MetricGroup(
     "embedded broker on the host and pattern of queues or topics",
     QUEUE,
     (("node", "node"), ("pattern", "pattern")),
-    _queue("amqpmesh_pattern_queue", "the queues and subscriptions of the pattern at the broker"),
+    (
+        *_queue("amqpmesh_pattern_queue", "the queues and subscriptions of the pattern at the broker"),
+        MetricFamily(
+            "amqpmesh_pattern_queue_fullest_ratio",
+            MetricType.GAUGE,
+            "Share of max_messages or max_bytes that the fullest queue of the pattern has; none without a limit",
+            _derived("fullest"),
+        ),
+    ),
 )
 NEIGHBOR_GROUP: Final = MetricGroup(
     "neighbor",
@@ -310,7 +327,11 @@ DETAIL_GROUPS: Final = (
         "queue or subscription",
         QUEUE,
         (("node", "node"), ("address", "address"), ("subscriber", "subscriber")),
-        _queue(f"{_DETAILED}_queue", "the queue or subscription"),
+        (
+            *_queue(f"{_DETAILED}_queue", "the queue or subscription"),
+            _gauge(f"{_DETAILED}_queue_messages_limit", "Most messages in the queue or subscription", "max_messages"),
+            _gauge(f"{_DETAILED}_queue_bytes_limit", "Most bytes in the queue or subscription", "max_bytes"),
+        ),
     ),
     MetricGroup(
         "link",
@@ -339,6 +360,8 @@ DETAIL_GROUPS: Final = (
         (("user", "user"),),
         (
             _gauge(f"{_DETAILED}_user_connections", "Connections that are open", "connections"),
+            _gauge(f"{_DETAILED}_user_connections_limit", "Most connections of the user to one router",
+                   "max_connections"),
             _gauge(f"{_DETAILED}_user_links", "Links that are attached", "links"),
             *_traffic(f"{_DETAILED}_user", _OF_CLIENTS, _LINKS),
             *_delayed(f"{_DETAILED}_user", _OF_CLIENTS, _LINKS),

@@ -7,7 +7,7 @@ single address, link or user.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mesh.watch.counts import LatencyCounts
@@ -47,31 +47,37 @@ def _is_in(state: str) -> Callable[[ObservedNode], int]:
 
 
 DERIVED: Final[dict[str, dict[str, Callable[[Any], Any]]]] = {
-    OBSERVER_GROUP.name: {"read_at": lambda host: host.utc_s, "addresses": lambda host: len(host.addresses)},
+    OBSERVER_GROUP.name: {
+        "read_at": lambda host: host.utc_s,
+        "addresses": lambda host: len(host.addresses) - len(host.idle),
+        "idle_forgotten": lambda host: host.idle.forgotten,
+    },
     NODE_GROUP.name: {
         "is_up": _is_in("running"),
         "latencies": lambda node: node.latencies,
         **{f"is_{state}": _is_in(state) for state in NODE_STATES},
     },
     PATTERN_GROUP.name: {"latencies": lambda pattern: pattern.latencies},
+    QUEUE_GROUP.name: {"fullest": lambda queues: queues.fullest},
     NEIGHBOR_GROUP.name: {"is_up": lambda neighbor: int(neighbor.neighbor in neighbor.node.neighbors)},
 }
 """By group and name, the functions for fields that are none of the model's."""
 
 
-def exposition(host: HostModel, expected: Iterable[ExpectedNode] = ()) -> Iterator[str]:
+def exposition(host: HostModel, expected: Iterable[ExpectedNode] = (), unlisted: Collection[str] = ()) -> Iterator[str]:
     """Yield the text of `/metrics`, in parts of a family each. The model may change between two parts.
 
     ``expected``: the nodes of the topology on this host; those without a ring are down, and so are their neighbors
-    that no router hears. A series takes some 0.4 us, a queue 0.2 us more.
+    that no router hears. ``unlisted``: declared patterns that have no series. A series takes some 0.4 us, a queue 0.2
+    us more.
     """
     expected = tuple(expected)
     yield from write_group(OBSERVER_GROUP, lambda _: [("", host)])
     nodes = _nodes(host, expected)
     yield from write_group(NODE_GROUP, nodes.__getitem__)
-    patterns = rows_of(PATTERN_GROUP, host.patterns.values())
+    patterns = rows_of(PATTERN_GROUP, (each for each in host.patterns.values() if each.pattern not in unlisted))
     yield from write_group(PATTERN_GROUP, lambda _: patterns)
-    queues = _queues(host)
+    queues = _queues(host, unlisted)
     yield from write_group(QUEUE_GROUP, queues.__getitem__)
     neighbors = rows_of(NEIGHBOR_GROUP, _neighbors(host, expected))
     yield from write_group(NEIGHBOR_GROUP, lambda _: neighbors)
@@ -168,13 +174,14 @@ def _nodes(host: HostModel, expected: Sequence[ExpectedNode]) -> dict[Presence, 
 class _PatternQueues:
     """The queues of one pattern at one broker, added up, with the attributes of a `ObservedQueue`."""
 
-    __slots__ = ("acquired", "came_at", "depth", "depth_bytes", "node", "oldest_s", "pattern_text", "totals")
+    __slots__ = ("acquired", "came_at", "depth", "depth_bytes", "fullest", "node", "oldest_s", "pattern_text", "totals")
 
     def __init__(self, node: ObservedNode, pattern: ObservedPattern, totals: PatternQueueTotals) -> None:
         self.node, self.pattern_text, self.totals = node, pattern.pattern, totals
         self.depth = self.depth_bytes = self.acquired = 0
         self.came_at: float | None = None
         self.oldest_s: float | None = None
+        self.fullest: float | None = None
 
     enqueued = property(lambda self: self.totals.enqueued)
     dequeued = property(lambda self: self.totals.dequeued)
@@ -183,9 +190,9 @@ class _PatternQueues:
     removed = property(lambda self: self.totals.removed)
 
 
-def _queues(host: HostModel) -> dict[Presence, list[MetricRow]]:
+def _queues(host: HostModel, unlisted: Collection[str]) -> dict[Presence, list[MetricRow]]:
     found = [each for node in host.nodes.values() for each in _queues_of(host, node)]
-    rows = rows_of(QUEUE_GROUP, found)
+    rows = rows_of(QUEUE_GROUP, (each for each in found if each.pattern_text not in unlisted))
     return {Presence.SEEN: rows, Presence.ALIVE: [row for row in rows if row[1].node.state in _ALIVE]}
 
 
@@ -202,6 +209,10 @@ def _queues_of(host: HostModel, node: ObservedNode) -> Iterable[_PatternQueues]:
         came_at = queue.came_at
         if came_at is not None and (sums.came_at is None or came_at < sums.came_at):
             sums.came_at = came_at
+        limits = pattern.queue_limits
+        for value, limit in ((queue.depth, limits.max_messages), (queue.depth_bytes, limits.max_bytes)):
+            if limit is not None:
+                sums.fullest = max(sums.fullest or 0.0, value / limit)
     for sums in found.values():
         if sums.came_at is not None:
             sums.oldest_s = max(0.0, host.utc_s - sums.came_at)

@@ -29,10 +29,11 @@ from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.terminal.failure import CommandFailed
 from mesh.watch.console import Console
+from mesh.watch.declared_limits import declared_limits
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
-from mesh.watch.pattern_lookup import declared_patterns, pattern_lookup
+from mesh.watch.pattern_lookup import declared_patterns, detail_lookup, pattern_lookup, unlisted_patterns
 from mesh.watch.rest import ObserverState, application
 from wire.log import EventLog, Level, LogEvent
 
@@ -135,7 +136,9 @@ def _listener(port: int) -> socket.socket:
 async def _observe(
     topology: Topology, workdir: WorkDir, listener: socket.socket, log: EventLog, signals: HarmlessSignals
 ) -> None:
-    host = HostModel(pattern_lookup(topology), declared_patterns(topology))
+    host = HostModel(
+        pattern_lookup(topology), declared_patterns(topology), declared_limits(topology), detail_lookup(topology)
+    )
     host.on_time(time.time())
     tasks: set[asyncio.Task[None]] = set()
 
@@ -155,7 +158,7 @@ async def _observe(
     names = [node.name for node in everything]
     rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)), names)
     secret = token(workdir) if topology.users else None
-    state = ObserverState(topology.mesh, version("amqpmesh"), host, secret, expected)
+    state = ObserverState(topology.mesh, version("amqpmesh"), host, secret, expected, unlisted_patterns(topology))
     state.console = Console(topology, host, secret, token_file(workdir))
     config = uvicorn.Config(
         application(state),

@@ -7,10 +7,27 @@ from typing import TYPE_CHECKING
 
 from addressing.address import Address
 from addressing.book import SpaceBooks
+from addressing.coverage import covers
+from addressing.pattern import PatternSet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from addressing.topology.model import Topology
     from mesh.watch.host_model import PatternOf
+
+
+def detail_lookup(topology: Topology) -> Callable[[str], bool]:
+    """Return a function that tells whether `metrics.detail` has an address."""
+    detailed = PatternSet(topology.metrics.detail)
+    return detailed.__contains__
+
+
+def unlisted_patterns(topology: Topology) -> frozenset[str]:
+    """Return the declared patterns that `metrics.off` leaves out of `/metrics`."""
+    return frozenset(
+        pattern for pattern in topology.addresses if any(covers(off, pattern) for off in topology.metrics.off)
+    )
 
 
 def declared_patterns(topology: Topology) -> list[tuple[str, str]]:

@@ -61,6 +61,8 @@ class ObserverState:
     token: str | None
     expected: Callable[[], tuple[ExpectedNode, ...]] = tuple
     """Returns the nodes of the topology that should run on this host."""
+    unlisted: frozenset[str] = frozenset()
+    """Declared patterns that have no series in `/metrics`."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the observer stops: streams end."""
     is_complete: bool = False
@@ -123,7 +125,7 @@ def application(state: ObserverState) -> ASGIApp:
 
     async def metrics(_: Request) -> Response:
         _check_complete(state)
-        return Response("".join(exposition(state.host, state.expected())), media_type=_EXPOSITION)
+        return Response("".join(exposition(state.host, state.expected(), state.unlisted)), media_type=_EXPOSITION)
 
     async def detailed_metrics(request: Request) -> Response:
         query = parse_detail_query(request.query_params.multi_items())

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.counts import COUNT_FIELDS, DeliveryCounts, LatencyCounts
+from mesh.watch.declared_limits import NO_LIMITS, QueueLimits
 from recording.entities import ADDRESS, CONNECTION, ENTITIES, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class ObservedNode:
         self.resident_bytes: int | None = None
         self.records_dropped = self.records_missed = 0
         self.clients = self.waiting_producers = 0
+        self.max_clients: int | None = None
         self.connections: dict[int, ObservedConnection] = {}
         self.links: dict[int, ObservedLink] = {}
         """Attached links by number, and links that ended a few seconds ago, whose sums may still come."""
@@ -196,8 +198,8 @@ class ObservedAddress:
 class ObservedPattern:
     """An entry of the topology's addresses."""
 
-    def __init__(self, pattern: str, type_: str) -> None:
-        self.pattern, self.type = pattern, type_
+    def __init__(self, pattern: str, type_: str, queue_limits: QueueLimits = NO_LIMITS) -> None:
+        self.pattern, self.type, self.queue_limits = pattern, type_, queue_limits
         self.addresses = self.producers = self.consumers = self.waiting_producers = 0
         self.starved_us = 0
         self.ingress, self.egress, self.latencies = DeliveryCounts(), DeliveryCounts(), LatencyCounts()
@@ -208,8 +210,8 @@ class ObservedPattern:
 
 
 class ObservedUser:
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, max_connections: int | None = None) -> None:
+        self.name, self.max_connections = name, max_connections
         self.connections = self.links = 0
         self.ingress, self.egress = DeliveryCounts(), DeliveryCounts()
 
@@ -238,6 +240,11 @@ class ObservedQueue:
     @property
     def pattern_text(self) -> str | None:
         return None if self.address is None else self.address.pattern_text
+
+    @property
+    def limits(self) -> QueueLimits:
+        pattern = None if self.address is None else self.address.pattern
+        return NO_LIMITS if pattern is None else pattern.queue_limits
 
 
 class PatternQueueTotals:
@@ -299,7 +306,13 @@ _PATHS: Final[dict[Entity, dict[str, str]]] = {
     ADDRESS: {"id": "address", "pattern": "pattern_text", **_CLIENTS},
     PATTERN: {"id": "pattern", **_CLIENTS},
     USER: {"id": "name", "user": "name", **_CLIENTS},
-    QUEUE: {"node": "node.name", "address": "address_text", "pattern": "pattern_text"},
+    QUEUE: {
+        "node": "node.name",
+        "address": "address_text",
+        "pattern": "pattern_text",
+        "max_messages": "limits.max_messages",
+        "max_bytes": "limits.max_bytes",
+    },
     NEIGHBOR: {"node": "node.name"},
     PATH: {"node": "node.name"},
 }

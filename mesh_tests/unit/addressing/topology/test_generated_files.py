@@ -22,6 +22,7 @@ from addressing.topology.drawing import draw_topology
 from addressing.topology.json_schema import topology_schema
 from addressing.topology.link_log_settings import LinkLogs, Redaction
 from addressing.topology.loader import load, parse_topology
+from addressing.topology.metric_settings import Metrics
 from addressing.topology.model import (
     Connection,
     DeclaredAddress,
@@ -59,6 +60,7 @@ PARTS: list[tuple[str, type[TopologyPart]]] = [
     ("users: NAME:", User),
     ("link_logs:", LinkLogs),
     ("link_logs: redact:", Redaction),
+    ("metrics:", Metrics),
     ("watch:", Watch),
 ]
 

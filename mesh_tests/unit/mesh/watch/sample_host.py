@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mesh.watch.counts import DeliverySums
+from mesh.watch.declared_limits import DeclaredLimits
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.slots import Alike, RingRecords
 from recording.columns import DeliveryPart, RecordEvent, RecordKind, RecordOutcome
@@ -21,12 +22,17 @@ MESSAGE_CODES = {event: code for code, (_, event) in KINDS.items() if event is n
 class SampleHost:
     """A host with nodes, whose records tests add. ``patterns``: type by declared pattern."""
 
-    def __init__(self, patterns: dict[str, str], pattern_of: Callable[[str], str | None] | None = None) -> None:
+    def __init__(
+        self,
+        patterns: dict[str, str],
+        pattern_of: Callable[[str], str | None] | None = None,
+        limits: DeclaredLimits | None = None,
+    ) -> None:
         def declared(address: str) -> tuple[str, str] | None:
             pattern = pattern_of(address) if pattern_of is not None else address
             return (pattern, patterns[pattern]) if pattern in patterns else None
 
-        self.model = HostModel(declared, patterns.items())
+        self.model = HostModel(declared, patterns.items(), limits)
         self.model.on_time(NOW_S)
         self.runs: dict[str, NodeRecords] = {}
 

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from mesh.watch.counts import LATENCY_BUCKETS
+from mesh.watch.declared_limits import DeclaredLimits, QueueLimits
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.metric_table import (
     LATENCY_BOUNDS,
@@ -222,7 +223,8 @@ def bound_of(nodes: int, patterns: int, brokers: int, connections: int) -> int:
 
 def test_the_number_of_series_is_that_of_the_formula() -> None:
     patterns = ("a", "b", "c")
-    host = SampleHost(dict.fromkeys(patterns, "queue"))
+    limits = DeclaredLimits(dict.fromkeys(patterns, QueueLimits(10)), {}, dict.fromkeys(("r1", "r2", "b1", "b2"), 5))
+    host = SampleHost(dict.fromkeys(patterns, "queue"), limits=limits)
     for name in ("r1", "r2"):
         run = host.node(name)
         hear(run, "r1" if name == "r2" else "r2")
