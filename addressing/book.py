@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from addressing.address import (
     BROKER_PREFIX,
     DEFAULT_SPACE,
+    OBSERVER_PREFIX,
+    OBSERVERS,
     PROBE_PREFIX,
     Address,
     is_dynamic,
@@ -384,6 +386,10 @@ class AddressBook:
             return None
         if address.startswith(PROBE_PREFIX) and address != PROBE_PREFIX:
             return AddressPolicy(there, AddressKind.ANYCAST, is_internal=True)
+        if address == OBSERVERS:
+            return AddressPolicy(there, AddressKind.MULTICAST, is_internal=True)
+        if address.startswith(OBSERVER_PREFIX) and address != OBSERVER_PREFIX:
+            return AddressPolicy(there, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
         if address.startswith(BROKER_PREFIX):
             return self._resolve_probe_queue(address)
         return None
