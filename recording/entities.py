@@ -135,15 +135,19 @@ def _counts(prefix: str, subject: str) -> tuple[EntityField, ...]:
 NODE: Final = Entity(
     "node",
     "nodes",
-    "A router or broker on the observer's host.",
+    "A router or broker.",
     (
         _ID,
         _text("name", "name of the node", _From.RING),
+        _text("host", "host whose observer tells of the node: name of the host, and letters for the work directory",
+              _From.OBSERVER),
         _text("role", "role of the node: router, edge, broker", _From.RING),
         _text("version", "version of amqpmesh that the node runs", _From.RING),
         _text("topology", "SHA-256 of the topology file that the node runs", _From.RING),
         _text("state", "running; ended: in order; lost: the process failed, or is gone without a record of its end; "
-              "silent: the node has not written its clock for 3 s", _From.OBSERVER),
+              "silent: the node has not written its clock for 3 s; unknown: no observer can tell now; other fields "
+              "are the last that one told", _From.OBSERVER),
+        _text("unknown_because", "why no observer can tell of the node now", _From.OBSERVER),
         _text("cause", "reason for the end of the node: stopped, failed"),
         _number("started_at", _Unit.UTC_SECONDS, "start of the node", _From.RING),
         _number("counted_since", _Unit.UTC_SECONDS, "time from which the counters of the node count", _From.OBSERVER),
@@ -170,7 +174,7 @@ NODE: Final = Entity(
 CONNECTION: Final = Entity(
     "connection",
     "connections",
-    "An AMQP connection of a node on the observer's host. A connection between two nodes is there twice.",
+    "An AMQP connection of a node. A connection between two nodes is there twice.",
     (
         _ID,
         _NODE,
@@ -193,7 +197,7 @@ CONNECTION: Final = Entity(
 LINK: Final = Entity(
     "link",
     "links",
-    "An AMQP link of a node on the observer's host. A link between two nodes is there twice.",
+    "An AMQP link of a node. A link between two nodes is there twice.",
     (
         _ID,
         _NODE,
@@ -233,8 +237,8 @@ _TRAFFIC_OF_CLIENTS: Final = (
 ADDRESS: Final = Entity(
     "address",
     "addresses",
-    "An address that clients or nodes have links for, or had, if `metrics.detail` of the topology has the address. Numbers are sums over the nodes on the observer's host; a client "
-    "counts at the router that it is connected to, and nowhere else.",
+    "An address that clients or nodes have links for, or had, if `metrics.detail` of the topology has the address. "
+    "Numbers are sums over the nodes; a client counts at the router that it is connected to, and nowhere else.",
     (
         _ID,
         _text("address", "the address"),
@@ -256,7 +260,9 @@ PATTERN: Final = Entity(
         _ID,
         _text("pattern", "the declared address or pattern", _From.TOPOLOGY),
         _text("type", "type of the entry: anycast, multicast, queue, topic", _From.TOPOLOGY),
-        _number("addresses", _Unit.NONE, "addresses in use", _From.COUNT),
+        _number(
+            "addresses", _Unit.NONE, "addresses in use; one that is in use on several hosts counts on each", _From.COUNT
+        ),
         _number("producers", _Unit.LINKS, "links of clients that send", _From.COUNT),
         _number("consumers", _Unit.LINKS, "links of clients that receive", _From.COUNT),
         _number("waiting_producers", _Unit.LINKS, "links of clients that send and have no credit", _From.COUNT),
@@ -308,7 +314,7 @@ QUEUE: Final = Entity(
 NEIGHBOR: Final = Entity(
     "neighbor",
     "neighbors",
-    "A router that a router of the observer's host is connected to, as the link state has it.",
+    "A router that a router is connected to, as the link state has it.",
     (
         _ID,
         _NODE,
@@ -326,7 +332,7 @@ NEIGHBOR: Final = Entity(
 PATH: Final = Entity(
     "path",
     "paths",
-    "The cheapest path from a router of the observer's host to another router.",
+    "The cheapest path from a router to another router.",
     (
         _ID,
         _NODE,

@@ -66,6 +66,7 @@ class HostModel:
 
     ``declared`` are the topology's patterns with their types, which are there before anybody uses them, and ``limits``
     its limits. ``is_detailed`` tells whether the counters of an address stay when nobody uses the address any more.
+    ``host``: the id of the host, if observers of other hosts are there as well.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class HostModel:
         declared: Iterable[tuple[str, str]] = (),
         limits: DeclaredLimits | None = None,
         is_detailed: Callable[[str], bool] = lambda _: False,
+        host: str | None = None,
     ) -> None:
+        self.host = host
         self.utc_s = 0.0
         """The time of the last `on_time`, in seconds of UTC."""
         self.nodes: dict[str, ObservedNode] = {}
@@ -116,7 +119,7 @@ class HostModel:
     def node(self, name: str) -> ObservedNode:
         found = self.nodes.get(name)
         if found is None:
-            found = self.nodes[name] = ObservedNode(name)
+            found = self.nodes[name] = ObservedNode(name, self.host)
             found.counted_since = self.utc_s
             found.max_clients = self._limits.routers.get(name)
         return found

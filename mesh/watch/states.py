@@ -31,11 +31,14 @@ certificate under the name of the client."""
 class ObservedNode:
     """A node, over all its runs since the observer began."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, host: str | None = None) -> None:
         self.name = self.id = name
+        self.host = host
         self.role = self.version = self.topology = ""
         self.state = RUNNING
         self.cause: str | None = None
+        self.unknown_because: str | None = None
+        """None, as the observer of the node's own host can tell."""
         self.started_at = self.counted_since = 0.0
         self.age_s = self.beat_at = 0.0
         """Time since the node last wrote its clock, and when that was, in seconds of UTC."""
