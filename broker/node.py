@@ -17,6 +17,7 @@ from addressing.book import SpaceBooks
 from broker.addresses import BrokerAddresses
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.links.attachments import Attachments
+from broker.links.forced_ends import BrokerForcedEnds
 from broker.links.incoming import ProducerGate
 from broker.links.link_log import BrokerLinkLog
 from broker.links.second_settlement import SecondSettlements
@@ -40,6 +41,7 @@ from wire.endpoint import MAX_SESSIONS_BETWEEN_NODES, Endpoint, EndpointSettings
 from wire.engine import Pointer
 from wire.errors import LocalStateError
 from wire.events import Closed, LinkAttached, LinkDetached, Opened
+from wire.forced_end import ForcedEnd
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
 from wire.lost_links import TURN_S, LostLinks
@@ -134,6 +136,7 @@ class BrokerNode:
             log,
             self._link_log,
         )
+        self._forced_ends = BrokerForcedEnds(name, self._link_log, self._attachments, log)
         administration = Administration(addresses, self._message_store, self._attachments.evict, wall_offset_s)
         self._control = Control(administration, self._message_store, self._commits, log)
         recover_queues(self._message_store, inventory, now)
@@ -272,6 +275,24 @@ class BrokerNode:
         """
         self._look_at_clock(now)
         return self._link_log.live_rows.request()
+
+    def close_connection(self, number: int, forced: ForcedEnd, now: float) -> None:
+        """Close a connection, by its number in the records, by an operator's request.
+
+        Raises ValueError if there is no such connection.
+        """
+        self._look_at_clock(now)
+        self._forced_ends.close_connection(number, forced)
+        self._settle_down(now)
+
+    def close_link(self, connection: int, number: int, forced: ForcedEnd, now: float) -> None:
+        """Close the link of a client or operator, by its number in the records, by an operator's request.
+
+        Raises ValueError if there is no such link, or it is a router's own.
+        """
+        self._look_at_clock(now)
+        self._forced_ends.close_link(connection, number, forced, now)
+        self._settle_down(now)
 
     def next_deadline(self) -> float | None:
         deadlines = (

@@ -19,6 +19,7 @@ from recording.recorder import recording, seconds
 from recording.records import Recorder
 from wire.driver import Driver
 from wire.errors import AmqpError
+from wire.forced_end import ForcedEnd
 from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
@@ -37,6 +38,16 @@ class RunningBroker:
 
     def snapshot(self) -> BrokerNodeSnapshot:
         return self._node.snapshot()
+
+    def close_connection(self, number: int, forced: ForcedEnd) -> None:
+        """Close a connection, by its number in the records. Raises ValueError if there is no such connection."""
+        self._node.close_connection(number, forced, self._driver.now())
+        self._driver.wake()
+
+    def close_link(self, connection: int, number: int, forced: ForcedEnd) -> None:
+        """Close a client's link, by its number in the records. Raises ValueError if there is no such link."""
+        self._node.close_link(connection, number, forced, self._driver.now())
+        self._driver.wake()
 
     def list_live(self) -> int:
         """Begin to write live rows into the broker's ring; return the number of the slot from which on they follow.

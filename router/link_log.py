@@ -96,6 +96,16 @@ class RouterLinkLog:
             self._link_count -= len(recorded.links)
             self._teller.tell_lost(connection.number, recorded.links, reason)
 
+    def end_of(self, connection: int, number: int) -> Inlet | Taker | None:
+        """Return the end of a recorded connection's link by its number in the records; None if there is none."""
+        recorded = self._recorded.get(connection)
+        return None if recorded is None else recorded.links.get(number)
+
+    def numbers_of(self, connection: int) -> list[int]:
+        """Return the numbers of the links of a connection that have a state record, and have not ended."""
+        recorded = self._recorded.get(connection)
+        return [] if recorded is None else list(recorded.links)
+
     def _meet(self) -> None:
         for number, connection in list(self._arriving.items()):
             if connection.endpoint.remote is None or connection.kind not in _ROLES:

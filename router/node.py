@@ -31,6 +31,7 @@ from router.connections.brokers import Brokers, is_broker_connector
 from router.connections.peers import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.distribution.edge_reach import EdgeReach
 from router.distribution.reach import AddressReach
+from router.forced_ends import ForcedEnds
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
 from router.in_effect import ChangesInEffect
@@ -49,6 +50,7 @@ from wire.endpoint import Endpoint, Peer
 from wire.engine import Pointer
 from wire.errors import AmqpError
 from wire.events import LinkDetached
+from wire.forced_end import ForcedEnd
 from wire.link import IncomingLink, Link
 from wire.log import Emit, LogEvent
 from wire.lost_links import TURN_S, LostLinks
@@ -77,6 +79,7 @@ class RouterNode:
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
         self._link_log = RouterLinkLog(recorder, books, self._routing.snapshot, self._want_live_rows)
+        self._forced_ends = ForcedEnds(settings.router_id, self._connections, self._link_log, emit)
         self._edges = EdgeRouters(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
@@ -332,6 +335,24 @@ class RouterNode:
                 self._act(self._routing.on_cost_changed(connection.number, cost, now))
         self._settle()
         return before
+
+    def close_connection(self, number: int, forced: ForcedEnd, now: float) -> None:
+        """Close the connection with this number by an operator's request; to its peer's links, it is lost at once.
+
+        Raises ValueError if there is no such connection.
+        """
+        self._look_at_clock(now)
+        self._forced_ends.close_connection(number, forced)
+        self._settle()
+
+    def close_link(self, connection: int, number: int, forced: ForcedEnd, now: float) -> None:
+        """Close a client's link, by its number in the records, by an operator's request.
+
+        Raises ValueError if there is no such link, or it is not a client's.
+        """
+        self._look_at_clock(now)
+        self._forced_ends.close_link(connection, number, forced)
+        self._settle()
 
     # Methods that pass events of deliveries and credit on, at once and one by one, to the owner of the link
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:

@@ -29,6 +29,7 @@ from wire import log
 from wire.data import as_uint
 from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import MAX_SESSIONS, MAX_SESSIONS_BETWEEN_NODES, EndpointSettings
+from wire.forced_end import ForcedEnd
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
 from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
@@ -70,6 +71,16 @@ class RunningRouter:
         before = self._node.set_cost(neighbor, cost, self._driver.now())
         self._driver.wake()
         return before
+
+    def close_connection(self, number: int, forced: ForcedEnd) -> None:
+        """Close a connection of the router, by its number. Raises ValueError if there is no such connection."""
+        self._node.close_connection(number, forced, self._driver.now())
+        self._driver.wake()
+
+    def close_link(self, connection: int, number: int, forced: ForcedEnd) -> None:
+        """Close a client's link, by its number in the records. Raises ValueError if there is no such link."""
+        self._node.close_link(connection, number, forced, self._driver.now())
+        self._driver.wake()
 
     def list_live(self) -> int:
         """Begin to write live rows into the router's ring; return the number of the slot from which on they follow.

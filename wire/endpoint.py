@@ -142,6 +142,8 @@ class Endpoint(EndpointCore):
         self._transport = new_transport()
         self._collector = lib.pn_collector()
         self._fault: AmqpError | None = None
+        self._is_forced = False
+        """The fault is none of the peer: `force_close` closed the connection."""
         gate = FrameGate(address_of(self._transport), settings.max_frame_bytes, settings.max_sessions - 1)
         self._drive(address_of(self._connection), address_of(self._transport), address_of(self._collector), dirty, gate)
         self._configure()
@@ -188,6 +190,15 @@ class Endpoint(EndpointCore):
         condition.write(lib.pn_connection_condition(self._connection), error, self)
         lib.pn_connection_close(self._connection)
         self.mark_dirty()
+
+    def force_close(self, error: ConnectionFault) -> None:
+        """Close the connection with ``error``; the endpoint is finished once the close is written. [2.8.16]
+
+        The peer's close is not waited for, so that the node soon hears that the connection is gone.
+        """
+        if not self.is_freed:
+            self._is_forced = True
+            self._fail(error)
 
     @property
     def peer_name(self) -> str:
@@ -237,7 +248,7 @@ class Endpoint(EndpointCore):
     def ending(self) -> ConnectionEnd:
         """How and why the connection ended, for the log; callers must not read this once the endpoint is freed."""
         if self._fault is not None:
-            return ConnectionEnd(False, str(self._fault))
+            return ConnectionEnd(False, f"closed by us: {self._fault}" if self._is_forced else str(self._fault))
         return connection_end.read(self._connection, self._transport)
 
     @property

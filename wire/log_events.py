@@ -42,6 +42,32 @@ class ConnectionLost(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionForced(LogEvent):
+    """The operator `operator` closed the connection with number `connection`; its `links` links ended with it."""
+
+    connection: int
+    client: str
+    user: str | None
+    links: int
+    operator: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkForced(LogEvent):
+    """The operator `operator` closed a client's link, which has number `number` on the connection `connection`."""
+
+    connection: int
+    number: int
+    client: str
+    user: str | None
+    link: str
+    address: str | None
+    operator: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectorUp(LogEvent):
     connector: str
     address: str

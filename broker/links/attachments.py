@@ -167,11 +167,7 @@ class Attachments:
             f"has {size:,} bytes, and max-message-size is {most:,}",
         )
         self._log(ConsumerTooSmall(held.address, claim.peer, claim.user, *self._by_link[link].name[:2], size, most))
-        self._end_link(link, now, error)
-        if held.is_subscription and held.is_durable:
-            link.detach(error)
-        else:
-            link.close(error)
+        self.force_end(link, error, now)
 
     def evict(self, held: HeldQueue, now: float) -> None:
         """End all links to a queue or subscription that an operator deleted.
@@ -182,6 +178,18 @@ class Attachments:
         for attachment in [each for each in self._by_link.values() if each.held is held]:
             self._end(attachment, now, closed=False, error=error)
             self._commits.promise(partial(_close, attachment, error))
+
+    def force_end(self, link: Link, error: LinkError, now: float) -> None:
+        """End an attached link with ``error`` by an operator's request, as if the peer had been lost.
+
+        The link is closed; or only detached from a durable subscription, which stays.
+        """
+        held = self._by_link[link].held
+        self._end_link(link, now, error)
+        if held is not None and held.is_subscription and held.is_durable:
+            link.detach(error)
+        else:
+            link.close(error)
 
     def end(self, link: Link, now: float) -> None:
         """End a link whose connection is gone, without an answer to the peer; its durable subscription stays."""

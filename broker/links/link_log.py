@@ -67,6 +67,17 @@ class BrokerLinkLog:
         """Return the numbers of connections and links that have a state record, and have not ended."""
         return len(self._connections), len(self._links)
 
+    def endpoint_of(self, connection: int) -> Endpoint | None:
+        """Return the endpoint of the recorded connection with this number; None if there is none."""
+        return next((endpoint for endpoint, number in self._connections.items() if number == connection), None)
+
+    def connection_numbers(self) -> list[int]:
+        return list(self._connections.values())
+
+    def links_of(self, endpoint: Endpoint) -> dict[int, Link]:
+        """Return the recorded links of a connection that are attached, by their numbers in the records."""
+        return {self._links[link].number: link for link in endpoint.links if link in self._links}
+
     # Connections
     def on_opened(self, endpoint: Endpoint) -> None:
         """Record a connection whose peer has sent its OPEN, which identifies the peer, if the link log is on."""

@@ -84,11 +84,16 @@ class BrokerKind(NodeKind):
     ) -> None:
         from broker.run import RunningBroker, run_broker
         from broker.store.judgement import StoreDamagedError
+        from mesh.deploy.operator_requests import closing_handlers
         from mesh.deploy.store_failure import damaged_store
 
         async def on_broker_started(broker: RunningBroker) -> None:
             await on_started(
-                {"snapshot": lambda _: {"node": broker.snapshot()}, "relist": lambda _: broker.list_live()}
+                {
+                    "snapshot": lambda _: {"node": broker.snapshot()},
+                    "relist": lambda _: broker.list_live(),
+                    **closing_handlers(broker),
+                }
             )
 
         try:

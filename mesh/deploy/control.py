@@ -3,12 +3,17 @@
 The answer to ``cost`` is the cost of the link before the change. ``relist`` has the node write all that it has at
 present into its ring, as records with event `live`, and behind them a record of the node with event `listed`; the
 answer is the number of the slot of the ring, counted from its start, from which on these records follow. A request
-that comes before the last record shares the list, and has the same answer.
+that comes before the last record shares the list, and has the same answer. ``close_connection`` and ``close_link`` take
+the numbers of the records; ``operator`` (default: owner) and ``reason`` stand in the error that the peer gets.
 
 {"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
 {"op": "memory", "collect": true}            ->  {"ok": true, "memory": {"resident_bytes": 58720256, ...}}
 {"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
 {"op": "relist"}                             ->  {"ok": true, "relist": 81922}
+{"op": "close_connection", "connection": 7, "operator": "alice", "reason": "leak"}
+                                             ->  {"ok": true, "close_connection": {"connection": 7}}
+{"op": "close_link", "connection": 7, "link": 12, "reason": "stuck"}
+                                             ->  {"ok": true, "close_link": {"connection": 7, "link": 12}}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}
 """
 
@@ -17,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import os
 import socket
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -40,8 +46,16 @@ class ControlServer:
 
     async def start(self) -> None:
         self._path.unlink(missing_ok=True)
-        with SocketPath(self._path) as short:
-            self._server = await asyncio.start_unix_server(self._serve, short, limit=MAX_REQUEST_BYTES)
+        listening = socket.socket(socket.AF_UNIX)
+        # The mode of a socket before its bind is the mode of its file: no other user may ever connect.
+        os.fchmod(listening.fileno(), 0o600)
+        try:
+            with SocketPath(self._path) as short:
+                listening.bind(short)
+            self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MAX_REQUEST_BYTES)
+        except OSError:
+            listening.close()
+            raise
 
     async def stop(self) -> None:
         if self._server is not None:

@@ -42,6 +42,7 @@ class RouterKind(NodeKind):
     async def run(
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
     ) -> None:
+        from mesh.deploy.operator_requests import closing_handlers
         from router.run import run_router
 
         async def on_router_started(router: RunningRouter) -> None:
@@ -49,7 +50,12 @@ class RouterKind(NodeKind):
                 return router.set_cost(str(request.get("neighbor")), request.get("cost"))
 
             await on_started(
-                {"snapshot": lambda _: router.snapshot(), "cost": set_cost, "relist": lambda _: router.list_live()}
+                {
+                    "snapshot": lambda _: router.snapshot(),
+                    "cost": set_cost,
+                    "relist": lambda _: router.list_live(),
+                    **closing_handlers(router),
+                }
             )
 
         await run_router(topology, name, files, stop, on_router_started)

@@ -133,6 +133,19 @@ class ClientConnection(RouterConnection):
     def on_link_faulted(self, link: Link, error: AmqpError) -> None:
         self._tell(LinkEnded, link, error)
 
+    def close_link(self, link: Link, error: AmqpError) -> None:
+        """End a client's link with ``error``, as if the client had been lost; the link's owner must be set.
+
+        A terminus that is to outlive the link stays: its link is detached, not closed. [2.6.4]
+        """
+        owner, closed = link.owner, not link.may_outlive
+        if closed:
+            link.close(error)
+        else:
+            link.detach(error)
+        owner.on_left(closed, error)
+        link.owner = None
+
     def _tell(self, kind: type[AttachRefused | LinkEnded], link: Link, error: AmqpError) -> None:
         wanted = link.wanted
         self._services.emit(
