@@ -135,7 +135,7 @@ def ask_each(
     for site in sites:
         parts: list[Answer] = []
         try:
-            asyncio.run(_ask(topology, site.broker, {"op": op, **arguments(site)}, parts))
+            asyncio.run(ask_broker(topology, site.broker, {"op": op, **arguments(site)}, parts))
         except MeshError as error:
             failed = as_failure(error)
             told = _of(site.broker, failed, _total(parts, "messages"))
@@ -159,12 +159,16 @@ def _of(broker: str, failed: CommandFailed, done: int) -> CommandFailed:
     return CommandFailed(f"{broker}: {failed.message}{so_far}", exit_code=failed.exit_code, fix=fix, code=failed.code)
 
 
-async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
-    """Send ``request`` to an embedded broker and append the parts of the answer to ``parts`` as they arrive.
+async def ask_broker(
+    topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer] | None = None
+) -> list[Answer]:
+    """Send ``request``, such as {"op": "purge", "address": "orders"}, to an embedded broker; return the answer's parts.
 
-    Raises CommandFailed with the broker's text if the broker refuses the request, LinkRefusedError if the broker
-    refuses a link, and TimedOut or Unreachable if the broker does not answer.
+    The parts are appended to ``parts``, if given, as they arrive: after a failure the list tells what was done. Raises
+    CommandFailed with the broker's text if the broker refuses the request, LinkRefusedError if the broker refuses a
+    link, and TimedOut or Unreachable if the broker does not answer. Nothing blocks the event loop.
     """
+    found: list[Answer] = [] if parts is None else parts
     async with connected(node_server(topology, broker), CONNECT_TIMEOUT_S) as client:
         answers = await client.receiver(None, credit=ANSWER_CREDIT)
         requests = await client.sender(CONTROL_ADDRESS)
@@ -181,8 +185,9 @@ async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], part
             answer = json.loads(decode(received.data).body)
             if not answer["ok"]:
                 raise CommandFailed(answer["error"], code=answer.get("code"))
-            parts.append(answer[request["op"]])
+            found.append(answer[request["op"]])
             has_more = answer["more"]
+    return found
 
 
 async def _in_time(what: Any) -> Any:
