@@ -22,6 +22,7 @@ from addressing.address import (
 )
 from addressing.coverage import may_overlap
 from addressing.kinds import AddressKind, Distribution
+from addressing.management import MANAGEMENT_PREFIX
 from addressing.names import check_space_name
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
 from addressing.priority import DEFAULT_PRIORITY
@@ -388,7 +389,9 @@ class AddressBook:
             return AddressPolicy(there, AddressKind.ANYCAST, is_internal=True)
         if address == OBSERVERS:
             return AddressPolicy(there, AddressKind.MULTICAST, is_internal=True)
-        if address.startswith(OBSERVER_PREFIX) and address != OBSERVER_PREFIX:
+        if address in (OBSERVER_PREFIX, MANAGEMENT_PREFIX):
+            return None
+        if address.startswith((OBSERVER_PREFIX, MANAGEMENT_PREFIX)):
             return AddressPolicy(there, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
         if address.startswith(BROKER_PREFIX):
             return self._resolve_probe_queue(address)

@@ -137,7 +137,13 @@ def test_a_policy_names_the_pattern_it_comes_from() -> None:
 
 
 def test_dynamic_and_probe_addresses_are_internal_anycast() -> None:
-    for address in ("amqp:/_topo/0/r1/temp.x", "_topo/0/r9/temp.x", "_amqpmesh/probe/7", "_amqpmesh/observe/h1"):
+    for address in (
+        "amqp:/_topo/0/r1/temp.x",
+        "_topo/0/r9/temp.x",
+        "_amqpmesh/probe/7",
+        "_amqpmesh/observe/h1",
+        "_amqpmesh/management/r1",
+    ):
         assert policy(address).kind is AddressKind.ANYCAST
         assert policy(address).is_internal
     assert policy("amqp:/_topo/0/r1/temp.x").address == ("", "_topo/0/r1/temp.x")
@@ -156,7 +162,8 @@ def test_a_probe_queue_lives_on_the_embedded_broker_it_names() -> None:
 @pytest.mark.parametrize(
     "address",
     ["_amqpmesh/broker/rabbit/x", "_amqpmesh/broker/b9/x", "_amqpmesh/broker/b1/", "_amqpmesh/broker/b1", "_amqpmesh/x",
-     "_amqpmesh/probe/", "_amqpmesh/observe/", "_topo/0/r1/other", "_topo"],
+     "_amqpmesh/probe/", "_amqpmesh/observe/", "_amqpmesh/management/", "_amqpmesh/management",
+     "_topo/0/r1/other", "_topo"],
 )  # fmt: skip
 def test_other_internal_addresses_are_unknown_even_under_a_catch_all(address: str) -> None:
     catch_all = AddressBook(TOPOLOGY.model_copy(update={"addresses": {"#": TOPOLOGY.addresses["rpc"]}}))
