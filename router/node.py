@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from addressing.book import SpaceBooks
+from addressing.operator_rights import OperatorRights
 from addressing.permissions import Permissions
 from addressing.routing_keys import broker_key, edge_key
 from addressing.topology.queries import MAX_COST
@@ -24,6 +25,7 @@ from router.circuits.spec import CircuitSpec, path_lost
 from router.clients.clients import ClientConnection, ClientServices
 from router.clients.connection_limits import ConnectionLimits
 from router.clients.detach_waits import DetachWaits
+from router.clients.management import ManagementRequests
 from router.clients.pattern_addresses import PatternAddresses
 from router.clients.sole_connections import SoleConnections
 from router.connections.broker_connection import BrokerConnection
@@ -65,6 +67,7 @@ class RouterNode:
         settings: RouterSettings,
         books: SpaceBooks,
         permissions: Permissions,
+        rights: OperatorRights,
         emit: Emit,
         new_token: Callable[[], str],
         recorder: Recorder,
@@ -132,6 +135,7 @@ class RouterNode:
             new_token=new_token,
             connection_limits=ConnectionLimits(permissions.max_connections),
             sole_connections=SoleConnections(),
+            management=ManagementRequests(settings.router_id, rights),
             pattern_addresses=PatternAddresses(self._timers),
             recorder=recorder,
             emit=emit,

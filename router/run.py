@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from addressing.book import SpaceBooks
+from addressing.operator_rights import OperatorRights
 from addressing.permissions import Permissions
 from addressing.topology.credentials import parse_secret
 from addressing.topology.queries import Authentication, Edge
@@ -127,6 +128,7 @@ async def run_router(
             parts.settings(),
             books,
             Permissions(topology),
+            OperatorRights(topology),
             log.emit,
             lambda: secrets.token_urlsafe(12),
             recorder,

@@ -13,6 +13,7 @@ from typing import Any
 
 from addressing.address import DEFAULT_SPACE
 from addressing.book import SpaceBooks
+from addressing.operator_rights import OperatorRights
 from addressing.permissions import Permissions
 from addressing.topology.model import DeclaredAddress, Listener, Topology
 from addressing.topology.queries import Edge
@@ -58,6 +59,7 @@ class SimMesh(World):
         self._spaces = spaces or {}
         self._books = SpaceBooks(self.topology, self._spaces)
         self._permissions = Permissions(self.topology)
+        self._rights = OperatorRights(self.topology)
         for name, broker in self.topology.brokers.items():
             if broker.is_embedded:
                 self.start_broker(name)
@@ -96,6 +98,7 @@ class SimMesh(World):
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
             self._books,
             self._permissions,
+            self._rights,
             lambda event: self.log.append((self.now, name, event)),
             lambda: f"t{next(self._tokens)}",
             recorder,

@@ -13,6 +13,7 @@ from functools import partial
 
 from addressing.address import Address, dynamic_address, normalize, router_of
 from addressing.book import AddressPolicy, SpaceBooks
+from addressing.management import REQUESTS_ADDRESS, managed_node
 from addressing.names import ANONYMOUS
 from addressing.pattern import is_pattern
 from addressing.permissions import Permissions
@@ -21,6 +22,7 @@ from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
 from router.clients.filter_sets import check_control, has_set, is_control
+from router.clients.management import ManagementRequests
 from router.clients.multicast_sets import MulticastSets
 from router.clients.pattern_addresses import PatternAddresses, SenderIdentity
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
@@ -67,6 +69,7 @@ class ClientServices:
     new_token: Callable[[], str]
     connection_limits: ConnectionLimits
     sole_connections: SoleConnections
+    management: ManagementRequests
     pattern_addresses: PatternAddresses
     recorder: Recorder
     emit: Emit
@@ -169,6 +172,10 @@ class ClientConnection(RouterConnection):
         if wanted.is_dynamic:
             self._on_dynamic_target(link, link.remote_target)
             return
+        node = managed_node(wanted.address, self._services.router_id) if wanted.address else None
+        if node is not None:
+            self._services.management.attach_client(link, node, self._end)
+            return
         link.set_max_message_bytes(self._max_message_bytes)
         if is_control(link):
             policy = self._resolve(wanted.address or "", sends=False)
@@ -195,6 +202,10 @@ class ClientConnection(RouterConnection):
         self._check_alive(policy)
         link.accept_as_proposed()
         group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
+
+    def _end(self, link: IncomingLink, error: AmqpError) -> None:
+        self._tell(LinkEnded, link, error)
+        link.close(error)
 
     def _guard(self, link: IncomingLink) -> Guard:
         return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error), self._patience)
@@ -287,6 +298,9 @@ class ClientConnection(RouterConnection):
             return
         if not wanted.address:
             self._on_nameless(link)
+            return
+        if wanted.address == REQUESTS_ADDRESS:
+            self._services.management.attach_observer(link)
             return
         policy = self._resolve(wanted.address, sends=False)
         if policy.is_link_routed:
