@@ -21,6 +21,7 @@ from mesh.watch.states import (
     RUNNING,
     SILENT,
     SILENT_S,
+    NodeAddress,
     ObservedAddress,
     ObservedConnection,
     ObservedLink,
@@ -31,6 +32,7 @@ from mesh.watch.states import (
     ObservedQueue,
     ObservedUser,
     PatternQueueTotals,
+    RouteCounts,
 )
 from recording.columns import STOPPED, DeliveryPart, RecordEvent, RecordKind
 from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
@@ -46,6 +48,13 @@ _MESSAGES: Final = {code: event.value for code, (_, event) in KINDS.items() if e
 _MANY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.MANY)
 _COPY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.COPY)
 _CLIENT: Final = "client"
+_BROKER: Final = "broker"
+"""Role of a router's link to a broker, or from a broker."""
+_CIRCUIT: Final = "circuit"
+"""Role of a link between two routers."""
+_PRODUCER: Final = "producer"
+_CONSUMER: Final = "consumer"
+"""Roles of clients' links at a router."""
 _NAMED_BY: Final = {
     RecordKind.CONNECTION: "connection",
     RecordKind.LINK: "link",
@@ -307,6 +316,7 @@ class NodeRecords:
                 self._on_queue(at_us, row, event)
             case RecordKind.DROP if (link := self.node.links.get(row.get("link", 0))) is not None:
                 link.missed += row.get("count", 0)
+                self.node.missed += row.get("count", 0)
             case RecordKind.NEIGHBOR if "neighbor" in row:
                 self._on_neighbor(at_us, row, event)
             case RecordKind.PATH if "egress" in row:
@@ -387,6 +397,7 @@ class NodeRecords:
         address = link.address = self._host.address(link.address_text) if link.address_text else None
         if address is not None:
             address.treatment = address.treatment or link.treatment
+            self._join_address(link, address)
             self._count_ends(link, address, 1)
 
     def _join(self, link: ObservedLink, row: Row) -> None:
@@ -395,6 +406,15 @@ class NodeRecords:
             connection.links[link.number] = link
             if connection.user is not None:
                 connection.user.links += 1
+
+    def _join_address(self, link: ObservedLink, address: ObservedAddress) -> None:
+        if self.node.is_broker:
+            return
+        there = self.node.addresses.get(address.address)
+        if there is None:
+            there = self.node.addresses[address.address] = NodeAddress(address)
+        there.users_count += 1
+        link.at_node = there
 
     def _close_link(self, link: ObservedLink) -> None:
         if link.is_ended:
@@ -414,9 +434,19 @@ class NodeRecords:
         """Leave the address of a link that has ended and whose sums have come, so that the address may be forgotten."""
         if link.address is not None:
             self._host.leave(link.address)
+        if link.at_node is not None:
+            link.at_node.users_count -= 1
+            if not link.at_node.users_count:
+                del self.node.addresses[link.at_node.address.address]
 
     def _count_ends(self, link: ObservedLink, address: ObservedAddress, change: int) -> None:
-        states: tuple[ObservedAddress | ObservedPattern | None, ...] = (address, address.pattern)
+        if link.at_node is not None and link.role == _BROKER:
+            link.at_node.brokers += change
+        states: tuple[ObservedAddress | ObservedPattern | NodeAddress | None, ...] = (
+            address,
+            address.pattern,
+            link.at_node,
+        )
         for state in states:
             if state is not None and link.is_producer:
                 state.producers += change
@@ -525,6 +555,24 @@ class NodeRecords:
             self._on_arrivals(field, sums, incoming, outgoing, is_from_link=bool(alike.incoming))
         if alike.part != _MANY and alike.outgoing:
             self._on_departures(field, sums, outgoing)
+        self._on_routed(alike.part, sums.count, incoming, outgoing)
+
+    def _on_routed(self, part: int, count: int, incoming: ObservedLink | None, outgoing: ObservedLink | None) -> None:
+        """Count deliveries that a router passed on, by the kinds of links on both sides."""
+        came, went = incoming.role if incoming is not None else "", outgoing.role if outgoing is not None else ""
+        at = incoming.at_node if incoming is not None else None
+        if at is None and outgoing is not None:
+            # What a producer without a fixed address sends leaves over links of the messages' addresses.
+            at = outgoing.at_node
+        sums: tuple[RouteCounts, ...] = (self.node.routed,) if at is None else (self.node.routed, at)
+        for each in sums:
+            if part != _COPY:
+                each.ingress += count * (came == _PRODUCER)
+                each.from_brokers += count * (came == _BROKER)
+            if part != _MANY:
+                each.egress += count * (went == _CONSUMER)
+                each.to_brokers += count * (went == _BROKER)
+                each.transit += count * (came == went == _CIRCUIT)
 
     def _on_arrivals(
         self,

@@ -55,6 +55,12 @@ class ObservedNode:
         """By pattern, of all queues that a broker had since the observer began."""
         self.neighbors: dict[str, ObservedNeighbor] = {}
         self.paths: dict[str, ObservedPath] = {}
+        self.addresses: dict[str, NodeAddress] = {}
+        """Of a router: addresses that links of this node have."""
+        self.routed = RouteCounts()
+        """Deliveries of all addresses."""
+        self.missed = 0
+        """Copies and pre-settled deliveries that were dropped, over all links."""
         self.attached = 0
         self.incoming, self.outgoing, self.ingress, self.egress = (
             DeliveryCounts(),
@@ -111,8 +117,8 @@ class ObservedConnection:
 
 class ObservedLink:
     __slots__ = (
-        "address", "address_text", "attached_at", "connection", "counts", "credit", "direction", "egress", "id",
-        "ingress", "is_ended", "missed", "name", "node", "number", "path", "receiver_settle_mode", "role",
+        "address", "address_text", "at_node", "attached_at", "connection", "counts", "credit", "direction", "egress",
+        "id", "ingress", "is_ended", "missed", "name", "node", "number", "path", "receiver_settle_mode", "role",
         "sender_settle_mode", "starved_us", "treatment", "unsettled", "waits_for",
     )  # fmt: skip
 
@@ -133,6 +139,8 @@ class ObservedLink:
         self.address_text: str | None = row.get("address")
         self.address: ObservedAddress | None = None
         """None for a producer without a fixed address, and for an address of the mesh itself."""
+        self.at_node: NodeAddress | None = None
+        """What the link's router has of the address; None at brokers, too."""
         self.attached_at = attached_at
         self.credit: int | None = None
         self.waits_for: str | None = None
@@ -196,6 +204,35 @@ class ObservedAddress:
     @property
     def pattern_text(self) -> str | None:
         return None if self.pattern is None else self.pattern.pattern
+
+
+class RouteCounts:
+    """Deliveries through a router by where they came from and where they went to; they never fall."""
+
+    __slots__ = ("egress", "from_brokers", "ingress", "to_brokers", "transit")
+
+    def __init__(self) -> None:
+        self.ingress = self.egress = 0
+        """From clients, and to clients."""
+        self.transit = 0
+        """From another router to another router; each copy of a multicast counts."""
+        self.from_brokers = self.to_brokers = 0
+
+
+class NodeAddress(RouteCounts):
+    """An address at one router, with the links for it there."""
+
+    __slots__ = ("address", "brokers", "consumers", "producers", "users_count")
+
+    def __init__(self, address: ObservedAddress) -> None:
+        super().__init__()
+        self.address = address
+        self.producers = self.consumers = 0
+        """Links of clients."""
+        self.brokers = 0
+        """Links to brokers, and from brokers."""
+        self.users_count = 0
+        """Links; the state is forgotten with the last link."""
 
 
 class ObservedPattern:
