@@ -108,12 +108,12 @@ def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any
     return decode(line, op)
 
 
-async def ask_async(path: Path, op: str, *, timeout_s: float = 2.0) -> Any:
+async def ask_async(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
     async with asyncio.timeout(timeout_s):
         with SocketPath(path) as short:
             reader, writer = await asyncio.open_unix_connection(short, limit=1 << 26)
         try:
-            writer.write(json.dumps({"op": op}).encode() + b"\n")
+            writer.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
             return decode(await reader.readline(), op)
         finally:
             writer.close()
