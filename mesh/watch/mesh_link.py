@@ -110,6 +110,25 @@ class MeshLink:
         """Send ``message`` to the address that it is ``to``. Raises Unreachable if there is no connection."""
         await self._send(self._open_connection(), message)
 
+    async def deliver(self, address: str, message: bytes, timeout_s: float) -> Outcome | None:
+        """Send an encoded message to ``address`` over a link of its own, and return the outcome.
+
+        So it waits for the credit of nobody else, and nobody else waits if there is none at ``address``. Raises
+        TimedOut without an outcome after ``timeout_s``, LinkRefusedError for an address that takes no messages, and
+        Unreachable without a connection.
+        """
+        client = self._open_connection().client
+        self.sent += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                sender = await client.sender(address)
+                try:
+                    return await (await sender.send(message))
+                finally:
+                    sender.close()
+        except TimeoutError:
+            raise TimedOut(f"{address} took no message within {timeout_s:g} s") from None
+
     def _open_connection(self) -> _Connection:
         if self._connection is None:
             raise Unreachable(f"the observer has no connection to a router: {self.reason}")

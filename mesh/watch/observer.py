@@ -22,6 +22,7 @@ import uvicorn
 from mesh.deploy.control import ask_async
 from mesh.deploy.node_process import OBSERVER_PROGRAM, TOPOLOGY_FD, command_line, node_environment
 from mesh.deploy.node_program import topology_descriptor
+from mesh.deploy.operator import servers_for_programs
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.running_processes import node_pid, supervisor_pid
 from mesh.deploy.sd_notify import SOCKET, notify
@@ -33,6 +34,8 @@ from mesh.watch.declared_limits import declared_limits
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
+from mesh.watch.management.agent import ManagementAgent, container_id
+from mesh.watch.mesh_link import MeshLink
 from mesh.watch.pattern_lookup import declared_patterns, detail_lookup, pattern_lookup, unlisted_patterns
 from mesh.watch.rest import ObserverState, application
 from wire.log import EventLog, Level, LogEvent
@@ -181,11 +184,18 @@ async def _observe(
         loop.add_signal_handler(number, stop)
     signals.watch(log.emit, stop)
     following = asyncio.create_task(_follow(rings, state))
+    agent = ManagementAgent(
+        topology,
+        host,
+        lambda name: MeshLink(lambda: servers_for_programs(topology, name), container_id(name)),
+        log.emit,
+    )
+    managing = asyncio.create_task(agent.run(state.stopping))
     try:
         serving = asyncio.create_task(server.serve([listener]))
-        await asyncio.wait({following, serving}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({following, serving, managing}, return_when=asyncio.FIRST_COMPLETED)
         stop()
-        await asyncio.gather(following, serving)
+        await asyncio.gather(following, serving, managing)
     finally:
         rings.close()
 

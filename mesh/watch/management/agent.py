@@ -1,0 +1,302 @@
+"""The observer as the agent of management: takes clients' requests from the routers of its host, and answers them.
+
+Requests about a node of another host go to the observer there, over an address of the mesh. Only operators and nodes
+can use that address, so the user's name in the message is the one that the client's router put there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Collection, Coroutine, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from addressing.management import (
+    NODE_PROPERTY,
+    OWNER_PROPERTY,
+    REQUESTS_ADDRESS,
+    USER_PROPERTY,
+    management_address,
+)
+from addressing.operator_rights import OWNER, Operator, OperatorRights
+from mesh.client.errors import MeshError
+from mesh.deploy.control import RequestRefused, ask_async
+from mesh.deploy.log_tail import TAIL_BYTES
+from mesh.deploy.workdir import OBSERVER, WorkDir
+from mesh.watch.management.answering import Question, answer, attributes_of, find
+from mesh.watch.management.entity_types import NodeView
+from mesh.watch.management.protocol import (
+    ManagementError,
+    Request,
+    Status,
+    encode_answer,
+    encode_error,
+    parse,
+)
+from mesh.watch.management.updates import NodeChange, change_of
+from mesh.watch.mesh_link import MeshLink
+from mesh.watch.states import RUNNING, SILENT
+from wire.codec.values import encode
+from wire.delivery import OutcomeCode
+from wire.log import Emit, Level, LogEvent
+from wire.message import MalformedMessage, Message
+from wire.message import encode as encode_message
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+    from mesh.watch.host_model import HostModel
+
+AT_ONCE: Final = 32
+"""The most requests that are answered at the same time."""
+LOOK_S: Final = 1.0
+"""The time between two looks for routers of this host that are new."""
+ANSWER_S: Final = 5.0
+"""An answer whose client grants no credit for so long is dropped."""
+FORWARD_S: Final = 2.0
+SLICE_S: Final = 0.005
+MAX_LOG_LINES: Final = 1000
+_ROUTER_ROLES: Final = ("router", "edge")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeManaged(LogEvent):
+    """A user changed something at a node over `$management`, or was refused: `outcome` is done, or the reason."""
+
+    level: ClassVar[Level] = "info"
+
+    user: str
+    managed: str
+    type: str
+    identity: str
+    op: str
+    arguments: str
+    outcome: str
+
+
+class ManagementAgent:
+    """Answers requests to `$management` of all nodes of this host. ``link_to``: makes the link to a router, by name."""
+
+    def __init__(self, topology: Topology, host: HostModel, link_to: Callable[[str], MeshLink], emit: Emit) -> None:
+        self._topology = topology
+        self._workdir = WorkDir(topology.work_dir)
+        self._host = host
+        self._link_to = link_to
+        self._emit = emit
+        self._rights = OperatorRights(topology)
+        self._links: dict[str, MeshLink] = {}
+        self._served: dict[str, set[str]] = {}
+        """By router of this host, the nodes for which its link serves requests of other hosts."""
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Keep a link to each router of this host, and answer what comes over them, until ``stopping`` is set."""
+        try:
+            while not stopping.is_set():
+                await self._look(stopping)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await stopping.wait()
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _look(self, stopping: asyncio.Event) -> None:
+        nodes = self._host.nodes.values()
+        for name in [node.name for node in nodes if node.role in _ROUTER_ROLES and node.state == RUNNING]:
+            if name not in self._links and name in self._topology.routers:
+                link = self._links[name] = self._link_to(name)
+                await link.serve(REQUESTS_ADDRESS, partial(self._on_request, link))
+                self._served[name] = set()
+                self._start(link.run(stopping))
+        brokers = [node.name for node in nodes if node.is_broker]
+        for name, link in self._links.items():
+            for node in (name, *brokers):
+                if node not in self._served[name]:
+                    self._served[name].add(node)
+                    await link.serve(management_address(node), partial(self._on_forwarded, link))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "bug in this program: a task of management failed", "exception": error}
+            )
+
+    # Requests
+    async def _on_request(self, link: MeshLink, outer: Message) -> None:
+        await self._take(link, outer, may_forward=True)
+
+    async def _on_forwarded(self, link: MeshLink, outer: Message) -> None:
+        await self._take(link, outer, may_forward=False)
+
+    async def _take(self, link: MeshLink, outer: Message, *, may_forward: bool) -> None:
+        """Begin to answer a request; its delivery is settled then, and before that nobody else's request is taken."""
+        try:
+            request = parse(outer.body if isinstance(outer.body, bytes) else b"")
+        except ManagementError as error:
+            raise MalformedMessage(str(error)) from None
+        await self._places.acquire()
+        self._start(self._reply(link, outer, request, may_forward=may_forward))
+
+    async def _reply(self, link: MeshLink, outer: Message, request: Request, *, may_forward: bool) -> None:
+        try:
+            node = str(outer.properties.get(NODE_PROPERTY, ""))
+            try:
+                if may_forward and node not in self._host.nodes and node in self._topology.node_names:
+                    await self._forward(link, outer, node)
+                    return
+                data = await self._answer(node, request, self._operator(outer))
+            except ManagementError as error:
+                data = encode_error(request, error)
+            # A client that is gone, or takes nothing, has no answer.
+            with suppress(MeshError):
+                await link.deliver(request.reply_to or "", data, ANSWER_S)
+        finally:
+            self._places.release()
+
+    def _operator(self, outer: Message) -> Operator:
+        if outer.properties.get(OWNER_PROPERTY) is True:
+            return OWNER
+        user = outer.properties.get(USER_PROPERTY)
+        return self._rights.operator(None if user is None else str(user))
+
+    async def _forward(self, link: MeshLink, outer: Message, node: str) -> None:
+        error = ManagementError(
+            Status.TIMEOUT,
+            f"no observer answers for {node}: start one with `amqpmesh watch` on its host, unless the host is away",
+        )
+        try:
+            given = Message(outer.body, properties=dict(outer.properties))
+            outcome = await link.deliver(management_address(node), encode_message(given), FORWARD_S)
+        except MeshError:
+            raise error from None
+        if outcome is None or outcome.kind is not OutcomeCode.ACCEPTED:
+            raise error
+
+    async def _answer(self, node: str, request: Request, operator: Operator) -> bytes:
+        question = self._question(node, request, operator)
+        if not operator.sees_mesh:
+            raise ManagementError(Status.FORBIDDEN, f"{operator.name} may not see anything of the mesh")
+        match request.operation:
+            case "UPDATE":
+                return await self._update(question)
+            case "GET-LOG":
+                return await self._log(question)
+            case _:
+                return await _in_slices(answer(question))
+
+    def _question(self, node: str, request: Request, operator: Operator) -> Question:
+        """Raises ManagementError for a node of which this observer cannot tell anything."""
+        found = self._host.nodes.get(node)
+        names: Collection[str] = self._topology.node_names
+        if found is None or node not in names:
+            raise ManagementError(Status.NOT_FOUND, f"no node {node!r} is here: expected one of {', '.join(names)}")
+        if found.is_over:
+            raise ManagementError(
+                Status.UNAVAILABLE, f"{node} does not run: it is {found.state}, and wrote last {found.age_s:.0f} s ago"
+            )
+        note = f"{node} has been silent for {found.age_s:.0f} s" if found.state == SILENT else ""
+        return Question(request, NodeView(self._host, found, self._topology), operator, note)
+
+    # Changes
+    async def _update(self, question: Question) -> bytes:
+        type_, state = await _in_slices(find(question))
+        change = change_of(question, type_, state)
+        attributes = attributes_of(question.view, type_, state)
+        if change is not None:
+            await self._change(question, change, type_.name, str(attributes["identity"]))
+            attributes |= change.changed
+        return encode_answer(question.request, Status.OK, "OK", encode(attributes))
+
+    async def _change(self, question: Question, change: NodeChange, type_: str, identity: str) -> None:
+        node = question.view.name
+        outcome = "done"
+        try:
+            await ask_async(self._workdir.control_socket(node), change.op, **change.arguments)
+        except RequestRefused as error:
+            outcome = str(error)
+            is_unknown = outcome.startswith("unknown op")
+            raise ManagementError(
+                Status.NOT_IMPLEMENTED if is_unknown else Status.BAD_REQUEST, f"{node} refused the change: {error}"
+            ) from None
+        except OSError as error:
+            outcome = f"no answer: {error}"
+            raise ManagementError(Status.UNAVAILABLE, f"{node} does not answer: {error or 'timed out'}") from None
+        finally:
+            arguments = json.dumps(change.arguments, ensure_ascii=False)
+            self._emit(NodeManaged(question.operator.name, node, type_, identity, change.op, arguments, outcome))
+
+    # Logs
+    async def _log(self, question: Question) -> bytes:
+        if not question.operator.views_all:
+            raise ManagementError(
+                Status.FORBIDDEN,
+                f"{question.operator.name} may not see events: expected a user with `view: ['#']` in the topology",
+            )
+        limit = question.request.number("limit") or MAX_LOG_LINES
+        path = self._workdir.log_file(question.view.name)
+        lines = await asyncio.to_thread(log_lines, path, min(limit, MAX_LOG_LINES))
+        return question.ok(encode(lines))
+
+
+def log_lines(path: Path, limit: int) -> list[list[Any]]:
+    """Return the last events in a log file, the newest last, as Dispatch has lines of a log.
+
+    Each is module, level, text, source file, line, and time in seconds since 1970; the module is the name of the event,
+    and there is neither source file nor line.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            start = max(0, file.tell() - 4 * TAIL_BYTES)
+            file.seek(start)
+            lines = file.read().decode(errors="replace").splitlines()[1 if start else 0 :]
+    except OSError:
+        return []
+    found = [each for each in map(_log_line, lines) if each is not None]
+    return found[-limit:]
+
+
+def _log_line(line: str) -> list[Any] | None:
+    try:
+        event = json.loads(line)
+        at = datetime.fromisoformat(event.pop("ts")).timestamp()
+        level, name = str(event.pop("level")), str(event.pop("event"))
+        event.pop("node", None)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    text = " ".join(f"{key}={value}" for key, value in event.items())
+    return [name, level, text, None, None, int(at)]
+
+
+async def _in_slices(steps: Generator[None, None, _Result]) -> _Result:
+    """Return the result of ``steps``, a generator; the event loop has a turn after each SLICE_S of work."""
+    until = time.monotonic() + SLICE_S
+    try:
+        while True:
+            next(steps)
+            if time.monotonic() >= until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + SLICE_S
+    except StopIteration as end:
+        result: _Result = end.value
+        return result
+
+
+def container_id(router: str) -> str:
+    """Return the container-id of the connection over which the observer gets the requests of ``router``."""
+    return f"{OBSERVER}-{router}"
