@@ -85,8 +85,7 @@ class RunningMesh:
 
     def observed(self, path: str, token: str | None = None) -> tuple[int, Any]:
         """The status and the JSON of the observer's answer to GET ``path``, once the observer has said where it is."""
-        file = self._work_dir.root / "run" / f"{OBSERVER}.json"
-        url = wait_until(lambda: json.loads(file.read_text())["url"] if file.exists() else None, COMMAND_S, "a URL")
+        url = self.observer_url
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         try:
             answer = urlopen(Request(url + path, headers=headers), timeout=COMMAND_S)
@@ -94,6 +93,13 @@ class RunningMesh:
             answer = error
         with answer:
             return answer.status, json.load(answer)
+
+    @property
+    def observer_url(self) -> str:
+        """Where the observer answers, once it has said so."""
+        file = self._work_dir.root / "run" / f"{OBSERVER}.json"
+        url = wait_until(lambda: json.loads(file.read_text())["url"] if file.exists() else None, COMMAND_S, "a URL")
+        return str(url)
 
     def control_socket(self, name: str) -> Path:
         """Of a node or of the supervisor."""
