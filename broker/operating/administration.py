@@ -9,15 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from addressing.address import Address
 from addressing.pattern import PatternSet, is_pattern
 from broker.addresses import BrokerAddresses, BrokerAddressKind
+from broker.operating.browsing import (
+    BODY_BYTES,
+    MOST_BODY_BYTES,
+    MOST_LISTED,
+    MOST_SEARCHED_CHARACTERS,
+    Query,
+    expires_at,
+    pages_steps,
+)
 from broker.operating.move_targets import MoveTargets
 from broker.queueing.held_queue import HeldQueue
+from broker.queueing.look import Look
 from broker.queueing.message import QueueEntry
 from broker.queueing.message_store import MessageStore
 from broker.queueing.moves import move
@@ -27,6 +36,7 @@ STEP_MESSAGES = 10_000
 STEP_QUEUES = 500
 MOST_SHOWN = 1000
 SHOWN = 10
+MOST_NUMBER = 2**63 - 1
 NAMED = 5
 """An error text for a topic without a named subscriber lists at most this many of its subscribers."""
 
@@ -57,6 +67,9 @@ class AnswerPart:
 
 
 Parts = Iterator[AnswerPart]
+Steps = Iterator[AnswerPart | Look | None]
+"""The steps of an operation: a part of the answer, or a Look whose bodies have to be read before the next step, or None
+after a step without either."""
 
 
 def origin_of(entry: QueueEntry) -> str | None:
@@ -102,6 +115,31 @@ class Administration:
         if not found:
             raise self._unknown(address, subscriber)
         yield from _in_parts(found, max(1, STEP_QUEUES // max(messages, 1)), partial(self._details, count=messages))
+
+    def browse(
+        self,
+        address: str,
+        subscriber: str | None = None,
+        after: int | None = None,
+        limit: int = MOST_LISTED,
+        search: str | None = None,
+        bodies: bool = False,
+        body_bytes: int = BODY_BYTES,
+    ) -> Steps:
+        """Yield one page of the messages with numbers above ``after``, as `broker.operating.browsing` makes it.
+
+        The messages stay in the queue or subscription. Raises AdministrationError for arguments out of range.
+        """
+        _refuse_beyond("messages to a page", limit, 1, MOST_LISTED)
+        _refuse_beyond("bytes of a body to show", body_bytes, 0, MOST_BODY_BYTES)
+        if after is not None:
+            _refuse_number(after)
+        if search is not None:
+            _refuse_beyond("characters to search for", len(search), 1, MOST_SEARCHED_CHARACTERS)
+        held = self._one(address, subscriber)
+        query = Query(-1 if after is None else after, limit, search, bodies, body_bytes)
+        for step in pages_steps(self._message_store, held, query, self._wall_offset_s, lambda: _refuse_deleted(held)):
+            yield AnswerPart(step) if isinstance(step, dict) else step
 
     # These operations change queues.
 
@@ -174,7 +212,7 @@ class Administration:
 
     def _purge(self, held: HeldQueue, *, is_last: bool) -> Parts:
         snapshot = held.queue.snapshot()
-        left, before = snapshot.available_count, snapshot.enqueued_total
+        left, before = snapshot.available_count, snapshot.next_position
         has_more = True
         while has_more:
             _refuse_deleted(held)
@@ -196,7 +234,7 @@ class Administration:
         is_back: bool = False,
     ) -> Parts:
         snapshot = held.queue.snapshot()
-        waiting, before = snapshot.available_count, snapshot.enqueued_total
+        waiting, before = snapshot.available_count, snapshot.next_position
         left = waiting if count is None else min(count, waiting)
         has_more = True
         while has_more:
@@ -313,15 +351,12 @@ class Administration:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
 
     def _message(self, entry: QueueEntry) -> dict[str, Any]:
-        # A message that the broker moved to this queue from another queue never expires.
-        expires_at_s = entry.message.expires_at_s if entry.cause is None else None
-        at = None if expires_at_s is None else datetime.fromtimestamp(expires_at_s + self._wall_offset_s, UTC)
         return {
-            "number": entry.message_id,
+            "number": entry.position,
             "state": entry.state.value,
             "size_bytes": entry.message.size_bytes,
             "delivery_count": entry.delivery_count,
-            "expires_at": None if at is None else at.isoformat(timespec="milliseconds"),
+            "expires_at": expires_at(entry, self._wall_offset_s),
             "reason": None if entry.cause is None else entry.cause.reason.value,
             "origin": origin_of(entry),
         }
@@ -391,6 +426,16 @@ def _what_keeps(held: HeldQueue) -> str:
 def _refuse_count(count: int | None) -> None:
     if count is not None and count < 1:
         raise AdministrationError(f"expected 1 or more as the count of messages, got {count}")
+
+
+def _refuse_beyond(what: str, number: int, least: int, most: int) -> None:
+    if not least <= number <= most:
+        raise AdministrationError(f"expected {least:,} to {most:,} {what}, got {number:,}")
+
+
+def _refuse_number(number: int) -> None:
+    if not 0 <= number <= MOST_NUMBER:
+        raise AdministrationError(f"expected 0 to {MOST_NUMBER} as the number of a message, got {number}")
 
 
 def _refuse_deleted(held: HeldQueue) -> None:

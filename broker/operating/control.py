@@ -20,7 +20,7 @@ from typing import Any
 
 from addressing.address import CONTROL_ADDRESS, Address, normalize
 from broker.events import LinkRefused
-from broker.operating.administration import Administration, AdministrationError, AnswerPart, Parts
+from broker.operating.administration import Administration, AdministrationError, AnswerPart, Steps
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
@@ -40,6 +40,15 @@ NOT_UNDERSTOOD = "amqp:invalid-field"
 ARGUMENTS: dict[str, dict[str, type]] = {
     "list": {},
     "show": {"address": str, "subscriber": str, "messages": int},
+    "browse": {
+        "address": str,
+        "subscriber": str,
+        "after": int,
+        "limit": int,
+        "search": str,
+        "bodies": bool,
+        "body_bytes": int,
+    },
     "create": {"address": str},
     "delete": {"address": str, "subscriber": str, "force": bool},
     "purge": {"address": str, "subscriber": str},
@@ -56,7 +65,7 @@ class Job:
     """An operator's request that a broker carries out step by step, while its answer is not complete yet."""
 
     op: str
-    parts: Parts
+    steps: Steps
     reply_to: HeldQueue
     request_id: Any
 
@@ -64,13 +73,13 @@ class Job:
 class Control:
     """Carries out the requests of operators to a broker, one step of one request at a time, and answers them.
 
-    Always: a job is in ``_ready``, or waits for the writes of its last step to be on disk
+    Always: a job is in ``_ready``, or waits for the writes of its last step to be on disk, or for reads from the disk
     """
 
     def __init__(
         self, administration: Administration, message_store: MessageStore, commits: Commits, log: Emit
     ) -> None:
-        self._verbs: dict[str, Callable[..., Parts]] = {
+        self._verbs: dict[str, Callable[..., Steps]] = {
             "list": administration.list_queues,
             **{name: getattr(administration, name) for name in ARGUMENTS if name != "list"},
         }
@@ -142,11 +151,14 @@ class Control:
         if job.reply_to.is_deleted:
             return
         try:
-            part = next(job.parts)
+            step = next(job.steps)
         except AdministrationError as error:
             self._commits.promise(partial(self._refuse, job, error))
-        else:
-            self._commits.promise(partial(self._answer, job, part))
+            return
+        if isinstance(step, AnswerPart):
+            self._commits.promise(partial(self._answer, job, step))
+        elif step is None or step.read(partial(self._await_turn, job)):
+            self._await_turn(job)
 
     def _answer(self, job: Job, part: AnswerPart, now: float) -> None:
         self._say(job, {"ok": True, job.op: part.fields, "more": part.has_more})

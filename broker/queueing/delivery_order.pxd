@@ -10,7 +10,8 @@ cdef class PriorityLevel:
     cdef list spent
     cdef object fresh
     cdef list returned
-    # Packs and entries behind ``fresh``; None while all entries of the level are in ``fresh``.
+    # Packs and runs behind ``fresh``; None while all entries of the level are in ``fresh``. A run is a list of at most
+    # PACK_ENTRIES entries that cannot be packed.
     cdef object later
     cdef object tail
     cdef Packer restoring
@@ -22,11 +23,13 @@ cdef class PriorityLevel:
     cdef int end_restoring(self) except -1
     cdef int pack(self) except -1
     cdef int sweep(self) except -1
+    cdef int add_beyond(self, long long position, Py_ssize_t count, list found, list opened) except -1
     cdef QueueEntry front(self)
     cdef QueueEntry pop(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef int _bring_forward(self) except -1
     cdef int _flush(self, Packer packer) except -1
+    cdef int _append_later(self, QueueEntry entry) except -1
 
 
 cdef class DeliveryOrder:
@@ -49,4 +52,5 @@ cdef class DeliveryOrder:
     cdef QueueEntry oldest(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef list first(self, Py_ssize_t count)
+    cdef list beyond(self, long long position, Py_ssize_t count, list opened)
     cdef PriorityLevel _level(self, int priority)

@@ -4,7 +4,7 @@ A level holds the waiting messages of one priority, in three parts from the fron
 returned are in a heap of their own, and go out in their old places:
 
     fresh      entries to be given next
-    later      packs, and entries that cannot be packed; only while there is a tail
+    later      packs, and runs of entries that cannot be packed; only while there is a tail
     tail       entries that wait to be packed; begun once FRONT_ENTRIES are in fresh
 """
 
@@ -44,9 +44,8 @@ cdef class PriorityLevel:
         """Append a message from the store at the back of the level, in a pack, when the broker starts."""
         if self.tail is None:
             self.later, self.tail = deque(), deque()
-        if self.tail:
-            self.later.extend(self.tail)
-            self.tail.clear()
+        while self.tail:
+            self._append_later(self.tail.popleft())
         if self.restoring is None:
             self.restoring = Packer(self.priority)
         self.restoring.add(message_id, position, size_bytes, deadline_s, delivery_count)
@@ -62,8 +61,7 @@ cdef class PriorityLevel:
             entry.standing = PACKED
             return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
         self.end_restoring()
-        self.later.append(entry)
-        return 0
+        return self._append_later(entry)
 
     cdef int end_restoring(self) except -1:
         cdef Packer packer = self.restoring
@@ -94,7 +92,7 @@ cdef class PriorityLevel:
                     entry.standing = PACKED
                     continue
                 self._flush(packer)
-                self.later.append(entry)
+                self._append_later(entry)
             self._flush(packer)
         return 0
 
@@ -103,7 +101,7 @@ cdef class PriorityLevel:
         self.returned = [place for place in self.returned if (<QueueEntry>(<tuple>place)[1]).standing == AVAILABLE]
         heapq.heapify(self.returned)
         if self.tail is not None:
-            self.later = _waiting(self.later)
+            self.later = _waiting_later(self.later)
             self.tail = _waiting(self.tail)
         return 0
 
@@ -136,8 +134,13 @@ cdef class PriorityLevel:
             if _is_for(entry, consumer_id, now):
                 return True
         for each in self.later or ():
-            if (<Pack>each).has_available(now) if type(each) is Pack else _is_for(each, consumer_id, now):
-                return True
+            if type(each) is Pack:
+                if (<Pack>each).has_available(now):
+                    return True
+                continue
+            for entry in <list>each:
+                if _is_for(entry, consumer_id, now):
+                    return True
         for entry in self.tail or ():
             if _is_for(entry, consumer_id, now):
                 return True
@@ -150,10 +153,51 @@ cdef class PriorityLevel:
         # Entries that consumers returned precede everything in ``later`` and ``tail``.
         front.sort(key=_position_of)
         yield from front
-        for part in (self.later, self.tail):
-            for each in part or ():
-                if _is_waiting(each):
-                    yield each
+        for each in self.later or ():
+            if type(each) is not Pack:
+                for entry in <list>each:
+                    if (<QueueEntry>entry).standing == AVAILABLE:
+                        yield entry
+            elif (<Pack>each).count > 0:
+                yield each
+        for each in self.tail or ():
+            if (<QueueEntry>each).standing == AVAILABLE:
+                yield each
+
+    cdef int add_beyond(self, long long position, Py_ssize_t count, list found, list opened) except -1:
+        """Append to ``found`` at least the ``count`` first waiting entries with positions above ``position``, if any.
+
+        They are in no order. Packs that had to be opened for it are appended to ``opened``.
+        """
+        cdef Py_ssize_t enough
+        cdef Pack pack
+        for _, entry in self.returned:
+            _add_if_beyond(entry, position, found)
+        enough = len(found) + count
+        for entry in self.fresh:
+            if len(found) >= enough:
+                return 0
+            _add_if_beyond(entry, position, found)
+        for each in self.later or ():
+            if len(found) >= enough:
+                return 0
+            if type(each) is Pack:
+                pack = each
+                if pack.count == 0 or pack.last_position <= position:
+                    continue
+                entries = pack.open()
+                opened.append(pack)
+            else:
+                entries = each
+                if (<QueueEntry>(<list>entries)[len(<list>entries) - 1]).position <= position:
+                    continue
+            for entry in <list>entries:
+                _add_if_beyond(entry, position, found)
+        for entry in self.tail or ():
+            if len(found) >= enough:
+                return 0
+            _add_if_beyond(entry, position, found)
+        return 0
 
     cdef int _bring_forward(self) except -1:
         cdef Pack pack
@@ -165,7 +209,7 @@ cdef class PriorityLevel:
                 pack.is_spent = True
                 self.spent.append(pack)
             else:
-                self.fresh.append(each)
+                self.fresh.extend(each)
         if not self.fresh:
             self.fresh = self.tail
             self.later = self.tail = None
@@ -177,6 +221,15 @@ cdef class PriorityLevel:
             pack = packer.take()
             self.later.append(pack)
             self.made.append(pack)
+        return 0
+
+    cdef int _append_later(self, QueueEntry entry) except -1:
+        """Append an entry that cannot be packed to the run at the end of ``later``, or to a new run there."""
+        last = self.later[len(self.later) - 1] if self.later else None
+        if type(last) is list and len(<list>last) < self.pack_entries:
+            (<list>last).append(entry)
+        else:
+            self.later.append([entry])
         return 0
 
 
@@ -285,6 +338,18 @@ cdef class DeliveryOrder:
             found += [entry for entry in entries if (<QueueEntry>entry).standing == AVAILABLE]
         return found[:count]
 
+    cdef list beyond(self, long long position, Py_ssize_t count, list opened):
+        """Return the ``count`` first waiting entries with positions above ``position``, in order of their positions.
+
+        Packs that had to be opened for it are appended to ``opened``; the caller closes them.
+        """
+        cdef list found = []
+        for level in self.levels:
+            if level is not None:
+                (<PriorityLevel>level).add_beyond(position, count, found, opened)
+        found.sort(key=_position_of)
+        return found[:count]
+
     cdef PriorityLevel _level(self, int priority):
         assert 0 <= priority < LEVELS, priority
         cdef PriorityLevel level = self.levels[priority]
@@ -295,11 +360,26 @@ cdef class DeliveryOrder:
 
 
 cdef object _waiting(object line):
-    return deque([each for each in line if _is_waiting(each)])
+    return deque([entry for entry in line if (<QueueEntry>entry).standing == AVAILABLE])
 
 
-cdef bint _is_waiting(object each) noexcept:
-    return (<Pack>each).count > 0 if type(each) is Pack else (<QueueEntry>each).standing == AVAILABLE
+cdef object _waiting_later(object later):
+    """Return the packs and runs of ``later`` that have waiting entries; archived entries of runs are dropped."""
+    cdef list kept = []
+    for each in later:
+        if type(each) is list:
+            each = [entry for entry in <list>each if (<QueueEntry>entry).standing == AVAILABLE]
+            if each:
+                kept.append(each)
+        elif (<Pack>each).count > 0:
+            kept.append(each)
+    return deque(kept)
+
+
+cdef int _add_if_beyond(QueueEntry entry, long long position, list found) except -1:
+    if entry.position > position and entry.standing == AVAILABLE:
+        found.append(entry)
+    return 0
 
 
 cdef bint _is_for(QueueEntry entry, long consumer_id, double now) except -1:

@@ -19,6 +19,10 @@ cdef class MessageStore(BrokerQueues):
     cdef Annotated annotated
     cdef MessageRecords records
     cdef long long next_message_id
+    # The id of the first message that came since the broker started.
+    cdef long long first_message_id
+    # The position of the first message of a queue that is made now.
+    cdef long long least_position
     cdef long long last_passing_id
     cdef long next_consumer_id
     cdef long long serial

@@ -115,7 +115,7 @@ cdef class MessageStore(BrokerQueues):
         self.to_pump, self.with_room = {}, {}
         self.due = []
         self.dropping = deque()
-        self.next_message_id = self.next_consumer_id = 1
+        self.next_message_id = self.first_message_id = self.next_consumer_id = self.least_position = 1
 
     # Closing
 
@@ -143,6 +143,8 @@ cdef class MessageStore(BrokerQueues):
         cdef LateMessage late
         held.is_deleted = True
         self.forget(held)
+        # A queue of the same name may be made, and the position of a deleted message never means a message in it.
+        self.least_position = max(self.least_position, held.queue.next_position)
         for late in list(held.late or ()):
             late.give_back()
         self.dropping.append(held)
@@ -165,6 +167,17 @@ cdef class MessageStore(BrokerQueues):
         if held.queue.count_now() == 0:
             self.dropping.popleft()
         return 0
+
+    def begin_positions(self):
+        """Have positions begin at the Unix time in microseconds: call when a broker starts with a store that was used.
+
+        Operators know messages by their positions. A queue gets fewer than a million messages in a second, so no
+        position from before the start is used again: a number shown then never means a later message.
+        """
+        self.least_position = <long long>((self.now + self.wall_offset_s) * 1e6)
+
+    def first_position(self):
+        return self.least_position
 
     # Messages
 
@@ -270,6 +283,18 @@ cdef class MessageStore(BrokerQueues):
         """Return the microseconds since the oldest waiting message of the queue came; None when no message waits."""
         cdef QueueEntry oldest = held.queue.line.oldest()
         return None if oldest is None else self.records.age_us(oldest.message, <unsigned long long>(self.now * 1e6))
+
+    def came_at_s(self, HeldQueue held not None, QueueEntry entry not None):
+        """Return the Unix time at which the message of ``entry`` came to queue ``held``, about to the millisecond.
+
+        None if it is unknown, as for a message from before the broker started, and while the link log is off.
+        """
+        cdef unsigned long long now_us = <unsigned long long>(self.now * 1e6)
+        if entry.cause is not None:
+            return entry.cause.at_ms / 1000
+        if not held.record_level or 0 <= entry.message.message_id < self.first_message_id:
+            return None
+        return self.now + self.wall_offset_s - self.records.age_us(entry.message, now_us) / 1e6
 
     def put(self, HeldQueue held not None, bytes body, double ttl_s):
         """Put a message made by the broker, such as an answer to an operator, into a queue in memory for ``ttl_s``."""

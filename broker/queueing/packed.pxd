@@ -14,6 +14,7 @@ cdef class Pack:
     cdef list entries
     cdef int count
     cdef long long first_position
+    cdef long long last_position
     cdef unsigned char priority
     # The earliest and latest deadline among the pack's messages.
     cdef double earliest_s

@@ -151,7 +151,8 @@ cdef class Packer:
         """Return a closed pack of the messages added, and begin the next pack."""
         cdef Pack pack = Pack.__new__(Pack)
         pack.data = (<char *>self.buffer)[:self.at - self.buffer]
-        pack.count, pack.priority, pack.first_position = self.count, self.priority, self.first_position
+        pack.count, pack.priority = self.count, self.priority
+        pack.first_position, pack.last_position = self.first_position, self.last_position
         pack.earliest_s, pack.latest_s = self.earliest_s, self.latest_s
         pack.shared = None if self.shared is None else tuple(self.shared)
         self._begin()

@@ -36,6 +36,8 @@ cdef class Queue:
     cdef Deadlines deadlines
     # Archived entries that the delivery order may still have, since the last sweep.
     cdef long long archived_count
+    # Positions begin at ``first_position``.
+    cdef long long first_position
     cdef long long next_position
     cdef long long available_count
     cdef long long acquired_count
@@ -50,6 +52,7 @@ cdef class Queue:
     cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
                      unsigned int delivery_count) except -1
     cdef int end_restoring(self) except -1
+    cdef list beyond(self, long long position, Py_ssize_t count, list opened)
     cpdef list drop_some(self, long count)
     cpdef list shed(self)
     cpdef list set_aside(self, long consumer_id, QueueEntry entry, double now)

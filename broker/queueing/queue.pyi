@@ -17,6 +17,7 @@ class QueueSnapshot:
     consumer_count: int
     browser_count: int
     enqueued_total: int
+    next_position: int
     departed_total: dict[str, int]
 
 class Queue:
@@ -27,6 +28,7 @@ class Queue:
         max_delivery_attempts: int = 0,
         front_entries: int = FRONT_ENTRIES,
         pack_entries: int = ...,
+        first_position: int = 0,
     ) -> None: ...
     def enqueue(
         self, message: QueuedMessage, now: float, delivery_count: int = 0, cause: Cause | None = None

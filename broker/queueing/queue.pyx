@@ -82,6 +82,7 @@ class QueueSnapshot:
     consumer_count: int
     browser_count: int
     enqueued_total: int
+    next_position: int
     departed_total: dict[str, int]
 
 
@@ -95,7 +96,8 @@ cdef class Queue:
     """
 
     def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0, front_entries=FRONT_ENTRIES,
-                 pack_entries=PACK_ENTRIES):
+                 pack_entries=PACK_ENTRIES, long long first_position=0):
+        self.first_position = self.next_position = first_position
         self.is_durable, self.max_delivery_attempts = is_durable, max_delivery_attempts
         self.line = DeliveryOrder(front_entries, pack_entries)
         self.unreadable = set()
@@ -272,6 +274,23 @@ cdef class Queue:
             found += consumer.acquired
         return heapq.nsmallest(count, found, key=_place_of)
 
+    cdef list beyond(self, long long position, Py_ssize_t count, list opened):
+        """Return the ``count`` first waiting or held entries with positions above ``position``, in order of positions.
+
+        Fewer are returned only if no more follow. Nothing changes but that packs are opened, which are appended to
+        ``opened``: the caller closes them.
+        """
+        cdef list found = self.line.beyond(position, count, opened)
+        cdef QueueConsumer consumer
+        cdef QueueEntry entry
+        if self.acquired_count:
+            for consumer in self.consumers.values():
+                for entry in consumer.acquired:
+                    if entry.position > position:
+                        found.append(entry)
+            found = heapq.nsmallest(count, found, key=_position_of)
+        return found
+
     # Consumers
 
     def attach(self, long consumer_id, size_t most_bytes=0):
@@ -446,7 +465,8 @@ cdef class Queue:
             size_bytes=self.size_bytes,
             consumer_count=len(self.consumers),
             browser_count=len(self.browsers),
-            enqueued_total=self.next_position,
+            enqueued_total=self.next_position - self.first_position,
+            next_position=self.next_position,
             departed_total={departure.value: count for departure, count in self.departed.items()},
         )
 
@@ -626,6 +646,10 @@ cdef class Queue:
             browser.credit -= 1
             actions.append(Deliver(browser.consumer_id, entry))
         return 0
+
+
+def _position_of(QueueEntry entry):
+    return entry.position
 
 
 def _place_of(QueueEntry entry):

@@ -56,7 +56,7 @@ cdef class BrokerQueues:
         """Return the queue in memory at this address, made if there is none, and deleted once unused and empty."""
         held = self.queues.get(address)
         if held is None:
-            held = self.queues[address] = self._add(self._held(address, Queue(is_durable=False), is_probe=is_probe))
+            held = self.queues[address] = self._add(self._held(address, self._passing_queue(), is_probe=is_probe))
         return held
 
     def existing_queue(self, address):
@@ -68,7 +68,7 @@ cdef class BrokerQueues:
         With a ``filter_set`` it gets only messages that a filter of the set matches, too.
         """
         held = self._held(
-            filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner, filter_set=filter_set
+            filter_, self._passing_queue(), key=key, is_subscription=True, owner=owner, filter_set=filter_set
         )
         self._add(held)
         self.passing[held] = None
@@ -135,7 +135,9 @@ cdef class BrokerQueues:
         """Add the durable queue or subscription of a row, which is in the store or in the open batch, and return it."""
         address = Address.parse(row.address)
         policy = self.policy_of(address)
-        queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
+        queue = Queue(
+            max_delivery_attempts=policy.max_delivery_attempts, first_position=self.first_position()
+        )
         if row.kind is QueueKind.QUEUE:
             held = self.queues[address] = self._held(address, queue, row=row, policy=policy)
             return self._add(held)
@@ -148,6 +150,10 @@ cdef class BrokerQueues:
 
     def delete(self, HeldQueue held not None):
         """Delete a queue or subscription with all messages; `MessageStore` implements this method."""
+        raise NotImplementedError
+
+    def first_position(self):
+        """Return the position of the first message of a queue that is made now; `MessageStore` implements this."""
         raise NotImplementedError
 
     cdef int forget(self, HeldQueue held) except -1:
@@ -166,6 +172,9 @@ cdef class BrokerQueues:
         if held.key is not None:
             del self.subscribers[held.key]
         return 0
+
+    def _passing_queue(self):
+        return Queue(is_durable=False, first_position=self.first_position())
 
     def _held(self, address, queue, **options):
         return HeldQueue(address.text, queue, self.recorder, **options)

@@ -21,9 +21,14 @@ def recover_queues(MessageStore message_store not None, inventory, double now):
 
     The inventory's segments are read from the disk during the call.
     """
-    cdef dict by_id = {row.queue_id: message_store.add_from(row) for row in inventory.queues}
+    cdef dict by_id
     cdef HeldQueue held
+    message_store.now = now
+    if inventory.queues or inventory.next_message_id > 1:
+        message_store.begin_positions()
+    by_id = {row.queue_id: message_store.add_from(row) for row in inventory.queues}
     message_store.next_queue_id, message_store.next_message_id = inventory.next_queue_id, inventory.next_message_id
+    message_store.first_message_id = inventory.next_message_id
     recovery = _Restocking(message_store, by_id, inventory.causes, now)
     for segment in inventory.segments:
         recovery.take(segment)

@@ -8,6 +8,15 @@ from typing import Any
 from addressing.address import CONTROL_ADDRESS
 from mesh_tests.unit.broker.rig import Consumer, Rig
 from wire.delivery import ACCEPTED, Outcome
+from wire.terminus import Durability, Expiry
+
+DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+
+
+def subscribe(rig: Rig, name: str, filter_: str = "news.#") -> str:
+    """A durable subscription whose subscriber is away; as an operator names it."""
+    rig.client("reader").consumer(filter_, name=name, **DURABLE).detach()
+    return f"reader|{name}"
 
 
 class Operator:

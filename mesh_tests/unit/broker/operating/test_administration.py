@@ -7,14 +7,11 @@ import pytest
 
 from broker.operating import administration
 from mesh_tests.inventories import held_by
-from mesh_tests.unit.broker.operator import Operator
+from mesh_tests.unit.broker.operator import DURABLE, Operator, subscribe
 from mesh_tests.unit.broker.rig import Consumer, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, OutcomeCode
 from wire.endpoint import Peer
-from wire.terminus import Durability, Expiry
 from wire.transport.tls import Role
-
-DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 
 
 @pytest.fixture
@@ -34,12 +31,6 @@ def fill(rig: Rig, count: int, address: str = "orders") -> None:
 
 def left(rig: Rig, address: str = "orders") -> list[Any]:
     return rig.client("who takes what is left").consumer(address).bodies
-
-
-def subscribe(rig: Rig, name: str, filter_: str = "news.#") -> str:
-    """A durable subscription whose subscriber is away; as an operator names it."""
-    rig.client("reader").consumer(filter_, name=name, **DURABLE).detach()
-    return f"reader|{name}"
 
 
 def why_detached(consumer: Consumer) -> tuple[bool, str | None]:
@@ -312,7 +303,10 @@ def test_a_subscription_is_purged_and_others_keep_theirs(rig: Rig) -> None:
     [
         ("x", 'cannot read the request: expected a string of JSON such as {"op": "list"}'),
         ([1], 'cannot read the request: expected a string of JSON such as {"op": "list"}'),
-        ('{"op": "bake"}', "unknown op 'bake': expected one of list, show, create, delete, purge, move, redrive"),
+        (
+            '{"op": "bake"}',
+            "unknown op 'bake': expected one of list, show, browse, create, delete, purge, move, redrive",
+        ),
         ('{"op": "list", "all": true}', "unknown argument 'all' of list: expected no arguments"),
         ('{"op": "purge"}', "purge needs the argument 'address'"),
         (

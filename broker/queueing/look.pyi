@@ -1,0 +1,36 @@
+from collections.abc import Callable
+
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message import QueueEntry
+from broker.queueing.message_store import MessageStore
+
+class Seen:
+    @property
+    def entry(self) -> QueueEntry: ...
+    @property
+    def body(self) -> bytes | None: ...
+    @property
+    def annotations(self) -> bytes | None: ...
+    @property
+    def is_gone(self) -> bool: ...
+    @property
+    def is_locked(self) -> bool: ...
+
+class Look:
+    def __init__(
+        self,
+        message_store: MessageStore,
+        held: HeldQueue,
+        after: int,
+        count: int,
+        most_bytes: int,
+        body_bytes: int,
+    ) -> None: ...
+    @property
+    def messages(self) -> list[Seen]: ...
+    @property
+    def last_position(self) -> int: ...
+    @property
+    def has_more(self) -> bool: ...
+    def read(self, then: Callable[[], None]) -> bool: ...
+    def end(self) -> None: ...
