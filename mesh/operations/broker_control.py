@@ -166,7 +166,7 @@ async def ask_broker(
 
     The parts are appended to ``parts``, if given, as they arrive: after a failure the list tells what was done. Raises
     CommandFailed with the broker's text if the broker refuses the request, LinkRefusedError if the broker refuses a
-    link, and TimedOut or Unreachable if the broker does not answer. Nothing blocks the event loop.
+    link, and TimedOut or Unreachable if the broker does not answer.
     """
     found: list[Answer] = [] if parts is None else parts
     async with connected(node_server(topology, broker), CONNECT_TIMEOUT_S) as client:
