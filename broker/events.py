@@ -207,3 +207,20 @@ class DiskFine(LogEvent):
     reusable_bytes: int
     reserve_bytes: int
     wanted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttachAnswered(LogEvent):
+    """The broker accepted a link of a router, client or operator to a queue, topic or subscription.
+
+    `direction` is incoming for a producer. `subscriber` names a subscription; a link without an address has none.
+    """
+
+    level: ClassVar[Level] = "debug"
+    peer: str
+    user: str | None
+    container_id: str
+    link: str
+    direction: str
+    address: str | None
+    subscriber: str | None

@@ -113,7 +113,7 @@ class BrokerNode:
         )
         self._live_rows_at: float | None = None
         self._link_log = BrokerLinkLog(
-            recorder, self._message_store.every_queue, self._message_store.oldest_us, self._want_live_rows
+            recorder, self._message_store.every_queue, self._message_store.oldest_us, self._want_live_rows, log
         )
         self._gate = ProducerGate(self._commits, self._body_cache)
         self._last_words = SecondSettlements()

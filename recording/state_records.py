@@ -10,12 +10,14 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from recording.columns import RecordEvent, RecordKind
+from recording.events import CreditResumed, CreditStalled
 from recording.pending_records import PendingRecords, Row
 from recording.records import Recorder
 from recording.standstill import LinkCounts, LinkEnd, Standstill
 from wire.end_reasons import without_words
 from wire.endpoint import Endpoint
 from wire.link import IncomingLink
+from wire.log import Emit, emit
 
 AT_ONCE: Final = 1000
 """Most pending records written to the ring in one second, and most links checked for a change; takes some 10 ms."""
@@ -41,8 +43,9 @@ class StarvedEnd(Protocol):
 class StateRecorder:
     """Writes a node's state records to its ring. A record without room there is kept, and written later."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, log: Emit = emit) -> None:
         self._recorder = recorder
+        self._log = log
         self._untold = PendingRecords()
         self._starving: dict[int, Any] = {}
         """Incoming ends of links whose senders have or had no credit, by link number; recorded in turn."""
@@ -155,11 +158,24 @@ class StateRecorder:
             )
             self.standstill.on_told(link, credit)
             if end.starves:
+                if CreditStalled.is_wanted and self._lacking.get(link) != cause:
+                    self._log(self._stalled(link, end, cause, starved_us))
                 self._lacking[link] = cause
-            else:
-                self._lacking.pop(link, None)
+            elif self._lacking.pop(link, None) is not None:
+                self._note_resumed(link, credit)
+
+    @staticmethod
+    def _stalled(link: int, end: StarvedEnd, cause: str, starved_us: int) -> CreditStalled:
+        endpoint = end.link.endpoint
+        client = f"{endpoint.peer_name} at {endpoint.peer.remote_address}"
+        return CreditStalled(link, end.link.name, client, cause, starved_us // 1000)
+
+    def _note_resumed(self, link: int, credit: int) -> None:
+        if CreditResumed.is_wanted:
+            self._log(CreditResumed(link, credit))
 
     def _tell_end(self, link: int, credit: int) -> None:
+        self._note_resumed(link, credit)
         del self._lacking[link]
         self.tell(RecordKind.CREDIT, RecordEvent.CHANGED, link=link, credit=credit)
         self.standstill.on_told(link, credit)

@@ -27,6 +27,7 @@ from router.routing.events import NeighborDown, NeighborExpired
 from router.routing.snapshot import RoutingSnapshot
 from wire import end_reasons
 from wire.link import Link
+from wire.log import Emit
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
 _CLIENT, _BROKER = "client", "broker"
@@ -53,9 +54,10 @@ class RouterLinkLog:
         books: SpaceBooks,
         routing: Callable[[], RoutingSnapshot],
         want_turn: Callable[[float], None],
+        log: Emit,
     ) -> None:
         self._recorder = recorder
-        self._teller = StateRecorder(recorder)
+        self._teller = StateRecorder(recorder, log)
         self._tell = self._teller.tell
         self._books = books
         self._arriving: dict[int, RouterConnection] = {}

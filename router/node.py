@@ -38,6 +38,7 @@ from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
 from router.in_effect import ChangesInEffect
 from router.link_log import RouterLinkLog
+from router.path_changes import PathChanges
 from router.routes.link_routes import RoutePaths
 from router.routing import actions, events
 from router.routing.core import Routing
@@ -81,7 +82,8 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
-        self._link_log = RouterLinkLog(recorder, books, self._routing.snapshot, self._want_live_rows)
+        self._link_log = RouterLinkLog(recorder, books, self._routing.snapshot, self._want_live_rows, emit)
+        self._path_changes = PathChanges(self._routing.snapshot, emit)
         self._forced_ends = ForcedEnds(settings.router_id, self._connections, self._link_log, emit)
         self._edges = EdgeRouters(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
@@ -479,6 +481,8 @@ class RouterNode:
                 case actions.TopologyChanged(unreachable, reachable):
                     if unreachable or reachable:
                         self._emit(events.PathsChanged(sorted(reachable), sorted(unreachable)))
+                    if events.PathChosen.is_wanted:
+                        self._path_changes.tell()
                     self._addresses.on_paths_changed()
                     self._ways.waits.on_paths_changed()
                 case actions.AddressesChanged(_, added, removed):

@@ -24,8 +24,9 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from wire.log_event import Emit, Level, LogEvent
+from wire.log_levels import RANKS, LogLevels
 
-__all__ = ["Emit", "EventLog", "Level", "LogEvent", "configure", "emit"]
+__all__ = ["Emit", "EventLog", "Level", "LogEvent", "configure", "emit", "levels", "set_level"]
 
 BURST = 200
 RATE_PER_S = 20.0
@@ -34,8 +35,6 @@ HOST_RATE_PER_S = 1.0
 _MOST_HOSTS = 1000
 _WHOLE_AFTER_S = HOST_BURST / HOST_RATE_PER_S
 """After this time without an event, the allowance of a host is that of a host that nobody knows."""
-
-_RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
 
 @dataclass(slots=True)
@@ -77,7 +76,7 @@ class EventLog:
     ) -> None:
         self._node = node
         self._stream = stream
-        self._rank = _RANK[level]
+        self.levels = LogLevels(level)
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = threading.Lock()
@@ -86,7 +85,7 @@ class EventLog:
         """By name of the event and host; the one that was unused longest is first."""
 
     def emit(self, event: LogEvent) -> None:
-        if _RANK[event.level] < self._rank:
+        if not self.levels.admits(event):
             return
         with self._lock:
             suppressed = self._admit(event)
@@ -100,7 +99,7 @@ class EventLog:
         """
         now = self._clock()
         self._forget_whole(now)
-        host = event.peer_host if _RANK[event.level] >= _RANK["warning"] else None
+        host = event.peer_host if RANKS[event.level] >= RANKS["warning"] else None
         if host is not None:
             of_host = self._allowance_of(event.event_name, host, now)
             if not of_host.take(now):
@@ -181,3 +180,19 @@ def configure(node: str, *, level: Level = "info", stream: TextIO | None = None)
 
 def emit(event: LogEvent) -> None:
     _log.emit(event)
+
+
+def set_level(module: str, level: str) -> Level:
+    """Set the lowest level of events of ``module`` that this process writes, "" for all; return the level before.
+
+    Raises ValueError for an unknown module or level.
+    """
+    before = _log.levels.set(module, level)
+    for kind in LogEvent.kinds.values():
+        kind.is_wanted = kind.level == "debug" and _log.levels.wants(kind)
+    return before
+
+
+def levels() -> dict[str, Level]:
+    """Return the levels that this process's log has, by module; "" is for all modules without one of their own."""
+    return _log.levels.settings()

@@ -16,6 +16,11 @@ class LogEvent:
     """Base class of all log events. All events of a class have the same ``level``, and the same ``event_name``."""
 
     level: ClassVar[Level] = "info"
+    is_wanted: ClassVar[bool] = False
+    """Whether this process's log writes events of a class with level debug; code that makes such an event asks before.
+
+    `wire.log.set_level` keeps it; False also for other classes, whose events are always made.
+    """
     event_name: ClassVar[str] = "log_event"
     kinds: ClassVar[dict[str, type[LogEvent]]] = {}
 

@@ -15,7 +15,7 @@ from functools import partial
 from math import inf
 
 from broker.addresses import BrokerAddress, BrokerAddresses, BrokerAddressKind
-from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
+from broker.events import AttachAnswered, ConsumerTooSmall, LinkRefused, LinkStolen
 from broker.links.filter_control import request_link
 from broker.links.incoming import BrokerReceiver, ProducerGate
 from broker.links.link_log import BrokerLinkLog
@@ -456,6 +456,8 @@ class Attachments:
             return
         attachment.is_opened = True
         attachment.link.open()
+        if AttachAnswered.is_wanted:
+            self._log(_answered(attachment))
         if attachment.worker is not None:
             self._link_log.on_attached(attachment.worker, _treatment_of(attachment))
             attachment.worker.on_attached(now)
@@ -525,6 +527,16 @@ class Attachments:
             attachment.link.close()
         else:
             attachment.link.detach()
+
+
+def _answered(attachment: Attachment) -> AttachAnswered:
+    held, claim = attachment.held, attachment.claim
+    is_producer = isinstance(attachment.link, IncomingLink)
+    address = held.address if held is not None else getattr(attachment.worker, "address", None)
+    subscriber = held.subscriber if held is not None else None
+    return AttachAnswered(
+        claim.peer, claim.user, *attachment.name[:2], "incoming" if is_producer else "outgoing", address, subscriber
+    )
 
 
 def _treatment_of(attachment: Attachment) -> str | None:

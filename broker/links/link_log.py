@@ -23,6 +23,7 @@ from wire.end_reasons import told
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.link import Link
+from wire.log import Emit
 
 ROUTER = "amqpmesh.router"
 """The property in the OPEN of a router, by which the log knows a router that has no certificate."""
@@ -51,9 +52,10 @@ class BrokerLinkLog:
         queues: Callable[[], Iterable[HeldQueue]],
         oldest_us: Callable[[HeldQueue], int | None],
         want_turn: Callable[[float], None],
+        log: Emit,
     ) -> None:
         self._recorder = recorder
-        self._teller = StateRecorder(recorder)
+        self._teller = StateRecorder(recorder, log)
         self._tell = self._teller.tell
         self._connections: dict[Endpoint, int] = {}
         self._links: dict[Link, _RecordedLink] = {}

@@ -32,6 +32,7 @@ COMMANDS = {
     "watch": ("watch", "Observe the nodes on this host, and answer over HTTP."),
     "console": ("console", "Print the URL of the console, for a browser."),
     "cost": ("cost", "Change the cost of the connection between two routers of a running mesh."),
+    "log-level": ("log_level", "Show or change the levels of a running node's log."),
     "node": ("node", "Run one node of a topology in this process."),
     "send": ("send", "Send messages to an address."),
     "receive": ("receive", "Receive messages from an address."),
@@ -80,7 +81,7 @@ class LazyGroup(click.Group):
             return None
         command = import_module(f"mesh.commands.{COMMANDS[name][0]}").command
         assert isinstance(command, click.Command)
-        read_environment(command, f"AMQPMESH_{name.upper()}")
+        read_environment(command, f"AMQPMESH_{name.upper().replace('-', '_')}")
         return command
 
     def resolve_command(

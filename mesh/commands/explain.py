@@ -88,7 +88,13 @@ def explain_event(name: str, out: Output) -> None:
     # A node and its supervisor each have an event `node_started`, for example.
     if out.is_json:
         described = [
-            {"origin": event.origin, "level": event.level, "fields": list(event.fields), "meaning": event.meaning}
+            {
+                "origin": event.origin,
+                "module": event.module or None,
+                "level": event.level,
+                "fields": list(event.fields),
+                "meaning": event.meaning,
+            }
             for event in known
         ]
         out.document({"event": name, "events": described})
@@ -99,4 +105,5 @@ def explain_event(name: str, out: Output) -> None:
 def _event_text(event: DescribedEvent) -> str:
     fields = f"\n\nfields: {', '.join(event.fields)}" if event.fields else ""
     meaning = f"\n\n{event.meaning}" if event.meaning else ""
-    return f"{event.name} ({event.level})\n{event.origin}{meaning}{fields}"
+    module = f"\nmodule: {event.module}" if event.module else ""
+    return f"{event.name} ({event.level})\n{event.origin}{module}{meaning}{fields}"

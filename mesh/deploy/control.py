@@ -14,6 +14,9 @@ the numbers of the records; ``operator`` (default: owner) and ``reason`` stand i
                                              ->  {"ok": true, "close_connection": {"connection": 7}}
 {"op": "close_link", "connection": 7, "link": 12, "reason": "stuck"}
                                              ->  {"ok": true, "close_link": {"connection": 7, "link": 12}}
+{"op": "log_level", "module": "router.routes", "level": "debug"}
+                                             ->  {"ok": true, "log_level": {..., "before": "info"}}
+{"op": "log_levels"}                         ->  {"ok": true, "log_levels": {"": "info", "router.routes": "debug"}}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}
 """
 

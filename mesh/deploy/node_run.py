@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer, Handler
+from mesh.deploy.log_requests import LOG_HANDLERS
 from mesh.deploy.memory_return import MemoryReturn
 from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kinds import kind_of
@@ -122,7 +123,7 @@ class NodeRun:
         gc.enable()
         self._memory = asyncio.create_task(MemoryReturn().keep())
         workdir = WorkDir(self._topology.work_dir)
-        handlers = {**handlers, "memory": answer_memory}
+        handlers = {**handlers, "memory": answer_memory, **LOG_HANDLERS}
         self._control = ControlServer(workdir.control_socket(self._name), handlers)
         await self._control.start()
         event_loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]

@@ -9,10 +9,7 @@ import click
 
 from addressing.topology.model import Topology
 from addressing.topology.queries import Edge
-from mesh.client.errors import Unreachable
-from mesh.deploy.control import RequestRefused, ask
-from mesh.deploy.workdir import WorkDir
-from mesh.terminal.failure import CommandFailed
+from mesh.operations.node_requests import ask_node
 
 
 def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
@@ -22,28 +19,11 @@ def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
     if one refuses the request; Unreachable if one is silent or does not run here.
     """
     edge = _edge(topology, router, neighbor)
-    workdir = WorkDir(topology.work_dir)
     ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
     # Both routers are asked for a snapshot first, so that the command fails before any change if one does not answer.
     for name, _ in ends:
-        _ask(workdir, name, "snapshot")
-    return max(int(_ask(workdir, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
-
-
-def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
-    try:
-        return ask(workdir.control_socket(router), op, **arguments)
-    except RequestRefused as refused:
-        raise CommandFailed(f"{router}: {refused}") from None
-    except TimeoutError:
-        raise Unreachable(
-            f"router {router} runs, but does not answer at its control socket",
-            fix="`amqpmesh status` shows which nodes run.",
-        ) from None
-    except OSError:
-        raise Unreachable(
-            f"router {router} does not run on this machine", fix="`amqpmesh status` shows which nodes run."
-        ) from None
+        ask_node(topology, name, "snapshot")
+    return max(int(ask_node(topology, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
 
 
 def _edge(topology: Topology, router: str, neighbor: str) -> Edge:

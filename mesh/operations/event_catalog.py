@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from wire.log_levels import module_of
+
 MODULES: Final = {
     "Nodes: connections": ("wire.transport.log_events", "wire.log_events"),
-    "Routers": ("router.routing.events", "router.events"),
+    "Routers": ("router.routing.events", "router.events", "router.clients.events", "router.routes.events"),
     "Brokers": ("broker.events",),
-    "Nodes: link logs": ("recording.recorder",),
-    "Nodes: the process": ("mesh.deploy.node_run",),
+    "Nodes: link logs": ("recording.recorder", "recording.events"),
+    "Nodes: the process": ("mesh.deploy.node_run", "mesh.deploy.log_requests"),
     "Nodes and `amqpmesh up`: signals": ("mesh.deploy.signals",),
     "Supervisor (`amqpmesh up`)": ("mesh.deploy.supervisor_log",),
     "Observer": ("mesh.watch.observer",),
     "Writer of link logs": ("linklogs.writer.events",),
 }
 """By kind of process, the modules with the log events of the process."""
+_OF_NODES: Final = tuple(origin for origin in MODULES if origin.startswith(("Nodes", "Routers", "Brokers")))
 _BASES: Final = ("LogEvent", "WriterEvent")
 
 
@@ -35,6 +38,8 @@ class DescribedEvent:
     level: str
     fields: tuple[str, ...]
     meaning: str
+    module: str
+    """The module by whose name `amqpmesh log-level` sets the level; empty for processes that are no nodes."""
 
 
 def described_events() -> Iterator[DescribedEvent]:
@@ -43,7 +48,8 @@ def described_events() -> Iterator[DescribedEvent]:
         for name in names:
             for event in _events_of(importlib.import_module(name)):
                 fields = tuple(field.name for field in dataclasses.fields(event))
-                yield DescribedEvent(_name_of(event), origin, event.level, fields, _meaning_of(event))
+                module = module_of(event) if origin in _OF_NODES else ""
+                yield DescribedEvent(_name_of(event), origin, event.level, fields, _meaning_of(event), module)
 
 
 def find_event(name: str) -> DescribedEvent | None:

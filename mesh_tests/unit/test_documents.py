@@ -24,7 +24,7 @@ DEVELOPERS = [ROOT / "docs" / name for name in ("architecture.md", "where-to-cha
 DEVELOPERS += sorted((ROOT / "docs" / "design").glob("*.md"))
 NAMED_IN_CODE = re.compile(r"`([A-Z][A-Za-z]\w*(?:\.\w+)*|[a-z]+(?:_[a-z]+)+|\w+\(\))`")
 """A class, its member, a name of several words or a call: what a reader would look for in the sources."""
-COMMAND = re.compile(r"(?:`|^\$ )amqpmesh ([a-z]+)(?: ([a-z]+)\b)?", re.MULTILINE)
+COMMAND = re.compile(r"(?:`|^\$ )amqpmesh ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+)\b)?", re.MULTILINE)
 FOLDERS = "addressing|wire|recording|router|broker|linklogs|mesh|mesh_tests|examples|docs|tools"
 NAMED_FILE = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 

@@ -21,7 +21,8 @@ HEAD = """\
 
 Made from the code; a test compares. Each is one JSON object a line on stderr: `ts`, `level`, `event`, of nodes `node`,
 and the fields below; what has no value is left out. Names are stable, fields are added and never changed. `amqpmesh up`
-keeps the lines of each process in `log/` of the work directory.
+keeps the lines of each process in `log/` of the work directory. A node writes events of level `info` and above;
+`amqpmesh log-level` changes this for a module, or for all, while the node runs.
 """
 
 
@@ -57,9 +58,10 @@ def reference() -> Iterator[str]:
 
 
 def section(title: str, events: Iterable[DescribedEvent]) -> Iterator[str]:
-    yield from (f"## {title}", "", "| event | level | fields | meaning |", "|---|---|---|---|")
+    yield from (f"## {title}", "", "| event | level | module | fields | meaning |", "|---|---|---|---|---|")
     for event in events:
         fields = ", ".join(f"`{field}`" for field in event.fields)
         meaning = event.meaning.replace("|", "\\|").replace("``", "`")
-        yield f"| `{event.name}` | {event.level} | {fields} | {meaning} |".replace("|  |", "| |")
+        module = f"`{event.module}`" if event.module else ""
+        yield f"| `{event.name}` | {event.level} | {module} | {fields} | {meaning} |".replace("|  |", "| |")
     yield ""

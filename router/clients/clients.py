@@ -21,6 +21,7 @@ from addressing.wildcards import why_refused, why_uncovered
 from recording.records import Recorder
 from router.addresses import RouterAddresses
 from router.clients.connection_limits import ConnectionLimits
+from router.clients.events import AttachDecided
 from router.clients.filter_sets import check_control, has_set, is_control
 from router.clients.management import ManagementRequests
 from router.clients.multicast_sets import MulticastSets
@@ -125,6 +126,26 @@ class ClientConnection(RouterConnection):
                 self._on_consumer(link)
         except AmqpError as error:
             self._refuse(link, error)
+        else:
+            if AttachDecided.is_wanted:
+                self._tell_decided(link)
+
+    def _tell_decided(self, link: Link) -> None:
+        is_incoming, name = isinstance(link, IncomingLink), link.wanted.address or link.said_address
+        resolve = self._book.resolve if is_incoming else self._book.resolve_filter
+        policy = resolve(name) if name else None
+        self._services.emit(
+            AttachDecided(
+                client=self.describe(),
+                user=self.endpoint.peer.user,
+                link=link.name,
+                direction="incoming" if is_incoming else "outgoing",
+                address=Address(self.space, name).text if name else None,
+                pattern=policy.pattern or None if policy is not None else None,
+                treatment=policy.treatment if policy is not None else None,
+                broker=policy.brokers[0] if policy is not None and policy.is_link_routed else None,
+            )
+        )
 
     def _refuse(self, link: Link, error: AmqpError) -> None:
         self._tell(AttachRefused, link, error)

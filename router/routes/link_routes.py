@@ -28,6 +28,7 @@ from router.forwarding.relay import Relay
 from router.routes.attach_turns import AttachTurns
 from router.routes.broker_waits import BrokerWaits
 from router.routes.egress_route import BrokerSide, answer_as, settle_fault
+from router.routes.events import RouteEstablished, RoutePathLost, RouteWaiting
 from router.routing.plane import Plane
 from router.routing.spf import Path
 from router.timers import Timer, Timers
@@ -156,6 +157,8 @@ class IngressRoute(UnstitchedOwner):
 
     def _wait(self) -> None:
         if not self.is_ended:
+            if RouteWaiting.is_wanted:
+                self._ways.note_waiting(self)
             self._ways.waits.add(self.request.broker, self)
 
     def _on_too_late(self) -> None:
@@ -195,6 +198,8 @@ class IngressRoute(UnstitchedOwner):
             self._give_up_found(far, error)
         else:
             self._is_answered = True
+            if RouteEstablished.is_wanted:
+                self._ways.note_established(self)
 
     def _give_up_found(self, far: Link, error: AmqpError) -> None:
         """End the route with ``error``; detach the link ``far``, without a close, which would delete its terminus.
@@ -249,6 +254,8 @@ class IngressRoute(UnstitchedOwner):
             what = f"the path to broker {self.request.broker} was lost: attach again, with the whole filter set"
             self._end_near(True, AmqpError("amqp:link:detach-forced", what))
             return
+        if RoutePathLost.is_wanted:
+            self._ways.note_path_lost(self, error)
         near = self.near
         if isinstance(near, IncomingLink):
             near.set_credit(0)
@@ -368,6 +375,19 @@ class RoutePaths:
             space = request.policy.address.space
             address = None if request.address is None else Address(space, request.address)
             self.side.note_refused(request.broker, request.client, address, error)
+
+    def note_waiting(self, route: IngressRoute) -> None:
+        request, path = route.request, self.path_to(route.request.broker)
+        named = None if path is None else list(path)
+        self._emit(RouteWaiting(request.link_name, request.policy.address.text, request.broker, named))
+
+    def note_path_lost(self, route: IngressRoute, error: AmqpError) -> None:
+        request = route.request
+        self._emit(RoutePathLost(request.link_name, request.policy.address.text, request.broker, error.description))
+
+    def note_established(self, route: IngressRoute) -> None:
+        request = route.request
+        self._emit(RouteEstablished(request.link_name, request.policy.address.text, request.broker, list(route.path)))
 
     def note_reattached(self, route: IngressRoute) -> None:
         request = route.request

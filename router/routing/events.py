@@ -73,6 +73,20 @@ class NeighborExpired(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class PathChosen(LogEvent):
+    """The cheapest path from this router to `router` is another than before: `path`, with the sum of its costs.
+
+    `before` is the path until now; a router without a path has none.
+    """
+
+    level: ClassVar[Level] = "debug"
+    router: str
+    path: list[str] | None
+    cost: int | None
+    before: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class PathsChanged(LogEvent):
     """Routers came in reach (`reachable`) or went out of reach (`unreachable`). Changes of costs are not logged.
 

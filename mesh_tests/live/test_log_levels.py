@@ -1,0 +1,76 @@
+"""`amqpmesh log-level`: levels of the logs of nodes that run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from mesh.terminal.exit_codes import ExitCode
+from mesh_tests.conftest import StartMesh
+from mesh_tests.live.wire_client import WireClient
+from mesh_tests.running_mesh import AMQPMESH, RunningMesh
+from mesh_tests.waiting import wait_until
+
+TOPOLOGY = """
+mesh: levels
+routers: {r1: }
+brokers: {b1: {data: ./data}}
+addresses: {rpc: anycast, orders: queue}
+"""
+WITHIN_S = 20.0
+
+
+@pytest.fixture
+def mesh(start_mesh: StartMesh) -> RunningMesh:
+    return start_mesh(TOPOLOGY)
+
+
+def names(mesh: RunningMesh, node: str) -> list[str]:
+    return [event["event"] for event in mesh.log(node)]
+
+
+def attach(mesh: RunningMesh, address: str) -> None:
+    with WireClient(mesh.port("r1")) as client:
+        receiver = client.receiver(address)
+        client.wait(lambda: receiver.is_peer_attached, "the attach")
+
+
+def refused(mesh: RunningMesh, *arguments: str) -> tuple[int, str]:
+    command = [AMQPMESH, "log-level", *arguments, "-t", str(mesh.topology_file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr
+
+
+def test_a_module_is_set_to_debug_and_back_while_the_nodes_run(mesh: RunningMesh):
+    attach(mesh, "orders")
+    assert not {"attach_decided", "route_established"} & set(names(mesh, "r1"))
+    mesh.run("log-level", "r1", "router.routes", "debug")
+    assert json.loads(mesh.run("log-level", "r1", "--json"))["levels"] == {"": "info", "router.routes": "debug"}
+    attach(mesh, "orders")
+    wait_until(lambda: "route_established" in names(mesh, "r1"), WITHIN_S, "the event")
+    assert "attach_decided" not in names(mesh, "r1")
+    mesh.run("log-level", "b1", "broker", "debug")
+    attach(mesh, "orders")
+    wait_until(lambda: "attach_answered" in names(mesh, "b1"), WITHIN_S, "the event")
+    mesh.run("log-level", "r1", "info")
+    count = names(mesh, "r1").count("route_established")
+    attach(mesh, "orders")
+    assert names(mesh, "r1").count("route_established") == count
+    changes = [event for event in mesh.log("r1") if event["event"] == "log_level_set"]
+    assert [(event.get("module"), event["lowest"], event["before"]) for event in changes] == [
+        ("router.routes", "debug", "info"),
+    ]
+
+
+def test_bad_input_gets_a_sentence_and_an_exit_code(mesh: RunningMesh):
+    code, said = refused(mesh, "r9")
+    assert code == ExitCode.USAGE
+    assert "unknown node 'r9' in mesh levels: expected one of r1, b1" in said
+    code, said = refused(mesh, "r1", "router.rutes", "debug")
+    assert code == ExitCode.FAILED
+    assert "r1: module: did you mean router.routes? expected one of" in said
+    code, said = refused(mesh, "r1", "router.routes")
+    assert code == ExitCode.USAGE
+    assert "a level for router.routes is missing" in said
