@@ -13,6 +13,9 @@ from wire.transport.tls import MeshIdentity
 CONNECTOR = "server"
 """The name of a client's only connection within its driver."""
 
+REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""By the host of a listener on all addresses, the host at which clients on this machine reach the listener."""
+
 
 @dataclass(frozen=True, slots=True)
 class Server:

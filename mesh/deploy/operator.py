@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from addressing.topology.model import Topology
-from mesh.client.server import Server
+from mesh.client.server import REACHABLE, Server
 from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.pki import CA_FILE, operator_certificate
-from mesh.deploy.server_lookup import REACHABLE
 from mesh.deploy.workdir import WorkDir
 from wire.transport.certificate_files import KEY_SUFFIX, NodeCertificate, key_path_of
 from wire.transport.tls import MeshIdentity, Role, mesh_connector_context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from addressing.topology.model import Topology
 
 
 def node_server(topology: Topology, name: str) -> Server:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from addressing.topology.model import Listener, Topology
-from mesh.client.server import Server
+from mesh.client.server import REACHABLE, Server
 from mesh.client.url import DEFAULT_PORTS
 from mesh.deploy.running_processes import change_note, living, option_for
 from mesh.deploy.workdir import WorkDir
@@ -21,8 +21,6 @@ from wire.sasl import SaslClientSettings
 from wire.transport.tls import TlsSetupError, client_context
 
 LOCAL_HOST = "localhost"
-# Key: the host of a listener on all addresses. Value: the host at which clients on this machine reach the listener.
-REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def find_server(request: ConnectionRequest) -> Server:

@@ -10,6 +10,7 @@ The work directory lies beside the topology file, so that two checkouts of one t
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it
       run/_watch.json     the URL of the observer, while it runs
+      run/_watch.host     the id of this host among the hosts of the mesh
       run/_watch.token    what requests to the observer need once the mesh has users
       log/<node>.jsonl    events of a node, one JSON object a line
       rings/              records of link logs, which the writer moves into files
