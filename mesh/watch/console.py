@@ -25,11 +25,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mesh.watch.client_groups import CLIENT_GROUP, client_groups
+from mesh.watch.client_groups import CLIENT_GROUP
+from mesh.watch.host_answers import HostAnswers
 from mesh.watch.login import SESSION_S, ConsoleLogin
 from mesh.watch.mesh_map import MeshLayout
+from mesh.watch.mesh_pages import page_map
 from mesh.watch.mesh_plan import MeshState, mesh_plan
-from mesh.watch.query import answer, parse
+from mesh.watch.mesh_view import MeshView
 from mesh.watch.troubles import troubles
 from recording.entities import ENTITIES
 
@@ -86,13 +88,22 @@ PAGES: Final = (
 
 
 class Console:
-    """The console of the mesh of ``topology``; ``host`` is what the observer knows of the nodes.
+    """The console of the mesh of ``topology``; ``host`` is what the observer knows of the nodes of its host.
 
+    ``view``: the view of all hosts; None where there is no other host.
     ``token``: what requests need, or None if the mesh has no users; ``token_file`` has the token.
     """
 
-    def __init__(self, topology: Topology, host: HostModel, token: str | None, token_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        host: HostModel,
+        token: str | None,
+        token_file: Path | None = None,
+        view: MeshView | None = None,
+    ) -> None:
         self._host, self._token_file = host, token_file
+        self._view = view or MeshView(host, HostAnswers(host), {})
         self._file = topology.file
         self._plan = mesh_plan(topology)
         self._map = MeshLayout(self._plan)
@@ -176,29 +187,22 @@ class Console:
     async def _map_now(self, _: Request) -> Response:
         at, drawn = self._drawn
         if not 0 <= self._host.utc_s - at < MAP_S or not drawn:
-            state = MeshState(self._plan, self._host)
-            found, left_out = troubles(self._plan, state, self._host)
+            await self._view.refresh()
+            state = MeshState(self._plan, self._view.summaries())
+            found, left_out = troubles(self._plan, state, self._host, await self._view.troubles())
             drawn = {
                 "at": self._host.utc_s,
                 "troubles": [each.to_map() for each in found],
                 "left_out": left_out,
-                **self._map.draw(self._host, state),
+                "missing": [each.to_map() for each in self._view.missing()],
+                **self._map.draw(state),
             }
             self._drawn = self._host.utc_s, drawn
         return JSONResponse(drawn)
 
     async def _clients(self, request: Request) -> Response:
-        query = parse(CLIENT_GROUP, request.query_params.multi_items())
-        page = answer(query, client_groups(self._host))
-        return JSONResponse(
-            {
-                "at": self._host.utc_s,
-                "total": page.total,
-                "matched": page.matched,
-                "items": page.rows,
-                "next": page.next,
-            }
-        )
+        found = await self._view.page(CLIENT_GROUP, request.query_params.multi_items())
+        return JSONResponse(page_map(found, self._host.utc_s))
 
     # Login
     async def _new_once(self, request: Request) -> Response:

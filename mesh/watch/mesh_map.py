@@ -7,17 +7,17 @@ the order of the file, and one box counts all others.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from mesh.watch.mesh_plan import UNKNOWN, MeshState
+from mesh.watch.mesh_plan import MeshState
+from mesh.watch.node_summary import UNKNOWN
 
 if TYPE_CHECKING:
-    from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_plan import MeshPlan
-    from mesh.watch.states import ObservedNode
+    from mesh.watch.node_summary import NodeSummary
 
 MAX_BOXES: Final = 200
 _MAX_NODES: Final = 150
@@ -41,13 +41,13 @@ class MeshLayout:
         self._shown: tuple[str, ...] = ()
         self._columns: list[list[str]] = []
 
-    def draw(self, host: HostModel, state: MeshState) -> dict[str, Any]:
+    def draw(self, state: MeshState) -> dict[str, Any]:
         """Return `boxes`, `lines`, and the `width` and `height` of the map in pixels."""
         shown = self._choose(state)
         routers = tuple(name for name in shown if self._plan.roles[name] != "broker")
         if routers != self._shown:
             self._shown, self._columns = routers, list(_columns(routers, self._adjacent(routers)))
-        stacks = self._stacks(host, state, shown, routers)
+        stacks = self._stacks(state, shown, routers)
         heights = {name: _HEIGHT + len(stack) * (_SUB_HEIGHT + _SUB_GAP) + _GAP_Y for name, stack in stacks.items()}
         height = max((sum(heights[name] for name in column) for column in self._columns), default=0)
         boxes: list[dict[str, Any]] = []
@@ -56,7 +56,7 @@ class MeshLayout:
             x, y = number * (WIDTH + _GAP_X), (height - sum(heights[name] for name in column)) // 2
             for name in column:
                 places[name] = (x, y)
-                boxes.append(self._node_box(host, state, name, x, y, WIDTH, _HEIGHT))
+                boxes.append(self._node_box(state, name, x, y, WIDTH, _HEIGHT))
                 below = y + _HEIGHT
                 for sub in stacks[name]:
                     below += _SUB_GAP
@@ -91,7 +91,7 @@ class MeshLayout:
         return adjacent
 
     def _stacks(
-        self, host: HostModel, state: MeshState, shown: tuple[str, ...], routers: tuple[str, ...]
+        self, state: MeshState, shown: tuple[str, ...], routers: tuple[str, ...]
     ) -> dict[str, list[dict[str, Any]]]:
         """Return the boxes below each router: its brokers, and its clients by user."""
         stacks: dict[str, list[dict[str, Any]]] = {name: [] for name in routers}
@@ -99,18 +99,16 @@ class MeshLayout:
             if self._plan.roles[broker] == "broker":
                 router = next((name for name in self._plan.broker_routers[broker] if name in stacks), None)
                 if router is not None:
-                    stacks[router].append(self._node_box(host, state, broker, 0, 0, 0, 0))
+                    stacks[router].append(self._node_box(state, broker, 0, 0, 0, 0))
         wanted = next(most for routers_most, most in _GROUPS if len(routers) <= routers_most)
         most = min(wanted, (MAX_BOXES - 1 - len(shown)) // max(len(routers), 1))
         for name in routers:
-            if name in host.nodes:
-                stacks[name] += _client_boxes(host.nodes[name], most)
+            if name in state.nodes:
+                stacks[name] += _client_boxes(state.nodes[name], most)
         return stacks
 
-    def _node_box(
-        self, host: HostModel, state: MeshState, name: str, x: int, y: int, width: int, height: int
-    ) -> dict[str, Any]:
-        node = host.nodes.get(name)
+    def _node_box(self, state: MeshState, name: str, x: int, y: int, width: int, height: int) -> dict[str, Any]:
+        node = state.nodes.get(name)
         box: dict[str, Any] = {
             "id": f"node {name}", "kind": self._plan.roles[name], "name": name, "state": state.of_node(name),
             "x": x, "y": y, "width": width, "height": height,
@@ -118,10 +116,12 @@ class MeshLayout:
         if name in self._plan.existing:
             box["is_existing"] = True
         if node is not None:
-            box |= {"age_s": node.age_s, "clients": node.clients, "in_rate": node.incoming.rate,
-                    "out_rate": node.outgoing.rate, "waiting_producers": node.waiting_producers}  # fmt: skip
-            if node.queues:
-                box["depth"] = sum(queue.depth for queue in node.queues.values())
+            told = ("age_s", "clients", "in_rate", "out_rate", "waiting_producers")
+            box |= {field: node.row[field] for field in told}
+            if node.depth is not None:
+                box["depth"] = node.depth
+            if node.state == UNKNOWN:
+                box["unknown_because"] = node.row["unknown_because"]
         return box
 
     def _lines(self, state: MeshState, places: dict[str, tuple[int, int]]) -> Iterator[dict[str, Any]]:
@@ -140,19 +140,19 @@ class MeshLayout:
                 yield {**line, "x1": x1 + WIDTH, "x2": x2, "bend": 0}
 
 
-def _client_boxes(node: ObservedNode, most: int) -> Iterator[dict[str, Any]]:
-    if most <= 0 or not node.clients:
+def _client_boxes(node: NodeSummary, most: int) -> Iterator[dict[str, Any]]:
+    clients = node.row["clients"] or 0
+    if most <= 0 or not clients:
         return
-    counts = Counter(each.user.name for each in node.connections.values() if each.user is not None)
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    named = ranked if len(ranked) <= most else ranked[: most - 1]
+    ranked = list(node.users.items())
+    named = ranked if len(ranked) <= most and not node.is_cut else ranked[: most - 1]
     for user, count in named:
         yield {"id": f"clients {node.name} {user}", "kind": "clients", "state": node.state, "node": node.name,
                "user": user, "count": count}  # fmt: skip
-    others = ranked[len(named) :]
-    if others:
+    others = clients - sum(count for _, count in named)
+    if others > 0:
         yield {"id": f"clients {node.name}", "kind": "clients", "state": node.state, "node": node.name,
-               "users": len(others), "is_rest": bool(named), "count": sum(count for _, count in others)}  # fmt: skip
+               "users": len(ranked) - len(named), "is_rest": bool(named), "count": others}  # fmt: skip
 
 
 def _columns(names: tuple[str, ...], adjacent: dict[str, list[str]]) -> Iterator[list[str]]:

@@ -74,6 +74,20 @@ class MeshPage:
     is_most: bool = False
 
 
+def page_map(found: MeshPage, utc_s: float) -> dict[str, Any]:
+    """Return the page as the REST interface answers it. ``utc_s``: the time of the model."""
+    page = found.page
+    return {
+        "at": utc_s,
+        "total": page.total,
+        "matched": page.matched,
+        **({"counts_are": "at most"} if found.is_most else {}),
+        "items": page.rows,
+        "next": page.next,
+        "missing": [each.to_map() for each in found.missing],
+    }
+
+
 async def mesh_page(entity: Entity, parameters: Parameters, sites: Sequence[HostSite]) -> MeshPage:
     """Return the page that ``parameters`` of a query string ask for. Raises QueryError."""
     query = parse(entity, parameters)

@@ -1,7 +1,7 @@
-"""What the topology declares, next to what the host's nodes have of it: the state of each node and connection. Sans-IO.
+"""What the topology declares, next to what the nodes have of it: the state of each node and connection. Sans-IO.
 
-A node is unknown if no node of the host has its name: perhaps it runs on another host. A connection is missing only if
-a node of this host runs and does not have the connection.
+A node is unknown if nobody can tell of it now. A connection is missing only if a node of which somebody tells runs and
+does not have the connection.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from addressing.topology.model import Topology
-    from mesh.watch.host_model import HostModel
+from mesh.watch.node_summary import UNKNOWN, NodeSummary
 
-UNKNOWN: Final = "unknown"
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from addressing.topology.model import Topology
+
 UP: Final = "up"
 MISSING: Final = "missing"
 SPARE: Final = "spare"
@@ -44,33 +46,28 @@ class MeshPlan:
 
 
 class MeshState:
-    """The states of what ``plan`` declares, by what ``host`` has now."""
+    """The states of what ``plan`` declares, by what is known of the nodes now: ``nodes``, by name."""
 
-    def __init__(self, plan: MeshPlan, host: HostModel) -> None:
-        self._plan, self._host = plan, host
-        self._peers = {
-            node.name: {each.container for each in node.connections.values() if each.role != "client"}
-            for node in host.nodes.values()
-        }
+    def __init__(self, plan: MeshPlan, nodes: Mapping[str, NodeSummary]) -> None:
+        self._plan, self.nodes = plan, nodes
 
     def is_running(self, name: str) -> bool:
-        node = self._host.nodes.get(name)
-        return node is not None and node.state == "running"
+        return name in self.nodes and self.nodes[name].is_running
 
     def of_node(self, name: str) -> str:
         """Return the state of a node as entity `node` has it, or UNKNOWN."""
-        node = self._host.nodes.get(name)
-        return UNKNOWN if node is None else node.state
+        return self.nodes[name].state if name in self.nodes else UNKNOWN
 
     def of_connection(self, planned: PlannedConnection) -> str:
         """Return UP, MISSING, UNKNOWN, or SPARE for a connection that an edge router has in reserve."""
         one, other = planned.one, planned.other
         # A router gives a broker the name of the mesh as container-id, so that only the router's end tells.
         ends = [(one, other), *([] if self._plan.roles[other] == "broker" else [(other, one)])]
+        told = [(self.nodes[a], b) for a, b in ends if self.is_running(a)]
         heard = [
-            b in (self._host.nodes[a].neighbors if planned.is_link_state else self._peers[a])
-            for a, b in ends
-            if self.is_running(a)
+            other in (node.neighbors if planned.is_link_state else node.peers)
+            for node, other in told
+            if not node.is_cut
         ]
         if not heard:
             return UNKNOWN
@@ -86,7 +83,10 @@ class MeshState:
             for planned in self._plan.connections
             if edge in (planned.one, planned.other)
         ]
-        return any(router in self._peers.get(edge, ()) or edge in self._peers.get(router, ()) for router in routers)
+        return any(router in self._peers(edge) or edge in self._peers(router) for router in routers)
+
+    def _peers(self, name: str) -> tuple[str, ...]:
+        return self.nodes[name].peers if name in self.nodes else ()
 
 
 def mesh_plan(topology: Topology) -> MeshPlan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.states import RUNNING, row_of
@@ -54,6 +54,10 @@ class NodeSummary:
     def is_running(self) -> bool:
         return self.state == RUNNING
 
+    def later(self, seconds: float) -> NodeSummary:
+        """Return the summary as it is ``seconds`` later, when nothing else has been heard."""
+        return replace(self, row={**self.row, "age_s": (self.row["age_s"] or 0.0) + seconds})
+
 
 def summary_of(node: ObservedNode) -> NodeSummary:
     """Return the whole summary of ``node``."""
@@ -92,9 +96,8 @@ def from_list(told: list[Any], names: Iterable[str]) -> NodeSummary:
 def unknown(summary: NodeSummary, why: str, later_s: float) -> NodeSummary:
     """Return what is left of a summary that is ``later_s`` old, since its host cannot tell now: rates are none."""
     rates = {name: None for name in summary.row if name.endswith("rate")}
-    age_s = (summary.row["age_s"] or 0.0) + later_s
-    row = {**summary.row, **rates, "state": UNKNOWN, "unknown_because": why, "age_s": age_s}
-    return NodeSummary(row, summary.neighbors, summary.peers, summary.users, summary.depth, summary.is_cut)
+    aged = summary.later(later_s)
+    return replace(aged, row={**aged.row, **rates, "state": UNKNOWN, "unknown_because": why})
 
 
 def never_heard(name: str, role: str, why: str) -> NodeSummary:

@@ -32,16 +32,22 @@ from mesh.terminal.failure import CommandFailed
 from mesh.watch.console import Console
 from mesh.watch.declared_limits import declared_limits
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
+from mesh.watch.host_answers import HostAnswers
+from mesh.watch.host_id import host_id
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
 from mesh.watch.management.agent import ManagementAgent, container_id
 from mesh.watch.mesh_link import MeshLink
+from mesh.watch.mesh_view import MeshView
+from mesh.watch.other_hosts import OtherHosts
 from mesh.watch.pattern_lookup import declared_patterns, detail_lookup, pattern_lookup, unlisted_patterns
 from mesh.watch.rest import ObserverState, application
+from mesh.watch.troubles import host_troubles
 from wire.log import EventLog, Level, LogEvent
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
+    from mesh.client.server import Server
 
 HOST: Final = "127.0.0.1"
 PORT: Final = "--port"
@@ -139,8 +145,9 @@ def _listener(port: int) -> socket.socket:
 async def _observe(
     topology: Topology, workdir: WorkDir, listener: socket.socket, log: EventLog, signals: HarmlessSignals
 ) -> None:
+    own = host_id(workdir)
     host = HostModel(
-        pattern_lookup(topology), declared_patterns(topology), declared_limits(topology), detail_lookup(topology)
+        pattern_lookup(topology), declared_patterns(topology), declared_limits(topology), detail_lookup(topology), own
     )
     host.on_time(time.time())
     tasks: set[asyncio.Task[None]] = set()
@@ -162,7 +169,12 @@ async def _observe(
     rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)), names)
     secret = token(workdir) if topology.users else None
     state = ObserverState(topology.mesh, version("amqpmesh"), host, secret, expected, unlisted_patterns(topology))
-    state.console = Console(topology, host, secret, token_file(workdir))
+    answers = HostAnswers(host, expected, lambda: host_troubles(host)[0])
+    link = MeshLink(lambda: routers_to_ask(topology, workdir), f"amqpmesh-observer-{own}")
+    others = OtherHosts(link, own, answers, lambda: host.nodes)
+    roles = {node.name: node.role for node in everything}
+    view = state.view = MeshView(host, answers, roles, others, lambda: supervisor_pid(workdir) is not None)
+    state.console = Console(topology, host, secret, token_file(workdir), view)
     config = uvicorn.Config(
         application(state),
         http="h11",
@@ -191,11 +203,18 @@ async def _observe(
         log.emit,
     )
     managing = asyncio.create_task(agent.run(state.stopping))
+    unlink = asyncio.Event()
+    linked = asyncio.create_task(link.run(unlink))
+    telling = asyncio.create_task(others.run(state.stopping))
     try:
         serving = asyncio.create_task(server.serve([listener]))
-        await asyncio.wait({following, serving, managing}, return_when=asyncio.FIRST_COMPLETED)
+        tasks_of_observer = {following, serving, managing, linked, telling}
+        await asyncio.wait(tasks_of_observer, return_when=asyncio.FIRST_COMPLETED)
         stop()
-        await asyncio.gather(following, serving, managing)
+        await asyncio.gather(following, serving, managing, telling)
+        await others.leave()
+        unlink.set()
+        await linked
     finally:
         rings.close()
 
@@ -210,6 +229,13 @@ async def _follow(rings: HostRings, state: ObserverState) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(WATCHED_S if state.viewers else IDLE_S):
                 await state.stopping.wait()
+
+
+def routers_to_ask(topology: Topology, workdir: WorkDir) -> Iterator[Server]:
+    """Yield the node ports of routers for programs of this host: first of routers that run here, then of all others."""
+    names = sorted(topology.routers, key=lambda name: node_pid(workdir, name) is None)
+    for name in names:
+        yield from servers_for_programs(topology, name)
 
 
 async def _ask_to_list(workdir: WorkDir, node: str) -> None:

@@ -27,11 +27,13 @@ from mesh.watch import openapi
 from mesh.watch.console import Console
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.health import Health, healthz_mesh, livez, readyz
+from mesh.watch.host_answers import HostAnswers
 from mesh.watch.host_model import HostModel
+from mesh.watch.mesh_pages import Parameters, page_map
+from mesh.watch.mesh_view import MeshView, NobodyTells
 from mesh.watch.metric_details import DetailQueryError, detailed_exposition, parse_detail_query
 from mesh.watch.metrics import exposition
-from mesh.watch.query import Page, Query, QueryError, answer, parse
-from mesh.watch.states import GETTERS, row_of
+from mesh.watch.query import QueryError
 from recording.entities import BY_PLURAL, ENTITIES, MODEL_VERSION, Entity
 
 OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -71,6 +73,8 @@ class ObserverState:
     """Streams that are open."""
     console: Console | None = None
     """The pages, which are mounted beside the interface."""
+    view: MeshView | None = None
+    """The view of all hosts; None where there is no other host."""
 
 
 def application(state: ObserverState) -> ASGIApp:
@@ -79,6 +83,8 @@ def application(state: ObserverState) -> ASGIApp:
     All of it runs in the event loop, as the changes of the model do: starlette runs functions that are not `async` in
     threads.
     """
+
+    view = state.view or MeshView(state.host, HostAnswers(state.host), {})
 
     async def index(_: Request) -> Response:
         entities = {
@@ -99,16 +105,18 @@ def application(state: ObserverState) -> ASGIApp:
 
     async def listing(request: Request) -> Response:
         entity = _entity(request.path_params["things"])
-        query = parse(entity, request.query_params.multi_items())
-        return _json(_page(answer(query, state.host.states(entity)), state.host))
+        found = await view.page(entity, request.query_params.multi_items())
+        return _json(page_map(found, state.host.utc_s))
 
     async def one(request: Request) -> Response:
         entity, wanted = _entity(request.path_params["things"]), request.path_params["id"]
-        id_of = GETTERS[entity]["id"]
-        found = next((each for each in state.host.states(entity) if id_of(each) == wanted), None)
+        try:
+            found = await view.one(entity, wanted)
+        except NobodyTells as error:
+            raise HTTPException(503, f"nobody can tell of {entity.name} {wanted[:80]!r} now: {error}") from None
         if found is None:
             raise HTTPException(404, f"there is no {entity.name} {wanted[:80]!r} now")
-        return _json(row_of(entity, found))
+        return _json(found)
 
     async def description(_: Request) -> Response:
         return _json(openapi.document(state.version))
@@ -118,10 +126,10 @@ def application(state: ObserverState) -> ASGIApp:
         name = request.query_params.get("entity")
         if name not in BY_PLURAL:
             raise QueryError("entity", f"expected the entities to stream, got {name!r}", BY_PLURAL)
-        query = parse(BY_PLURAL[name], parameters)
+        view.check(BY_PLURAL[name], parameters)
         if state.viewers >= MAX_STREAMS:
             raise HTTPException(503, f"{MAX_STREAMS} streams are open, which is the most; try again later")
-        return StreamingResponse(_events(query, state), media_type="text/event-stream")
+        return StreamingResponse(_events(BY_PLURAL[name], parameters, state, view), media_type="text/event-stream")
 
     async def metrics(_: Request) -> Response:
         _check_complete(state)
@@ -139,7 +147,7 @@ def application(state: ObserverState) -> ASGIApp:
         return _judged(readyz(state.host, state.expected()))
 
     async def is_whole(_: Request) -> Response:
-        return _judged(healthz_mesh(state.host, state.expected()))
+        return _judged(await view.health(healthz_mesh(state.host, state.expected())))
 
     app = Starlette(
         routes=[
@@ -164,29 +172,36 @@ def application(state: ObserverState) -> ASGIApp:
     return _Guard(app, state)
 
 
-async def _events(query: Query, state: ObserverState) -> AsyncIterator[str]:
-    """Yield server-sent events: first `all` with the page of ``query``, then `changes` whenever the page changed.
+async def _events(entity: Entity, parameters: Parameters, state: ObserverState, view: MeshView) -> AsyncIterator[str]:
+    """Yield server-sent events: first `all` with the page, then `changes` whenever the page changed.
 
     A client that comes back gets `all` again, and so has missed nothing of what is there.
     """
     state.viewers += 1
     try:
         shown: dict[str, dict[str, Any]] | None = None
+        missing: list[Any] = []
         while not state.stopping.is_set():
-            page = answer(query, state.host.states(query.entity))
-            rows = {row["id"]: row for row in page.rows}
-            said: dict[str, Any] = {"at": state.host.utc_s, "total": page.total, "matched": page.matched}
+            try:
+                said = page_map(await view.page(entity, parameters), state.host.utc_s)
+            except QueryError as error:
+                # Hosts have too many rows by now.
+                yield _event("error", {"error": str(error), "place": error.place, "allowed": list(error.allowed)})
+                return
+            items = said.pop("items")
+            del said["next"]
+            rows = {row["id"]: row for row in items}
             if shown is None:
-                yield _event("all", {**said, "items": page.rows})
+                yield _event("all", {**said, "items": items})
             else:
                 changed = [row for id_, row in rows.items() if shown.get(id_) != row]
                 gone = [id_ for id_ in shown if id_ not in rows]
-                if changed or gone:
+                if changed or gone or said["missing"] != missing:
                     yield _event("changes", {**said, "items": changed, "gone": gone, "order": list(rows)})
                 else:
                     # A comment shows that the observer lives, and finds out that nobody listens any more.
                     yield ": \n\n"
-            shown = rows
+            shown, missing = rows, said["missing"]
             try:
                 async with asyncio.timeout(STREAM_S):
                     await state.stopping.wait()
@@ -198,10 +213,6 @@ async def _events(query: Query, state: ObserverState) -> AsyncIterator[str]:
 
 def _event(name: str, data: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"
-
-
-def _page(page: Page, host: HostModel) -> dict[str, Any]:
-    return {"at": host.utc_s, "total": page.total, "matched": page.matched, "items": page.rows, "next": page.next}
 
 
 def _entity(plural: str) -> Entity:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.mesh_plan import MISSING
+from mesh.watch.node_summary import UNKNOWN
 
 if TYPE_CHECKING:
     from mesh.watch.host_model import HostModel
@@ -54,14 +55,31 @@ class Trouble:
     def to_map(self) -> dict[str, Any]:
         return asdict(self)
 
+    def on(self, host: str) -> Trouble:
+        """Return the trouble as one of another host: two hosts may tell the same of an address."""
+        return replace(self, id=f"{self.id} on {host}", text=f"{self.text} (host {host})")
 
-def troubles(plan: MeshPlan, state: MeshState, host: HostModel) -> tuple[list[Trouble], int]:
-    """Return what is wrong, worst first, and how many troubles were left out: MAX_OF_A_KIND of a kind are returned."""
+
+def troubles(
+    plan: MeshPlan, state: MeshState, host: HostModel, elsewhere: Iterable[Trouble] = ()
+) -> tuple[list[Trouble], int]:
+    """Return what is wrong, worst first, and how many troubles were left out: MAX_OF_A_KIND of a kind are returned.
+
+    ``elsewhere``: what observers of other hosts said, of `host_troubles`.
+    """
     found: list[Trouble] = []
     left_out = 0
-    for each in (list(_nodes(host)), list(_connections(plan, state))):
+    for each in (list(_nodes(plan, state, host.utc_s)), list(_connections(plan, state))):
         found += each[:MAX_OF_A_KIND]
         left_out += max(0, len(each) - MAX_OF_A_KIND)
+    own, own_left_out = host_troubles(host)
+    return [*found, *own, *elsewhere], left_out + own_left_out
+
+
+def host_troubles(host: HostModel) -> tuple[list[Trouble], int]:
+    """Return what is wrong with addresses and queues of the host, worst first, and how many troubles were left out."""
+    found: list[Trouble] = []
+    left_out = 0
     # Of these there may be one for each of 100,000 addresses: only those that are shown are put into words.
     for some, count in (_waiting(host), _old_queues(host)):
         found += some
@@ -69,23 +87,35 @@ def troubles(plan: MeshPlan, state: MeshState, host: HostModel) -> tuple[list[Tr
     return found, left_out
 
 
-def _nodes(host: HostModel) -> Iterator[Trouble]:
-    for node in sorted(host.nodes.values(), key=lambda node: (node.state != "lost", node.name)):
+def _nodes(plan: MeshPlan, state: MeshState, utc_s: float) -> Iterator[Trouble]:
+    worst = {"lost": 0, "silent": 1}
+    for node in sorted(state.nodes.values(), key=lambda node: (worst.get(node.state, 2), node.name)):
         view = {"filter": f"name={node.name}"}
-        since = host.utc_s - node.age_s
+        age_s = node.row["age_s"]
+        since = utc_s - age_s if age_s is not None else None
+        role = node.row["role"] or plan.roles.get(node.name, "node")
         if node.state == "lost":
+            cause = node.row["cause"]
             yield Trouble(
                 f"node {node.name}", "lost", node.name,
-                f"{node.role or 'node'} {node.name} is lost: the process is gone"
-                + (f", {node.cause}" if node.cause else " without a record of its end"),
+                f"{role} {node.name} is lost: the process is gone"
+                + (f", {cause}" if cause else " without a record of its end"),
                 f"`amqpmesh status` says whether {node.name} is started again, and why {node.name} ended.",
                 "/nodes", view, since,
             )  # fmt: skip
         elif node.state == "silent":
             yield Trouble(
                 f"node {node.name}", "silent", node.name,
-                f"{node.role or 'node'} {node.name} is silent: the process is there and does not run",
+                f"{role} {node.name} is silent: the process is there and does not run",
                 "Is the host short of CPU or memory, or the process stopped? If not, restart the node.",
+                "/nodes", view, since,
+            )  # fmt: skip
+        elif node.state == UNKNOWN and node.row["host"] is not None:
+            yield Trouble(
+                f"node {node.name}", "unknown", node.name,
+                f"{role} {node.name} is unknown: host {node.row['host']} cannot be asked, as "
+                f"{_short(str(node.row['unknown_because']))}",
+                f"On that host, `amqpmesh status` says whether {node.name} and the observer run. Traffic may go on.",
                 "/nodes", view, since,
             )  # fmt: skip
 

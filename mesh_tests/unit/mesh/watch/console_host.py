@@ -11,6 +11,7 @@ from addressing.topology.loader import parse_topology
 from mesh.watch.console import Console
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.mesh_plan import MeshState, mesh_plan
+from mesh.watch.node_summary import summary_of
 from mesh.watch.observer import pattern_lookup
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import RingRecords
@@ -60,7 +61,7 @@ class ConsoleHost:
 
     @property
     def state(self) -> MeshState:
-        return MeshState(self.plan, self.model)
+        return MeshState(self.plan, {name: summary_of(node) for name, node in self.model.nodes.items()})
 
     def start(self, name: str, role: str = "router") -> NodeRecords:
         run = self.runs[name] = NodeRecords(self.model, self.model.node(name), NOW_S - 60)

@@ -13,7 +13,7 @@ from recording.columns import RecordEvent, RecordKind
 
 
 def drawn(host: ConsoleHost) -> dict[str, Any]:
-    return MeshLayout(host.plan).draw(host.model, host.state)
+    return MeshLayout(host.plan).draw(host.state)
 
 
 def boxes(host: ConsoleHost) -> dict[str, dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_a_map_stays_the_same_while_nothing_changes() -> None:
     host = ConsoleHost()
     host.start_all()
     shown = MeshLayout(host.plan)
-    assert shown.draw(host.model, host.state) == shown.draw(host.model, host.state)
+    assert shown.draw(host.state) == shown.draw(host.state)
 
 
 def test_the_first_router_of_a_line_stands_on_the_left() -> None:
