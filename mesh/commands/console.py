@@ -17,8 +17,9 @@ def command(topology_path: Path | None, out: Output) -> None:
     """Print the URL of the console, for a browser on this host.
 
     The console is a part of the observer, which `amqpmesh up` starts: a map of the mesh with what is wrong
-    first, addresses, clients, links, queues and nodes. Once the mesh has users, the URL has a one-time token,
-    for one login within 60 s; the login lasts for 12 hours. Only the owner of the mesh can get such a URL.
+    first, addresses, clients, links, queues and nodes. The URL has a one-time token, for one login within
+    60 s; the login lasts for 12 hours, and may change the mesh. Only the owner of the mesh can get such a
+    URL. Without a login, everybody on this host may look, until the mesh has users.
 
     \b
     Examples:

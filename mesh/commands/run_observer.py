@@ -17,11 +17,12 @@ def main() -> None:
 def run() -> None:
     from mesh.deploy.node_process import TOPOLOGY_FD
     from mesh.deploy.node_program import read_topology
+    from mesh.operations.observer_requests import ObserverRequests
     from mesh.watch.observer import PORT, observe
 
     topology = read_topology(int(sys.argv[sys.argv.index(TOPOLOGY_FD) + 1]))
     port = int(sys.argv[sys.argv.index(PORT) + 1]) if PORT in sys.argv else topology.watch.port or 0
-    observe(topology, port)
+    observe(topology, port, ObserverRequests(topology))
 
 
 if __name__ == "__main__":

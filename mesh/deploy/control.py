@@ -112,6 +112,7 @@ def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any
 
 
 async def ask_async(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
+    """As `ask`, for a program in an event loop."""
     async with asyncio.timeout(timeout_s):
         with SocketPath(path) as short:
             reader, writer = await asyncio.open_unix_connection(short, limit=1 << 26)

@@ -11,7 +11,8 @@ The work directory lies beside the topology file, so that two checkouts of one t
       run/topology.yml    the topology as `up` read it
       run/_watch.json     the URL of the observer, while it runs
       run/_watch.host     the id of this host among the hosts of the mesh
-      run/_watch.token    what requests to the observer need once the mesh has users
+      run/_watch.token    the owner's token, which requests to the observer need for a change, or once there are users
+      audit/              what operators have changed, or tried to; the keys of changes
       log/<node>.jsonl    events of a node, one JSON object a line
       rings/              records of link logs, which the writer moves into files
       linklogs/           files of link logs, unless the topology names another folder
@@ -51,6 +52,10 @@ class WorkDir:
     @property
     def link_logs(self) -> Path:
         return self.root / "linklogs"
+
+    @property
+    def audit(self) -> Path:
+        return self.root / "audit"
 
     @property
     def observer_file(self) -> Path:

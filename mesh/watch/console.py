@@ -5,9 +5,10 @@
     /console/model                  fields of the entities, and what each page shows, as JSON
     /console/map                    what is wrong, and the map of the mesh
     /console/clients                clients by user and container-id, with the parameters of a query
-    /login, /login/once             a one-time token becomes a session; an owner's token becomes a one-time token
+    /login, /logout                 a one-time token, or a user's name and password, becomes a session; the session ends
+    /login/once                     an owner's token becomes a one-time token
 
-Everything else of the pages comes from the REST interface. The pages change nothing.
+Everything else of the pages comes from the REST interface, and their changes go there.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mesh.watch.access import Access, LoginKind
+from mesh.watch.answers import requester_of
 from mesh.watch.client_groups import CLIENT_GROUP
 from mesh.watch.host_answers import HostAnswers
-from mesh.watch.login import SESSION_S, ConsoleLogin
+from mesh.watch.login import SESSION_S
 from mesh.watch.mesh_map import MeshLayout
 from mesh.watch.mesh_pages import page_map
 from mesh.watch.mesh_plan import MeshState, mesh_plan
 from mesh.watch.mesh_view import MeshView
 from mesh.watch.troubles import troubles
+from mesh.watch.visible_rows import RowsByOperator
 from recording.entities import ENTITIES
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
+    from addressing.operator_rights import Operator
     from addressing.topology.model import Topology
     from mesh.watch.host_model import HostModel
 
@@ -49,7 +53,7 @@ POLICY: Final = (
 )
 MAP_S: Final = 0.5
 """For how long a map is given to other viewers as well."""
-_MAX_LOGIN_BYTES: Final = 1000
+_MAX_LOGIN_BYTES: Final = 8192
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -90,24 +94,26 @@ PAGES: Final = (
 class Console:
     """The console of the mesh of ``topology``; ``host`` is what the observer knows of the nodes of its host.
 
-    ``view``: the view of all hosts; None where there is no other host.
-    ``token``: what requests need, or None if the mesh has no users; ``token_file`` has the token.
+    ``view``: the view of all hosts; None where there is no other host. ``access`` has the sessions, and ``rows`` what
+    each operator may see; ``token_file`` has the owner's token.
     """
 
     def __init__(
         self,
         topology: Topology,
         host: HostModel,
-        token: str | None,
+        access: Access,
+        rows: RowsByOperator,
         token_file: Path | None = None,
         view: MeshView | None = None,
     ) -> None:
-        self._host, self._token_file = host, token_file
-        self._view = view or MeshView(host, HostAnswers(host), {})
+        self._host, self._access, self._rows, self._token_file = host, access, rows, token_file
+        self._view = view or MeshView(
+            host, HostAnswers(host, rows_of=lambda user: rows.of(access.rights.operator(user)))
+        )
         self._file = topology.file
         self._plan = mesh_plan(topology)
         self._map = MeshLayout(self._plan)
-        self._login = ConsoleLogin(token, lambda: host.utc_s) if token is not None else None
         self._files = dict(_page_files())
         self._drawn: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
@@ -121,24 +127,12 @@ class Console:
             Route("/login", self._login_page, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
             Route("/login/once", self._new_once, methods=["POST"]),
+            Route("/logout", self._log_out, methods=["POST"]),
         ]
 
     def is_open(self, scope: Scope) -> bool:
         """Tell whether a request needs no login."""
         return (scope["method"], scope["path"]) in _OPEN
-
-    def is_logged_in(self, scope: Scope, cookies: str) -> bool:
-        """Tell whether the header ``cookies`` has a session: for reading only, by the console's pages.
-
-        Browsers send the cookie with requests from pages at other ports of this host, too, and say so [Fetch Metadata].
-        """
-        if self._login is None or scope["method"] not in ("GET", "HEAD"):
-            return False
-        if Headers(scope=scope).get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return False
-        # Cookies of other servers of this host come, too, and need not be well-formed.
-        named = (each.strip().partition("=") for each in cookies.split(";"))
-        return any(name == self._login.cookie and self._login.is_session(value) for name, _, value in named)
 
     def refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request for a page without a login, or None if the request is for no page."""
@@ -168,7 +162,7 @@ class Console:
         return JSONResponse(
             {
                 "mesh": self._plan.mesh,
-                "token_file": str(self._token_file) if self._login is not None else None,
+                "token_file": str(self._token_file) if self._access.has_users else None,
                 "pages": [
                     {"path": page.path, "title": page.title, "things": page.things,
                      "command": shlex.join(["amqpmesh", *page.command, *file])}
@@ -184,69 +178,98 @@ class Console:
             }
         )  # fmt: skip
 
-    async def _map_now(self, _: Request) -> Response:
+    async def _map_now(self, request: Request) -> Response:
+        operator = requester_of(request).operator
+        if not operator.views_all:
+            return JSONResponse(await self._draw(operator))
         at, drawn = self._drawn
         if not 0 <= self._host.utc_s - at < MAP_S or not drawn:
-            await self._view.refresh()
-            state = MeshState(self._plan, self._view.summaries())
-            found, left_out = troubles(self._plan, state, self._host, await self._view.troubles())
-            drawn = {
-                "at": self._host.utc_s,
-                "troubles": [each.to_map() for each in found],
-                "left_out": left_out,
-                "missing": [each.to_map() for each in self._view.missing()],
-                **self._map.draw(state),
-            }
+            drawn = await self._draw(operator)
             self._drawn = self._host.utc_s, drawn
         return JSONResponse(drawn)
 
+    async def _draw(self, operator: Operator) -> dict[str, Any]:
+        """Return the map that ``operator`` may see: without the clients of others, and troubles of their addresses."""
+        rows = self._rows.of(operator)
+        view = self._view.seen_by(rows)
+        await view.refresh()
+        state = MeshState(self._plan, view.summaries())
+        found, left_out = troubles(self._plan, state, self._host, rows.has, await view.troubles())
+        drawn = self._map.draw(state)
+        if not rows.is_all:
+            drawn["boxes"] = [
+                box for box in drawn["boxes"] if box["kind"] != "clients" or box.get("user") == operator.name
+            ]
+        return {
+            "at": self._host.utc_s,
+            "troubles": [each.to_map() for each in found],
+            "left_out": left_out,
+            "missing": [each.to_map() for each in view.missing()],
+            **drawn,
+        }
+
     async def _clients(self, request: Request) -> Response:
-        found = await self._view.page(CLIENT_GROUP, request.query_params.multi_items())
+        rows = self._rows.of(requester_of(request).operator)
+        found = await self._view.seen_by(rows).page(CLIENT_GROUP, request.query_params.multi_items())
         return JSONResponse(page_map(found, self._host.utc_s))
 
     # Login
     async def _new_once(self, request: Request) -> Response:
-        """Answer with the path of a page and, once the mesh has users, a one-time token in its fragment.
+        """Answer with the path of a page, and a one-time token in its fragment.
 
-        The guard of the REST interface lets no request without the owner's token come here. A fragment is in no
-        request, and so in no log.
+        A fragment is in no request, and so in no log.
         """
         if request.headers.get("origin") is not None:
             raise HTTPException(403, "a one-time token is for `amqpmesh console`, not for a page in a browser")
-        return JSONResponse({"path": "/" if self._login is None else f"/login#{self._login.new_once()}"})
+        if requester_of(request).login is not LoginKind.TOKEN:
+            raise HTTPException(403, "a one-time token is for the owner of the mesh, who has the observer's token")
+        return JSONResponse({"path": f"/login#{self._access.sessions.new_once()}"})
 
     async def _log_in(self, request: Request) -> Response:
-        if self._login is None:
-            return JSONResponse({"path": "/"})
-        own = f"http://{request.headers.get('host', '')}"
-        if request.headers.get("origin", own) != own:
-            raise HTTPException(403, "a login has to come from the console's own page")
-        once = await _once_of(request)
-        session = self._login.redeem(once)
-        if session is None:
-            raise HTTPException(
-                403, "the one-time token is unknown, was used, or is older than 60 s: run `amqpmesh console` again"
-            )
+        _refuse_others(request)
+        match await _login_of(request):
+            case {"once": str(once)}:
+                session = self._access.sessions.redeem(once)
+                if session is None:
+                    raise HTTPException(
+                        403,
+                        "the one-time token is unknown, was used, or is older than 60 s: run `amqpmesh console` again",
+                    )
+            case {"user": str(user), "password": str(password)}:
+                if (refused := await self._access.login(user, password)) is not None:
+                    raise HTTPException(403 if refused.status == 401 else refused.status, refused.sentence)
+                session = self._access.sessions.new_session(user)
+            case _:
+                raise HTTPException(400, 'expected {"once": TOKEN}, or {"user": NAME, "password": TEXT}, as JSON')
         answer = JSONResponse({"path": "/"})
         answer.set_cookie(
-            self._login.cookie, session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict"
+            self._access.sessions.cookie, session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict"
         )
         return answer
 
+    async def _log_out(self, request: Request) -> Response:
+        _refuse_others(request)
+        answer = JSONResponse({"path": "/login"})
+        answer.delete_cookie(self._access.sessions.cookie, path="/", httponly=True, samesite="strict")
+        return answer
 
-async def _once_of(request: Request) -> str:
+
+def _refuse_others(request: Request) -> None:
+    own = f"http://{request.headers.get('host', '')}"
+    if request.headers.get("origin", own) != own:
+        raise HTTPException(403, "a login has to come from the console's own page")
+
+
+async def _login_of(request: Request) -> Any:
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > _MAX_LOGIN_BYTES:
             raise HTTPException(413, f"a login has at most {_MAX_LOGIN_BYTES} bytes")
     try:
-        once = json.loads(body)["once"]
-    except (ValueError, TypeError, KeyError):
-        once = None
-    if not isinstance(once, str):
-        raise HTTPException(400, 'expected a login as JSON: {"once": TOKEN}')
-    return once
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _page_files() -> Iterable[tuple[str, bytes]]:

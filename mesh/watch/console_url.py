@@ -1,4 +1,4 @@
-"""Finds the URL of the console of a running observer, with a one-time token if the mesh has users."""
+"""Finds the URL of the console of a running observer, with a one-time token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def console_url(topology: Topology) -> str:
     workdir = WorkDir(topology.work_dir)
     try:
         url = json.loads(observer_file(workdir).read_text())["url"]
-        token = token_file(workdir).read_text().strip() if token_file(workdir).exists() else None
+        token = token_file(workdir).read_text().strip()
     except PermissionError as error:
         raise CommandFailed(
             f"cannot read {error.filename}: only the owner of mesh {topology.mesh} can open its console",
@@ -42,9 +42,9 @@ def console_url(topology: Topology) -> str:
     return f"{url}{_path(url, token)}"
 
 
-def _path(url: str, token: str | None) -> str:
+def _path(url: str, token: str) -> str:
     """Return what the observer answers to a request for a one-time token: path and fragment of a page."""
-    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    headers = {"Authorization": f"Bearer {token}"}
     with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=_ANSWER_S)) as connection:
         try:
             connection.request("POST", "/login/once", headers=headers)

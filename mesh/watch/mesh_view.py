@@ -7,7 +7,8 @@ something that is not there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.client.errors import MeshError
@@ -33,7 +34,9 @@ from recording.entities import NODE, Entity
 if TYPE_CHECKING:
     from mesh.watch.host_answers import HostAnswers
     from mesh.watch.host_model import HostModel
+    from mesh.watch.mesh_pages import HostSite
     from mesh.watch.other_hosts import OtherHost, OtherHosts
+    from mesh.watch.visible_rows import VisibleRows
 
 SUMMARIES_S: Final = 1.0
 """For how long a viewer waits for summaries; who is later is shown by the summary before."""
@@ -58,6 +61,19 @@ class OwnSite:
         raise NotImplementedError("bug in this program: an observer did not reach itself")
 
 
+class SeenSite:
+    """A host as the user ``user`` sees it."""
+
+    def __init__(self, site: HostSite, user: str) -> None:
+        self._site, self._user = site, user
+
+    async def ask(self, request: Request) -> dict[str, Any]:
+        return await self._site.ask({**request, "user": self._user})
+
+    def missing(self, why: str) -> MissingHost:
+        return self._site.missing(why)
+
+
 class MeshView:
     """The view. ``roles``: by name, the role of each node that amqpmesh runs.
 
@@ -69,12 +85,34 @@ class MeshView:
         self,
         host: HostModel,
         answers: HostAnswers,
-        roles: Mapping[str, str],
+        roles: Mapping[str, str] | None = None,
         others: OtherHosts | None = None,
         is_alone: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._host, self._answers, self._roles = host, answers, roles
+        self._host, self._answers, self._roles = host, answers, roles or {}
         self._others, self._is_alone = others, is_alone
+        self._rows: VisibleRows | None = None
+
+    def seen_by(self, rows: VisibleRows) -> MeshView:
+        """Return the view of an operator who may see ``rows`` on this host, and the like on each other host."""
+        if rows.is_all:
+            return self
+        seen = copy(self)
+        seen._rows = rows
+        return seen
+
+    @property
+    def _sees_nodes(self) -> bool:
+        return self._rows is None or self._rows.operator.sees_mesh
+
+    def _seen(self, request: Request) -> Request:
+        return request if self._rows is None else {**request, "user": self._rows.operator.name}
+
+    def _site(self, site: HostSite) -> HostSite:
+        return site if self._rows is None else SeenSite(site, self._rows.operator.name)
+
+    def _states(self, entity: Entity) -> Collection[Any]:
+        return self._answers.states(entity, self._rows)
 
     @property
     def _hosts(self) -> list[OtherHost]:
@@ -89,6 +127,8 @@ class MeshView:
 
     def summaries(self) -> Mapping[str, NodeSummary]:
         """Return by name what is known of each node of the mesh now."""
+        if not self._sees_nodes:
+            return {}
         found = dict(best([*map(summary_of, self._host.nodes.values()), *self._told()]))
         for name in self._never_heard(found):
             found[name] = never_heard(name, self._roles[name], self._why_never_heard())
@@ -110,6 +150,8 @@ class MeshView:
 
     def missing(self, wanted: Iterable[OtherHost] | None = None) -> list[MissingHost]:
         """Return the hosts, of ``wanted`` or all, that did not answer when asked last; and nodes nobody told of."""
+        if not self._sees_nodes:
+            return []
         hosts = self._hosts
         missing = [each.missing(each.why) for each in (hosts if wanted is None else wanted) if each.why is not None]
         heard = {*self._host.nodes, *(name for each in hosts for name in each.nodes)}
@@ -128,7 +170,7 @@ class MeshView:
         """
         wanted, scope, node = _split(entity, parameters)
         if scope == HOST_SCOPE or (self._others is None and entity is not NODE):
-            return MeshPage(answer(parse(entity, wanted), self._answers.states(entity)), [])
+            return MeshPage(answer(parse(entity, wanted), self._states(entity)), [])
         if entity is NODE:
             await self.refresh()
             rows = [each.row for each in self.summaries().values()]
@@ -136,8 +178,9 @@ class MeshView:
             return MeshPage(page, self.missing())
         hosts = self._hosts if node is None else [each for each in self._hosts if node in each.nodes]
         if not hosts:
-            return MeshPage(answer(parse(entity, wanted), self._answers.states(entity)), self._missing_of(node))
-        found = await mesh_page(entity, wanted, [OwnSite(self._answers), *hosts])
+            return MeshPage(answer(parse(entity, wanted), self._states(entity)), self._missing_of(node))
+        sites: list[HostSite] = [OwnSite(self._answers), *hosts]
+        found = await mesh_page(entity, wanted, [self._site(each) for each in sites])
         named = {each.host for each in found.missing}
         others = [each for each in self._missing_of(node) if each.host not in named and each.host is None]
         return MeshPage(found.page, [*found.missing, *others], found.is_most)
@@ -154,7 +197,7 @@ class MeshView:
             return found.row if found is not None else None
         if entity not in SUMMED:
             return await self._one_of_node(entity, id_)
-        request: Request = {"op": "rows", "things": entity.plural, "ids": [id_], "fields": entity.names}
+        request = self._seen({"op": "rows", "things": entity.plural, "ids": [id_], "fields": entity.names})
         rows, missing = await self._ask_hosts(request)
         tables = [self._answers.answer(request)["items"], *(each["items"] for each in rows)]
         summed = next(combined(entity, [rows_in(each) for each in tables]), None)
@@ -164,14 +207,14 @@ class MeshView:
 
     async def _one_of_node(self, entity: Entity, id_: str) -> dict[str, Any] | None:
         id_of = getters_of(entity)["id"]
-        own = next((each for each in self._host.states(entity) if id_of(each) == id_), None)
+        own = next((each for each in self._states(entity) if id_of(each) == id_), None)
         if own is not None:
             return row_of(entity, own)
         node = id_.partition("/")[0]
         for host in self._hosts:
             if node not in host.nodes:
                 continue
-            request: Request = {"op": "rows", "things": entity.plural, "ids": [id_], "fields": entity.names}
+            request = self._seen({"op": "rows", "things": entity.plural, "ids": [id_], "fields": entity.names})
             try:
                 rows = rows_in((await host.ask(request))["items"])
             except MeshError as error:
@@ -202,7 +245,7 @@ class MeshView:
         found: list[Trouble] = []
         for host in self._hosts:
             try:
-                answered = await host.ask({"op": "troubles"})
+                answered = await host.ask(self._seen({"op": "troubles"}))
                 found += [Trouble(**each).on(host.host) for each in answered["troubles"]]
             except (MeshError, TypeError, KeyError):
                 # The host, and why it did not answer, are among the troubles of nodes.

@@ -9,13 +9,12 @@ the largest ``by``, a number of the entity.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from addressing.filter_tree import AmqpTree
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternError, check_pattern, is_pattern
-from mesh.watch.host_model import HostModel
 from mesh.watch.metric_table import DETAIL_GROUPS, LEFT_OUT, MetricGroup
 from mesh.watch.metrics import head_of, rows_of, write_group
 from mesh.watch.states import GETTERS
@@ -29,6 +28,12 @@ _DEFAULT_BY: Final = {"address": "in_rate", "queue": "depth", "link": "rate", "u
 _MATCHED: Final = {"address": "address", "queue": "address", "link": "address", "user": "user"}
 """The field that the parameter `match` is compared with."""
 _SHOWN_CHARS: Final = 80
+
+
+class EntityStates(Protocol):
+    """A host, or what somebody may see of a host."""
+
+    def states(self, entity: Entity) -> Collection[Any]: ...
 
 
 class DetailQueryError(ValueError):
@@ -72,7 +77,7 @@ def parse_detail_query(parameters: Sequence[tuple[str, str]]) -> DetailQuery:
     return DetailQuery(group, _match(given.get("match")), _top(given.get("top")), by)
 
 
-def detailed_exposition(host: HostModel, query: DetailQuery) -> Iterator[str]:
+def detailed_exposition(host: EntityStates, query: DetailQuery) -> Iterator[str]:
     """Yield the text of the answer, in parts of a family each."""
     group = query.group
     assert group.entity is not None

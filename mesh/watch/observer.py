@@ -29,6 +29,8 @@ from mesh.deploy.sd_notify import SOCKET, notify
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.access import Access
+from mesh.watch.audit import AuditLog
 from mesh.watch.console import Console
 from mesh.watch.declared_limits import declared_limits
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
@@ -36,18 +38,24 @@ from mesh.watch.host_answers import HostAnswers
 from mesh.watch.host_id import host_id
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
+from mesh.watch.idempotency import WriteKeys
 from mesh.watch.management.agent import ManagementAgent, container_id
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.mesh_view import MeshView
+from mesh.watch.node_events import NodeEvents
+from mesh.watch.operator_views import OperatorViews
 from mesh.watch.other_hosts import OtherHosts
 from mesh.watch.pattern_lookup import declared_patterns, detail_lookup, pattern_lookup, unlisted_patterns
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.troubles import host_troubles
+from mesh.watch.visible_rows import RowsByOperator
+from mesh.watch.writes import MeshWrites
 from wire.log import EventLog, Level, LogEvent
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
     from mesh.client.server import Server
+    from mesh.watch.mesh_requests import MeshRequests
 
 HOST: Final = "127.0.0.1"
 PORT: Final = "--port"
@@ -58,6 +66,8 @@ LEAST_TOKEN_CHARS: Final = 32
 WATCHED_S: Final = 0.25
 """The time between two looks at the rings while a stream is open; else IDLE_S."""
 IDLE_S: Final = 1.0
+KEYS_FILE: Final = "keys.jsonl"
+"""The file with the keys of changes, beside the audit."""
 _GRACE_S: Final = 2
 
 
@@ -91,6 +101,15 @@ class RingNotRead(LogEvent):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class AuditNotWritten(LogEvent):
+    """A change was made, or asked for, and its line of the audit cannot be written; `reason` names the file."""
+
+    level: ClassVar[Level] = "error"
+
+    reason: str
+
+
 def become_observer(topology: Topology, port: int | None, *, is_json: bool = False) -> NoReturn:
     """Go on as the program of the observer. ``port`` None: that of the topology. ``is_json``: errors are JSON."""
     arguments = ["watch", *(("--topology", str(topology.file)) if topology.file is not None else ())]
@@ -104,8 +123,8 @@ def become_observer(topology: Topology, port: int | None, *, is_json: bool = Fal
     os.execve(sys.executable, command_line(*arguments, program=OBSERVER_PROGRAM), environment)
 
 
-def observe(topology: Topology, port: int) -> None:
-    """Observe the nodes of ``topology`` on this host until SIGTERM or SIGINT.
+def observe(topology: Topology, port: int, requests: MeshRequests) -> None:
+    """Observe the nodes of ``topology`` on this host until SIGTERM or SIGINT; change them by ``requests``.
 
     ``port``: where to listen for HTTP, on 127.0.0.1; 0 for any free port. The URL is in `observer_file`. Raises
     CommandFailed if the port is in use, or if an observer of this mesh runs already.
@@ -128,7 +147,7 @@ def observe(topology: Topology, port: int) -> None:
         with listener, _announced(workdir, listener) as url:
             log.emit(ObserverStarted(url))
             notify("READY=1", f"STATUS=observer of mesh {topology.mesh} at {url}")
-            asyncio.run(_observe(topology, workdir, listener, log, signals))
+            asyncio.run(_observe(topology, workdir, listener, log, signals, requests))
     log.emit(ObserverStopped())
 
 
@@ -143,7 +162,12 @@ def _listener(port: int) -> socket.socket:
 
 
 async def _observe(
-    topology: Topology, workdir: WorkDir, listener: socket.socket, log: EventLog, signals: HarmlessSignals
+    topology: Topology,
+    workdir: WorkDir,
+    listener: socket.socket,
+    log: EventLog,
+    signals: HarmlessSignals,
+    requests: MeshRequests,
 ) -> None:
     own = host_id(workdir)
     host = HostModel(
@@ -167,14 +191,28 @@ async def _observe(
 
     names = [node.name for node in everything]
     rings = HostRings(workdir.rings, host, relist, lambda sentence: log.emit(RingNotRead(sentence)), names)
-    secret = token(workdir) if topology.users else None
-    state = ObserverState(topology.mesh, version("amqpmesh"), host, secret, expected, unlisted_patterns(topology))
-    answers = HostAnswers(host, expected, lambda: host_troubles(host)[0])
+    access, rows = Access(topology, token(workdir), time.time), RowsByOperator(host, topology)
+    state = ObserverState(topology.mesh, version("amqpmesh"), host, access, rows, expected, unlisted_patterns(topology))
+    answers = HostAnswers(
+        host,
+        expected,
+        lambda sees: host_troubles(host, sees)[0],
+        lambda user: rows.of(access.rights.operator(user)),
+    )
     link = MeshLink(lambda: routers_to_ask(topology, workdir), f"amqpmesh-observer-{own}")
     others = OtherHosts(link, own, answers, lambda: host.nodes)
     roles = {node.name: node.role for node in everything}
     view = state.view = MeshView(host, answers, roles, others, lambda: supervisor_pid(workdir) is not None)
-    state.console = Console(topology, host, secret, token_file(workdir), view)
+    state.console = Console(topology, host, access, rows, token_file(workdir), view)
+    audit, events = AuditLog(workdir.audit), NodeEvents(workdir.log_file(OBSERVER).parent)
+    writes = MeshWrites(
+        topology, host, rows, requests, WriteKeys(workdir.audit / KEYS_FILE, time.time), audit,
+        lambda sentence: log.emit(AuditNotWritten(sentence)),
+    )  # fmt: skip
+    with _trouble_told(log):
+        await writes.settle_interrupted()
+    views = OperatorViews(topology, host, rows, writes, audit, events)
+    state.operations = [*writes.routes(), *views.routes()]
     config = uvicorn.Config(
         application(state),
         http="h11",
@@ -217,6 +255,14 @@ async def _observe(
         await linked
     finally:
         rings.close()
+
+
+@contextmanager
+def _trouble_told(log: EventLog) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        log.emit(AuditNotWritten(f"{error.filename or 'the audit'}: {error.strerror}"))
 
 
 async def _follow(rings: HostRings, state: ObserverState) -> None:

@@ -1,29 +1,29 @@
-"""What the observer answers over HTTP: entities as pages of JSON and as a stream, metrics, and health; read only.
+"""What the observer answers over HTTP: entities as pages of JSON and as a stream, metrics, and health.
 
-Every request is checked before it is answered: its `Host` has to be this host's own name, or a web page of another site
-could read the interface in the browser of somebody here (DNS rebinding); and once the mesh has users, it needs the
-token.
+`mesh.watch.request_guard` checks every request before it is answered here, and each answer has only what the requester
+may see. Changes are in `mesh.watch.writes`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
+from addressing.operator_rights import Right
 from mesh.watch import openapi
+from mesh.watch.access import Access
+from mesh.watch.answers import as_json, refuse_unless, requester_of
 from mesh.watch.console import Console
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.health import Health, healthz_mesh, livez, readyz
@@ -34,33 +34,25 @@ from mesh.watch.mesh_view import MeshView, NobodyTells
 from mesh.watch.metric_details import DetailQueryError, detailed_exposition, parse_detail_query
 from mesh.watch.metrics import exposition
 from mesh.watch.query import QueryError
+from mesh.watch.request_guard import LIVEZ, RequestGuard
+from mesh.watch.visible_rows import RowsByOperator, VisibleRows
 from recording.entities import BY_PLURAL, ENTITIES, MODEL_VERSION, Entity
 
-OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 STREAM_S: Final = 1.0
 """The time between two looks for changes of a stream."""
 MAX_STREAMS: Final = 50
-LIVEZ: Final = "/livez"
-_OF_OTHERS: Final = frozenset({"cross-site", "same-site"})
-"""Values of Sec-Fetch-Site by which a browser says that a page of somebody else asks [Fetch Metadata]."""
 _EXPOSITION: Final = "text/plain; version=0.0.4"
-_HEADERS: Final = (
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-)
 
 
 @dataclass(slots=True)
 class ObserverState:
-    """What the interface shows. ``token``: what a request has to have, or None if the mesh has no users."""
+    """What the interface shows. ``access`` decides who asks, and ``rows`` has what each may see of ``host``."""
 
     mesh: str
     version: str
     host: HostModel
-    token: str | None
+    access: Access
+    rows: RowsByOperator
     expected: Callable[[], tuple[ExpectedNode, ...]] = tuple
     """Returns the nodes of the topology that should run on this host."""
     unlisted: frozenset[str] = frozenset()
@@ -75,6 +67,8 @@ class ObserverState:
     """The pages, which are mounted beside the interface."""
     view: MeshView | None = None
     """The view of all hosts; None where there is no other host."""
+    operations: Sequence[Route] = ()
+    """Routes of changes, and of what operators see beside the entities."""
 
 
 def application(state: ObserverState) -> ASGIApp:
@@ -84,14 +78,18 @@ def application(state: ObserverState) -> ASGIApp:
     threads.
     """
 
-    view = state.view or MeshView(state.host, HostAnswers(state.host), {})
+    own = HostAnswers(state.host, rows_of=lambda user: state.rows.of(state.access.rights.operator(user)))
+    view = state.view or MeshView(state.host, own)
+
+    def visible(request: Request) -> VisibleRows:
+        return state.rows.of(requester_of(request).operator)
 
     async def index(_: Request) -> Response:
         entities = {
             each.plural: {"href": f"/api/{each.plural}", "meaning": each.meaning, "fields": list(each.names)}
             for each in ENTITIES
         }
-        return _json(
+        return as_json(
             {
                 "mesh": state.mesh,
                 "version": state.version,
@@ -105,21 +103,21 @@ def application(state: ObserverState) -> ASGIApp:
 
     async def listing(request: Request) -> Response:
         entity = _entity(request.path_params["things"])
-        found = await view.page(entity, request.query_params.multi_items())
-        return _json(page_map(found, state.host.utc_s))
+        found = await view.seen_by(visible(request)).page(entity, request.query_params.multi_items())
+        return as_json(page_map(found, state.host.utc_s))
 
     async def one(request: Request) -> Response:
         entity, wanted = _entity(request.path_params["things"]), request.path_params["id"]
         try:
-            found = await view.one(entity, wanted)
+            found = await view.seen_by(visible(request)).one(entity, wanted)
         except NobodyTells as error:
             raise HTTPException(503, f"nobody can tell of {entity.name} {wanted[:80]!r} now: {error}") from None
         if found is None:
             raise HTTPException(404, f"there is no {entity.name} {wanted[:80]!r} now")
-        return _json(found)
+        return as_json(found)
 
     async def description(_: Request) -> Response:
-        return _json(openapi.document(state.version))
+        return as_json(openapi.document(state.version))
 
     async def stream(request: Request) -> Response:
         parameters = [(name, value) for name, value in request.query_params.multi_items() if name != "entity"]
@@ -129,16 +127,25 @@ def application(state: ObserverState) -> ASGIApp:
         view.check(BY_PLURAL[name], parameters)
         if state.viewers >= MAX_STREAMS:
             raise HTTPException(503, f"{MAX_STREAMS} streams are open, which is the most; try again later")
-        return StreamingResponse(_events(BY_PLURAL[name], parameters, state, view), media_type="text/event-stream")
+        seen = view.seen_by(visible(request))
+        return StreamingResponse(_events(BY_PLURAL[name], parameters, state, seen), media_type="text/event-stream")
 
-    async def metrics(_: Request) -> Response:
+    async def me(request: Request) -> Response:
+        operator = requester_of(request).operator
+        rights = {
+            right.value: ["#"] if operator.is_owner else list(operator.patterns.get(right, ())) for right in Right
+        }
+        return as_json({"user": operator.name, "is_owner": operator.is_owner, **rights})
+
+    async def metrics(request: Request) -> Response:
+        refuse_unless(requester_of(request).operator.views_all, "metrics need `view` of #")
         _check_complete(state)
         return Response("".join(exposition(state.host, state.expected(), state.unlisted)), media_type=_EXPOSITION)
 
     async def detailed_metrics(request: Request) -> Response:
         query = parse_detail_query(request.query_params.multi_items())
         _check_complete(state)
-        return Response("".join(detailed_exposition(state.host, query)), media_type=_EXPOSITION)
+        return Response("".join(detailed_exposition(visible(request), query)), media_type=_EXPOSITION)
 
     async def is_alive(request: Request) -> Response:
         return _judged(livez(state.host, time.time(), request.query_params.get("node")))
@@ -152,7 +159,9 @@ def application(state: ObserverState) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/api", index),
+            Route("/api/me", me),
             Route("/api/stream", stream),
+            *state.operations,
             Route("/api/{things}", listing),
             Route("/api/{things}/{id:path}", one),
             Route("/openapi.json", description),
@@ -169,7 +178,7 @@ def application(state: ObserverState) -> ASGIApp:
             HTTPException: _on_http_error,
         },
     )
-    return _Guard(app, state)
+    return RequestGuard(app, state.access, state.console)
 
 
 async def _events(entity: Entity, parameters: Parameters, state: ObserverState, view: MeshView) -> AsyncIterator[str]:
@@ -222,11 +231,6 @@ def _entity(plural: str) -> Entity:
     return found
 
 
-def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    # ASCII only: a name of a peer could have half of a surrogate pair, which UTF-8 cannot have.
-    return Response(json.dumps(content, separators=(",", ":")), status, headers, "application/json")
-
-
 def _check_complete(state: ObserverState) -> None:
     # Counters that still grow by what the nodes did in the last hours would show as a burst of traffic.
     if not state.is_complete:
@@ -234,63 +238,14 @@ def _check_complete(state: ObserverState) -> None:
 
 
 def _judged(health: Health) -> Response:
-    return _json({"ok": health.is_well, "sentences": health.sentences}, 200 if health.is_well else 503)
+    return as_json({"ok": health.is_well, "sentences": health.sentences}, 200 if health.is_well else 503)
 
 
 def _on_query_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, (QueryError, DetailQueryError))
-    return _json({"error": str(error), "place": error.place, "allowed": list(error.allowed)}, 400)
+    return as_json({"error": str(error), "place": error.place, "allowed": list(error.allowed)}, 400)
 
 
 def _on_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _json({"error": error.detail}, error.status_code, dict(error.headers or {}))
-
-
-class _Guard:
-    """Checks `Host` and token of each request, and adds the security headers to each answer."""
-
-    def __init__(self, app: ASGIApp, state: ObserverState) -> None:
-        self._app, self._state = app, state
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(each for each in _HEADERS if each[0] not in own)]
-            await send(message)
-
-        # Whoever starts the observer again has no token, and the answer names no node.
-        is_open = scope["path"] == LIVEZ and not scope["query_string"]
-        refusal = self._refusal(scope, Headers(scope=scope), is_open=is_open)
-        answering: Callable[[Scope, Receive, Send], Awaitable[None]] = refusal or self._app
-        await answering(scope, receive, send_guarded)
-
-    def _refusal(self, scope: Scope, headers: Headers, *, is_open: bool) -> Response | None:
-        named = headers.get("host", "")
-        name = named.rpartition(":")[0] if named.rpartition(":")[2].isdecimal() else named
-        if name.lower() not in OWN_NAMES:
-            return _json(
-                {"error": f"the Host {named[:80]!r} is not of this host, expected 127.0.0.1 or localhost"}, 421
-            )
-        if headers.get("sec-fetch-site") in _OF_OTHERS and headers.get("sec-fetch-mode") != "navigate":
-            return _json({"error": "a page of another site, or of another port, cannot ask the observer"}, 403)
-        token = self._state.token
-        if token is None or is_open:
-            return None
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
-            return None
-        console = self._state.console
-        if console is not None and (console.is_open(scope) or console.is_logged_in(scope, headers.get("cookie", ""))):
-            return None
-        if console is not None and (page := console.refusal(scope)) is not None:
-            return page
-        return _json(
-            {"error": "the mesh has users: a request needs `Authorization: Bearer TOKEN` with the observer's token"},
-            401,
-            {"www-authenticate": "Bearer"},
-        )
+    return as_json({"error": error.detail}, error.status_code, dict(error.headers or {}))

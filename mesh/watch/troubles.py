@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.mesh_plan import MISSING
 from mesh.watch.node_summary import UNKNOWN
+from recording.entities import LINK, QUEUE, Entity
 
 if TYPE_CHECKING:
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_plan import MeshPlan, MeshState
     from mesh.watch.states import ObservedQueue
 
+Sees = Callable[[Entity, Any], bool]
+"""Tells whether somebody may see the state of a link or queue."""
 OLD_S: Final = 60.0
 """A queue whose oldest message is older has a trouble: nobody takes messages, or too few do."""
 MAX_OF_A_KIND: Final = 20
@@ -60,28 +63,33 @@ class Trouble:
         return replace(self, id=f"{self.id} on {host}", text=f"{self.text} (host {host})")
 
 
+def _sees_all(_: Entity, __: Any) -> bool:
+    return True
+
+
 def troubles(
-    plan: MeshPlan, state: MeshState, host: HostModel, elsewhere: Iterable[Trouble] = ()
+    plan: MeshPlan, state: MeshState, host: HostModel, sees: Sees = _sees_all, elsewhere: Iterable[Trouble] = ()
 ) -> tuple[list[Trouble], int]:
     """Return what is wrong, worst first, and how many troubles were left out: MAX_OF_A_KIND of a kind are returned.
 
-    ``elsewhere``: what observers of other hosts said, of `host_troubles`.
+    Troubles of links and queues that are not seen are left out, and not counted. ``elsewhere``: what observers of other
+    hosts said, of `host_troubles`.
     """
     found: list[Trouble] = []
     left_out = 0
     for each in (list(_nodes(plan, state, host.utc_s)), list(_connections(plan, state))):
         found += each[:MAX_OF_A_KIND]
         left_out += max(0, len(each) - MAX_OF_A_KIND)
-    own, own_left_out = host_troubles(host)
+    own, own_left_out = host_troubles(host, sees)
     return [*found, *own, *elsewhere], left_out + own_left_out
 
 
-def host_troubles(host: HostModel) -> tuple[list[Trouble], int]:
+def host_troubles(host: HostModel, sees: Sees = _sees_all) -> tuple[list[Trouble], int]:
     """Return what is wrong with addresses and queues of the host, worst first, and how many troubles were left out."""
     found: list[Trouble] = []
     left_out = 0
     # Of these there may be one for each of 100,000 addresses: only those that are shown are put into words.
-    for some, count in (_waiting(host), _old_queues(host)):
+    for some, count in (_waiting(host, sees), _old_queues(host, sees)):
         found += some
         left_out += count - len(some)
     return found, left_out
@@ -134,14 +142,14 @@ def _connections(plan: MeshPlan, state: MeshState) -> Iterator[Trouble]:
         )  # fmt: skip
 
 
-def _waiting(host: HostModel) -> tuple[list[Trouble], int]:
+def _waiting(host: HostModel, sees: Sees) -> tuple[list[Trouble], int]:
     """Return the MAX_OF_A_KIND addresses with the most producers that wait, and the number of all."""
     found: dict[tuple[str, str], tuple[int, dict[str, None]]] = {}
     for node in host.nodes.values():
         if not node.waiting_producers:
             continue
         for link in node.links.values():
-            if link.waits_for is None or not link.is_producer:
+            if link.waits_for is None or not link.is_producer or not sees(LINK, link):
                 continue
             key = (link.address_text or "", link.waits_for)
             count, users = found.get(key, (0, {}))
@@ -163,13 +171,13 @@ def _waiting_at(address: str, cause: str, count: int, users: dict[str, None]) ->
     )  # fmt: skip
 
 
-def _old_queues(host: HostModel) -> tuple[list[Trouble], int]:
+def _old_queues(host: HostModel, sees: Sees) -> tuple[list[Trouble], int]:
     """Return the MAX_OF_A_KIND queues with the oldest messages, and the number of all with a message of OLD_S."""
     old = [
         (queue.oldest_s, queue)
         for node in host.nodes.values()
         for queue in node.queues.values()
-        if queue.depth and queue.oldest_s is not None and queue.oldest_s >= OLD_S
+        if queue.depth and queue.oldest_s is not None and queue.oldest_s >= OLD_S and sees(QUEUE, queue)
     ]
     oldest = heapq.nlargest(MAX_OF_A_KIND, old, key=lambda item: item[0])
     return [_old_queue(queue, host.utc_s - age_s) for age_s, queue in oldest], len(old)

@@ -7,7 +7,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from addressing.topology.credentials import make_secret
 from addressing.topology.loader import parse_topology
+from mesh.watch.access import Access
 from mesh.watch.console import Console
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.mesh_plan import MeshState, mesh_plan
@@ -15,6 +17,7 @@ from mesh.watch.node_summary import summary_of
 from mesh.watch.observer import pattern_lookup
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import RingRecords
+from mesh.watch.visible_rows import RowsByOperator
 from recording.columns import RecordEvent, RecordKind
 
 NOW_S = 1_800_000_000.0
@@ -31,6 +34,12 @@ addresses:
   rpc.#: anycast
   orders: queue
 """
+TOKEN = "the-token-of-the-owner"
+"""The owner's token of a mesh without users, unless a test has another one."""
+USERS = f"""
+users:
+  alice: {{password: "{make_secret("hers", iterations=4096)}"}}
+"""
 
 
 @dataclass
@@ -45,9 +54,11 @@ class Answer:
 
 
 class ConsoleHost:
-    """The observer of ``topology``; ``token`` as when the mesh has users."""
+    """The observer of ``topology``; with ``token``, the owner's, the mesh has the users USERS unless it has others."""
 
     def __init__(self, topology: str = TRIANGLE, token: str | None = None) -> None:
+        if token is not None and "\nusers:" not in topology:
+            topology += USERS
         parsed = parse_topology(topology)
         self.plan = mesh_plan(parsed)
         self.model = HostModel(
@@ -55,8 +66,10 @@ class ConsoleHost:
         )
         self.model.on_time(NOW_S)
         self.runs: dict[str, NodeRecords] = {}
-        state = ObserverState("shop", "0.1.0", self.model, token)
-        state.console = Console(parsed, self.model, token)
+        access = Access(parsed, token or TOKEN, lambda: self.model.utc_s)
+        rows = RowsByOperator(self.model, parsed)
+        state = ObserverState("shop", "0.1.0", self.model, access, rows)
+        state.console = Console(parsed, self.model, access, rows)
         self.app = application(state)
 
     @property

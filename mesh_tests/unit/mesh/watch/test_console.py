@@ -12,10 +12,9 @@ import pytest
 from mesh.commands.cli import cli
 from mesh.watch.console import PAGES, POLICY
 from mesh.watch.login import ONCE_S, SESSION_S
-from mesh_tests.unit.mesh.watch.console_host import PORT, ConsoleHost
+from mesh_tests.unit.mesh.watch.console_host import PORT, TOKEN, ConsoleHost
 from recording.entities import ENTITIES
 
-TOKEN = "the-token-of-the-owner"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 EVERY_PAGE = pytest.mark.parametrize("path", [page.path for page in PAGES])
 
@@ -125,8 +124,9 @@ def test_a_wrong_filter_of_clients_is_refused_with_what_is_allowed() -> None:
 # Login
 def test_without_users_the_console_needs_no_login() -> None:
     host = ConsoleHost()
-    assert host.ask("/login/once", "POST").content == {"path": "/"}
     assert host.ask("/api/nodes").status == 200
+    assert host.ask("/login/once", "POST").status == 401
+    assert host.ask("/login/once", "POST", **BEARER).content["path"].startswith("/login#")
 
 
 @EVERY_PAGE
@@ -170,6 +170,7 @@ def test_only_the_owner_gets_a_one_time_token() -> None:
     host = ConsoleHost(token=TOKEN)
     assert host.ask("/login/once", "POST").status == 401
     assert host.ask("/login/once", "POST", cookie=log_in(host)).status == 401
+    assert host.ask("/login/once", "POST", cookie=log_in(host), sec_fetch_site="same-origin").status == 403
     assert host.ask("/login/once", "POST", authorization="Bearer wrong").status == 401
     assert host.ask("/login/once", "POST", origin="http://127.0.0.1:1", **BEARER).status == 403
 
@@ -181,10 +182,13 @@ def test_no_script_can_read_the_cookie_and_no_other_site_can_send_it() -> None:
     assert TOKEN not in cookie
 
 
-def test_a_session_is_for_reading_and_ends() -> None:
+def test_a_session_changes_only_from_the_consoles_own_pages_and_ends() -> None:
     host = ConsoleHost(token=TOKEN)
     cookie = log_in(host)
     assert host.ask("/api/nodes", "POST", cookie=cookie).status == 401
+    assert host.ask("/api/nodes", "POST", cookie=cookie, origin="http://127.0.0.1:8080").status == 401
+    assert host.ask("/api/nodes", "POST", cookie=cookie, origin=f"http://127.0.0.1:{PORT}").status == 405
+    assert host.ask("/api/nodes", "POST", cookie=cookie, sec_fetch_site="same-origin").status == 405
     host.model.utc_s += SESSION_S - 1
     assert host.ask("/api/nodes", cookie=cookie).status == 200
     host.model.utc_s += 1
@@ -247,7 +251,7 @@ def test_a_login_from_another_origin_is_refused_and_uses_nothing() -> None:
 
 
 def test_a_long_login_is_refused() -> None:
-    assert ConsoleHost(token=TOKEN).ask("/login", "POST", {"once": "x" * 2000}).status == 413
+    assert ConsoleHost(token=TOKEN).ask("/login", "POST", {"once": "x" * 10_000}).status == 413
 
 
 def test_another_host_name_is_refused_for_pages_too() -> None:

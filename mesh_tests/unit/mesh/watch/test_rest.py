@@ -11,14 +11,22 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from addressing.topology.credentials import make_secret
+from addressing.topology.loader import parse_topology
+from mesh.watch.access import Access
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import RingRecords
+from mesh.watch.visible_rows import RowsByOperator
 from recording.entities import BY_PLURAL, ENTITIES
 
 URL = "http://127.0.0.1:15680"
 HOSTILE = ["<script>alert(1)</script>", "\u202etxt.exe", "a\0b", "x" * 65_536, "'\"\\", "café/%2e%2e/", "\U0001f600"]
+
+
+PLAIN = "mesh: m\nrouters: {r1: {}}\naddresses: {'#': anycast}\n"
+WITH_USERS = f'{PLAIN}users: {{alice: {{password: "{make_secret("hers", iterations=4096)}"}}}}\n'
 
 
 def state_of(token: str | None = None, addresses: tuple[str, ...] = ("a",)) -> ObserverState:
@@ -29,7 +37,10 @@ def state_of(token: str | None = None, addresses: tuple[str, ...] = ("a",)) -> O
             {"kind": "link", "event": "opened", "link": number, "connection": 1, "role": "producer", "address": address}
         )
     NodeRecords(host, host.node("r1"), 0.0).add(RingRecords(rows=[(1, row) for row in rows]))
-    return ObserverState("m", "1.0", host, token, is_complete=True)
+    # A mesh has users if its test needs the token.
+    topology = parse_topology(PLAIN if token is None else WITH_USERS)
+    access = Access(topology, token or "secret", lambda: host.utc_s)
+    return ObserverState("m", "1.0", host, access, RowsByOperator(host, topology), is_complete=True)
 
 
 def client_of(state: ObserverState, **headers: str) -> TestClient:
@@ -64,8 +75,10 @@ def test_what_is_not_there_is_answered_by_404_with_a_sentence(path: str) -> None
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_written(method: str) -> None:
-    assert client_of(state_of()).request(method, "/api/links").status_code == 405
+def test_nothing_can_be_written_by_another_method(method: str) -> None:
+    client = client_of(state_of("secret"), authorization="Bearer secret")
+    assert client.request(method, "/api/links").status_code == 405
+    assert client_of(state_of()).request(method, "/api/links").status_code == 401
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:15680", "", "127.0.0.1:x"])
@@ -87,7 +100,7 @@ def test_a_request_under_this_hosts_own_name_is_answered(host: str) -> None:
 def test_with_users_nothing_is_told_without_the_token(path: str, given: str) -> None:
     answer = client_of(state_of("secret")).get(path, headers={"authorization": given.encode()})
     assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.headers["www-authenticate"] == 'Bearer, Basic realm="amqpmesh", charset="UTF-8"'
     assert "r1" not in answer.text
 
 

@@ -1,0 +1,101 @@
+"""Changes nodes of this host by requests to their control sockets: ends of connections and links, costs, log levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from mesh.watch.mesh_requests import MeshRequests, refused_by
+from mesh.watch.write_request import WriteRefused, WriteRequest
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+    from mesh.watch.states import ObservedConnection, ObservedLink, ObservedNeighbor
+
+ALL_MODULES: Final = ""
+
+
+class NodeWrites:
+    """The changes of nodes of ``topology``."""
+
+    def __init__(self, topology: Topology, requests: MeshRequests) -> None:
+        self._topology, self._requests = topology, requests
+
+    async def before(self, node: str, request: WriteRequest, state: Any) -> dict[str, Any]:
+        """Return what ``request`` would change, as it is now; log levels are those that the node answers."""
+        match request.operation.name:
+            case "cost":
+                return _shown(state, "cost")
+            case "log-level":
+                return {"levels": await self._ask(node, "log_levels", is_begun=False)}
+            case "close-link":
+                return _shown(state, "name", "address_text", "role", "user_name", "connection_id")
+        return _shown(state, "user_name", "container", "remote_address", "role")
+
+    def preview(self, request: WriteRequest, state: Any) -> dict[str, Any]:
+        """Return what ``request`` would do, without doing it."""
+        self._check(request, state)
+        if request.operation.name == "close-connection":
+            return {"connections": 1, "links": len(state.links)}
+        return {request.operation.counts: 1, **request.arguments}
+
+    async def run(self, node: str, request: WriteRequest, state: Any, operator: str) -> dict[str, Any]:
+        """Do what ``request`` says at ``node``, for ``operator``, and return what was done."""
+        self._check(request, state)
+        arguments = request.arguments
+        match request.operation.name:
+            case "cost":
+                return await self._set_cost(state, arguments["cost"])
+            case "close-connection":
+                await self._ask(node, "close_connection", connection=_number_of(state), operator=operator, **arguments)
+                return {"connections": 1, "links": len(state.links)}
+            case "close-link":
+                connection = _number_of(state.connection)
+                await self._ask(
+                    node, "close_link", connection=connection, link=state.number, operator=operator, **arguments
+                )
+                return {"links": 1}
+            case "trace":
+                told = await self._ask(node, "trace", connection=_number_of(state), operator=operator, **arguments)
+                return {"connections": 1, **(told if isinstance(told, Mapping) else {})}
+        told = await self._ask(node, "log_level", operator=operator, **arguments)
+        return {"modules": 1, **(told if isinstance(told, Mapping) else {})}
+
+    def _check(self, request: WriteRequest, state: Any) -> None:
+        if request.operation.name == "cost":
+            ends = (state.node.name, state.neighbor)
+            edge = next((name for name in ends if self._is_edge(name)), None)
+            if edge is not None:
+                raise WriteRefused(
+                    409, f"{edge} is an edge router: the costs of its uplinks are those of the topology file"
+                )
+        if request.operation.name == "close-link" and state.connection is None:
+            raise WriteRefused(409, "the connection of this link is not known yet: try again in a second")
+
+    def _is_edge(self, name: str) -> bool:
+        router = self._topology.routers.get(name)
+        return router is not None and router.is_edge
+
+    async def _set_cost(self, neighbor: ObservedNeighbor, cost: int) -> dict[str, Any]:
+        """Set the cost at both routers, as the larger one counts; if the second does not answer, at none of them."""
+        one, other = neighbor.node.name, neighbor.neighbor
+        before = int(await self._ask(one, "cost", neighbor=other, cost=cost))
+        try:
+            before_there = int(await self._ask(other, "cost", neighbor=one, cost=cost))
+        except WriteRefused:
+            await self._ask(one, "cost", neighbor=other, cost=before)
+            raise
+        return {"connections": 1, "cost": cost, "cost_before": max(before, before_there)}
+
+    async def _ask(self, node: str, op: str, *, is_begun: bool = True, **arguments: Any) -> Any:
+        with refused_by(node, is_begun=is_begun):
+            return await self._requests.ask_node(node, op, **arguments)
+
+
+def _number_of(connection: ObservedConnection) -> int:
+    return int(connection.id.rpartition("/")[2])
+
+
+def _shown(state: ObservedConnection | ObservedLink | ObservedNeighbor, *names: str) -> dict[str, Any]:
+    found = {name.removesuffix("_text").removesuffix("_name"): getattr(state, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
