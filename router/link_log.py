@@ -29,8 +29,10 @@ from wire import end_reasons
 from wire.link import Link
 from wire.log import Emit
 
-_ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
-_CLIENT, _BROKER = "client", "broker"
+_ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router"} | {
+    kind: kind for kind in ("broker", "client", "operator")
+}
+_CLIENTS, _BROKER = ("client", "operator"), "broker"
 _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
 
@@ -339,7 +341,7 @@ def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> Address | None:
     if not name:
         return None
     connection: RouterConnection = link.endpoint.owner
-    return Address(connection.space, name) if connection.kind == _CLIENT else Address.parse(name)
+    return Address(connection.space, name) if connection.kind in _CLIENTS else Address.parse(name)
 
 
 def _cause_of(group: Any) -> str:
@@ -351,6 +353,6 @@ def _cause_of(group: Any) -> str:
 
 
 def _role_of(end: Inlet | Taker, kind: str) -> str:
-    if kind == _CLIENT:
+    if kind in _CLIENTS:
         return "producer" if isinstance(end, Inlet) else "consumer"
     return "broker" if kind == _BROKER else "circuit"

@@ -85,6 +85,8 @@ class ClientConnection(RouterConnection):
 
     def __init__(self, endpoint: Endpoint, number: int, services: ClientServices, listener: ListenerSettings) -> None:
         super().__init__(endpoint, number)
+        if endpoint.peer.is_mesh:
+            self.kind = "operator"
         self._services = services
         self.space = listener.space
         self._book = services.books.of(listener.space)
