@@ -202,7 +202,8 @@ LINK: Final = Entity(
         _ID,
         _NODE,
         _text("connection", "id of the connection"),
-        _text("role", "role of the link: producer, consumer, circuit, broker, route"),
+        _text("role", "role of the link: producer, consumer, circuit, broker, route; operator: of an observer, or of a "
+              "command that is connected to the node port"),
         _text("direction", "direction as the node sees it: incoming or outgoing"),
         _text("address", "address of the link; none for a producer without a fixed address"),
         _text("pattern", "declared address or pattern of the topology that covers the address", _From.TOPOLOGY),

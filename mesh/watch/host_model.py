@@ -48,6 +48,7 @@ _MESSAGES: Final = {code: event.value for code, (_, event) in KINDS.items() if e
 _MANY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.MANY)
 _COPY: Final = next(code for code, part in PARTS.items() if part is DeliveryPart.COPY)
 _CLIENT: Final = "client"
+_OPERATOR: Final = "operator"
 _BROKER: Final = "broker"
 """Role of a router's link to a broker, or from a broker."""
 _CIRCUIT: Final = "circuit"
@@ -404,6 +405,10 @@ class NodeRecords:
         connection = link.connection = self.node.connections.get(row.get("connection", 0))
         if connection is not None:
             connection.links[link.number] = link
+            if connection.role == _OPERATOR and link.role in (_PRODUCER, _CONSUMER):
+                # Observers and commands are no clients, and what they say to each other is no traffic of clients.
+                self._set_waiting(link, None)
+                link.role = _OPERATOR
             if connection.user is not None:
                 connection.user.links += 1
 

@@ -125,6 +125,18 @@ def closed(kind: str, number: int) -> RingRecords:
     return rows({"kind": kind, "event": "closed", kind: number})
 
 
+def test_what_operators_send_is_no_traffic_of_clients(host: HostModel, node: NodeRecords):
+    operator = {**CLIENT, "role": "operator", "user": None}
+    node.add(rows(operator, {**PRODUCER, "address": "_amqpmesh/observe"}, {**CONSUMER, "address": "rpc.1"}))
+    node.add(rows({"kind": "credit", "event": "changed", "link": 2, "credit": 0, "cause": "no_taker"}))
+    node.add(moved(4))
+    assert [link.role for link in host.states(LINK)] == ["operator", "operator"]
+    seen = host.nodes["r1"]
+    assert (seen.incoming.accepted, seen.ingress.accepted, seen.egress.accepted) == (4, 0, 0)
+    assert (seen.clients, seen.waiting_producers, seen.routed.ingress, seen.routed.egress) == (0, 0, 0, 0)
+    assert host.addresses["rpc.1"].consumers == 0
+
+
 def test_the_sums_of_a_links_last_second_count_though_they_come_after_its_end(host: HostModel, node: NodeRecords):
     node.add(rows(CLIENT, PRODUCER, CONSUMER))
     node.add(moved(4))
