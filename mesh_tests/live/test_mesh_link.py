@@ -85,6 +85,8 @@ def test_two_observers_ask_each_other_over_two_routers_whatever_the_size(mesh: R
         await there.serve(THERE, told)
         async with running(here, there):
             assert await answer_of(here, THERE, "question") == "told 8: question"
+            connections = mesh.snapshot("r1")["node"]["connections"]
+            assert sorted(each["kind"] for each in connections) == ["inter-router", "operator"]
             long = "x" * 3_000_000
             assert await here.ask(THERE, long, LONG_S) == f"told 3000000: {'x' * 10}"
             answers = await asyncio.gather(*(here.ask(THERE, f"number {each}", LONG_S) for each in range(200)))

@@ -1,0 +1,124 @@
+"""How does a test get a mesh of several hosts on one machine: a work directory for each, and nobody else's files?"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from ruamel.yaml import YAML
+
+from addressing.topology.loader import load_topology
+from mesh.deploy.node_kinds import kind_of
+from mesh.deploy.workdir import OBSERVER, WorkDir
+from mesh_tests.ports import free_port
+from mesh_tests.programs import Program
+from mesh_tests.running_mesh import AMQPMESH
+from mesh_tests.waiting import wait_until
+
+COMMAND_S = 60.0
+FILE = "amqpmesh.yml"
+
+
+class HostOfMesh:
+    """A folder with the topology, and the certificates of the nodes ``names`` only; nothing runs yet."""
+
+    def __init__(self, name: str, folder: Path, mesh: str, names: tuple[str, ...]) -> None:
+        self.name, self.folder, self.names = name, folder, names
+        self.workdir = WorkDir(folder / ".amqpmesh" / mesh)
+        self.programs: dict[str, Program] = {}
+
+    def start(self, *names: str) -> None:
+        """Start nodes; all, and the observer, without names."""
+        for name in names or (*self.names, OBSERVER):
+            what = ["watch", "--port", "0"] if name == OBSERVER else ["node", name]
+            self.programs[name] = Program(name, [AMQPMESH, *what, "-t", FILE], self.folder)
+        for name in names or (*self.names, OBSERVER):
+            event = "observer_started" if name == OBSERVER else "node_started"
+            self.programs[name].wait_for(f'"event": "{event}"', COMMAND_S)
+
+    def kill(self, *names: str) -> None:
+        """SIGKILL to programs; to all without names."""
+        for name in names or tuple(self.programs):
+            os.kill(self.programs[name].pid, signal.SIGKILL)
+            self.programs.pop(name).stop()
+
+    def observed(self, path: str) -> Any:
+        """The JSON of the observer's answer, whatever its status."""
+        url = json.loads(self.workdir.observer_file.read_text())["url"]
+        headers = {}
+        token = self.workdir.root / "run" / f"{OBSERVER}.token"
+        if token.exists():
+            headers["Authorization"] = f"Bearer {token.read_text().strip()}"
+        try:
+            answer = urlopen(Request(url + path, headers=headers), timeout=COMMAND_S)
+        except HTTPError as error:
+            answer = error
+        with answer:
+            return json.load(answer)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [AMQPMESH, *arguments, "-t", FILE]
+        return subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+
+    def states(self) -> dict[str, str]:
+        return {each["id"]: each["state"] for each in self.observed("/api/nodes")["items"]}
+
+
+class SeveralHosts:
+    """``hosts``: by name, the nodes of each host. Nothing runs when the constructor returns."""
+
+    def __init__(self, topology: str, hosts: dict[str, tuple[str, ...]], directory: Path) -> None:
+        model = YAML(typ="safe").load(topology)
+        self.ports: dict[str, int] = {}
+        for name, router in model["routers"].items():
+            self.ports[name] = free_port()
+            listener = {"host": "127.0.0.1", "port": self.ports[name]}
+            model["routers"][name] = {**(router or {}), "port": free_port(), "listeners": [listener]}
+        for name, broker in model.get("brokers", {}).items():
+            model["brokers"][name] = {"data": f"./data/{name}", **(broker or {}), "port": free_port()}
+        authority = directory / "authority"
+        authority.mkdir()
+        YAML().dump(model, authority / FILE)
+        subprocess.run([AMQPMESH, "certs", "make", "-t", FILE], cwd=authority, check=True, capture_output=True)
+        parsed = load_topology(authority / FILE)
+        self.hosts: dict[str, HostOfMesh] = {}
+        for name, nodes in hosts.items():
+            host = self.hosts[name] = HostOfMesh(name, directory / name, parsed.mesh, nodes)
+            host.folder.mkdir()
+            shutil.copy2(authority / FILE, host.folder / FILE)
+            theirs = WorkDir(parsed.work_dir).pki
+            for node in nodes:
+                role = kind_of(parsed, node).role
+                for file in ("ca.pem", f"{role}/{node}.pem", f"{role}/{node}-key.pem"):
+                    (host.workdir.pki / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(theirs / file, host.workdir.pki / file)
+
+    def __getitem__(self, name: str) -> HostOfMesh:
+        return self.hosts[name]
+
+    def start(self) -> None:
+        for host in self.hosts.values():
+            host.start()
+
+    def wait_states(self, name: str, wanted: dict[str, str], timeout_s: float = COMMAND_S) -> None:
+        """Until the observer of a host shows all nodes in these states."""
+        wait_until(lambda: self[name].states() == wanted, timeout_s, f"{name} to show {wanted}")
+
+    def down(self) -> None:
+        for host in self.hosts.values():
+            for program in reversed(host.programs.values()):
+                program.stop()
+            for program in host.programs.values():
+                assert "Traceback" not in program.output(), program.output()
+        for reserve in next(iter(self.hosts.values())).folder.parent.rglob("reserve"):
+            reserve.unlink()

@@ -1,0 +1,176 @@
+"""The observers of three hosts: each shows the whole mesh; what is lost is unknown, with its age, until it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mesh.deploy.workdir import OBSERVER
+from mesh_tests.live.several_hosts import SeveralHosts
+from mesh_tests.live.wire_client import WireClient
+from mesh_tests.waiting import wait_until
+from wire.delivery import ACCEPTED
+
+TOPOLOGY = """
+mesh: spread
+routers:
+  r1: {connect: [r2, r3]}
+  r2: {connect: [r3]}
+  r3: {}
+brokers:
+  b1: {routers: [r2]}
+addresses:
+  work/#: anycast
+  kept/#: queue
+"""
+HOSTS = {"h1": ("r1",), "h2": ("r2", "b1"), "h3": ("r3",)}
+RUNNING = dict.fromkeys(("r1", "r2", "b1", "r3"), "running")
+UNKNOWN = dict.fromkeys(("r2", "b1"), "unknown")
+LONG_S = 30.0
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Iterator[SeveralHosts]:
+    mesh = SeveralHosts(TOPOLOGY, HOSTS, tmp_path)
+    try:
+        mesh.start()
+        yield mesh
+    finally:
+        mesh.down()
+
+
+def items(mesh: SeveralHosts, host: str, path: str) -> list[dict[str, Any]]:
+    page = mesh[host].observed(path)
+    assert "items" in page, page
+    assert page["missing"] == []
+    found: list[dict[str, Any]] = page["items"]
+    return found
+
+
+def test_each_observer_shows_the_nodes_links_and_sums_of_all_hosts_and_counts_clients_once(mesh: SeveralHosts) -> None:
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING)
+    with WireClient(mesh.ports["r1"], container_id="maker") as one, WireClient(mesh.ports["r3"]) as other:
+        other.receiver("work/1", credit=50)
+        senders = [one.sender("work/1"), other.sender("work/1")]
+        for client, sender, count in ((one, senders[0], 20), (other, senders[1], 10)):
+            for number in [client.send_when_due(sender) for _ in range(count)]:
+                wait_settled(client, number, other)
+        for host in HOSTS:
+            wait_until(lambda host=host: sums(mesh, host) == (30, 30, 2, 1), LONG_S, "30 to be counted")
+            links = items(mesh, host, "/api/links?filter=role=producer&fields=node,address")
+            assert [(each["node"], each["address"]) for each in links] == [("r1", "work/1"), ("r3", "work/1")]
+            clients = items(mesh, host, "/console/clients")
+            assert [(each["container"], each["connections"]) for each in clients] == [("by-hand", 1), ("maker", 1)]
+            of_one = items(mesh, host, "/api/links?node=r3&filter=role=producer")
+            assert [each["node"] for each in of_one] == ["r3"]
+            assert mesh[host].observed(f"/api/links/{of_one[0]['id']}")["deliveries"] == 10
+            assert {each["node"] for each in items(mesh, host, "/api/neighbors")} == {"r1", "r2", "r3"}
+            wait_until(lambda host=host: mesh[host].observed("/healthz/mesh")["ok"], LONG_S, "a whole mesh")
+            boxes = mesh[host].observed("/console/map")["boxes"]
+            assert {box["name"]: box["state"] for box in boxes if "name" in box} == RUNNING
+            lines = mesh[host].observed("/console/map")["lines"]
+            assert {line["state"] for line in lines} == {"up"}
+        own = mesh["h1"].observed("/api/links?scope=host&fields=node")["items"]
+        assert {each["node"] for each in own} == {"r1"}
+
+
+def wait_settled(client: WireClient, number: int, consumer: WireClient) -> None:
+    def is_settled() -> bool:
+        consumer.step()
+        consumer.settle_all()
+        client.step()
+        return client.outcomes.get(number) == ACCEPTED
+
+    wait_until(is_settled, LONG_S, "an outcome")
+
+
+def sums(mesh: SeveralHosts, host: str) -> tuple[Any, ...]:
+    address = next((each for each in items(mesh, host, "/api/addresses?filter=address=work/1")), None)
+    if address is None:
+        return ()
+    return address["in_accepted"], address["out_accepted"], address["producers"], address["consumers"]
+
+
+def test_nodes_are_unknown_while_their_observer_is_killed_and_known_once_it_is_back(mesh: SeveralHosts) -> None:
+    mesh.wait_states("h1", RUNNING)
+    mesh["h2"].kill(OBSERVER)
+    mesh.wait_states("h1", RUNNING | UNKNOWN, 10.0)
+    nodes = {each["id"]: each for each in mesh["h1"].observed("/api/nodes")["items"]}
+    assert "nobody answers at _amqpmesh/observe/" in nodes["r2"]["unknown_because"]
+    assert nodes["r2"]["in_rate"] is None
+    before = nodes["r2"]["age_s"]
+    wait_until(
+        lambda: node(mesh, "h1", "r2")["age_s"] > before + 1.0, LONG_S, "the age to grow while nobody can tell"
+    )  # fmt: skip
+    page = mesh["h1"].observed("/api/links")
+    assert [(set(each["nodes"]), each["host"] == nodes["r2"]["host"]) for each in page["missing"]] == [
+        ({"r2", "b1"}, True)
+    ]
+    assert page["missing"][0]["age_s"] > 0
+    assert page["items"]
+    assert {each["node"] for each in page["items"]} == {"r1", "r3"}
+    one = mesh["h1"].observed("/api/connections/r2/1")
+    assert "nobody can tell of connection 'r2/1' now" in one["error"]
+    health = mesh["h1"].observed("/healthz/mesh")
+    assert not health["ok"]
+    assert any("with nodes" in sentence and "r2" in sentence for sentence in health["sentences"])
+    drawn = mesh["h1"].observed("/console/map")
+    assert [each["subject"] for each in drawn["troubles"] if each["kind"] == "unknown"] == ["b1", "r2"]
+    # r2 hears its neighbors, as these say: nothing of it is missing.
+    assert {line["state"] for line in drawn["lines"] if "b1" not in line["id"]} == {"up"}
+    mesh["h2"].start(OBSERVER)
+    mesh.wait_states("h1", RUNNING, 10.0)
+    assert mesh["h1"].observed("/api/links")["missing"] == []
+
+
+def node(mesh: SeveralHosts, host: str, name: str) -> dict[str, Any]:
+    return next(each for each in mesh[host].observed("/api/nodes")["items"] if each["id"] == name)
+
+
+def test_a_node_that_is_killed_is_lost_at_each_observer(mesh: SeveralHosts) -> None:
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING)
+    mesh["h2"].kill("b1")
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING | {"b1": "lost"})
+    troubles = mesh["h3"].observed("/console/map")["troubles"]
+    assert [each["subject"] for each in troubles if each["kind"] == "lost"] == ["b1"]
+    mesh["h2"].start("b1")
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING)
+
+
+def test_a_whole_host_that_is_killed_is_unknown_and_no_page_of_the_others_waits_for_it(mesh: SeveralHosts) -> None:
+    mesh.wait_states("h1", RUNNING)
+    mesh.wait_states("h3", RUNNING)
+    mesh["h2"].kill()
+    for host in ("h1", "h3"):
+        mesh.wait_states(host, RUNNING | UNKNOWN)
+        page = mesh[host].observed("/api/patterns")
+        assert [set(each["nodes"]) for each in page["missing"]] == [{"r2", "b1"}]
+    mesh["h2"].start()
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING)
+
+
+def test_an_observer_that_is_stopped_in_order_says_so(mesh: SeveralHosts) -> None:
+    mesh.wait_states("h1", RUNNING)
+    mesh["h3"].programs[OBSERVER].stop()
+    mesh.wait_states("h1", RUNNING | {"r3": "unknown"})
+    assert node(mesh, "h1", "r3")["unknown_because"] == "its observer was stopped"
+
+
+def test_an_observer_without_any_router_shows_its_own_host_and_why_nothing_else(mesh: SeveralHosts) -> None:
+    for name in ("h1", "h2", "h3"):
+        mesh[name].kill(HOSTS[name][0])
+    mesh.wait_states("h2", {"r1": "unknown", "r2": "lost", "b1": "running", "r3": "unknown"})
+    wait_until(
+        lambda: "has no connection to a router" in node(mesh, "h2", "r1")["unknown_because"], LONG_S, "the reason"
+    )
+    for name in ("h1", "h2", "h3"):
+        mesh[name].start(HOSTS[name][0])
+    mesh.wait_states("h2", RUNNING)
