@@ -7,14 +7,19 @@ for the next part after the other work of the broker has had a turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from addressing.address import Address
-from addressing.pattern import PatternSet, is_pattern
-from broker.addresses import BrokerAddresses, BrokerAddressKind
+from broker.addresses import BrokerAddresses
+from broker.operating.answers import AdministrationError, AnswerPart, Parts, Steps, kind_of, name_of, refuse_deleted
+from broker.operating.arguments import (
+    MOST_NUMBER,
+    refuse_beyond,
+    refuse_number,
+    refuse_numbers,
+    refuse_selection,
+)
 from broker.operating.browsing import (
     BODY_BYTES,
     MOST_BODY_BYTES,
@@ -22,54 +27,23 @@ from broker.operating.browsing import (
     MOST_SEARCHED_CHARACTERS,
     Query,
     expires_at,
-    pages_steps,
+    page_steps,
 )
 from broker.operating.move_targets import MoveTargets
+from broker.operating.named_queues import NamedQueues
+from broker.operating.numbered import NumberedMessages, in_steps
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.look import Look
 from broker.queueing.message import QueueEntry
 from broker.queueing.message_store import MessageStore
-from broker.queueing.moves import move
-from broker.store.cause import Reason
+from broker.queueing.moves import move, move_at
+from broker.queueing.queue import Cursor
 
 STEP_MESSAGES = 10_000
 STEP_QUEUES = 500
 MOST_SHOWN = 1000
 SHOWN = 10
-MOST_NUMBER = 2**63 - 1
-NAMED = 5
-"""An error text for a topic without a named subscriber lists at most this many of its subscribers."""
 
 Evict = Callable[[HeldQueue, float], None]
-
-
-class AdministrationError(ValueError):
-    """The error of a refused request of an operator: its text tells people the reason, and ``code`` tells programs.
-
-    ``code`` is None for most reasons.
-    """
-
-    code: str | None = None
-
-
-class QueueNotCreated(AdministrationError):
-    """The error of a request for a queue that the topology has on this broker, and that nobody used or created yet."""
-
-    code = "not-made-yet"
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
-    """Part of the answer to an operator, as the fields of a JSON object; all parts but the last have ``has_more``."""
-
-    fields: Mapping[str, Any]
-    has_more: bool = False
-
-
-Parts = Iterator[AnswerPart]
-Steps = Iterator[AnswerPart | Look | None]
-"""The steps of an operation: a part of the answer, or a Look whose bodies have to be read before the next step, or None
-after a step without either."""
 
 
 def origin_of(entry: QueueEntry) -> str | None:
@@ -89,7 +63,7 @@ class Administration:
     def __init__(
         self, addresses: BrokerAddresses, message_store: MessageStore, evict: Evict, wall_offset_s: float
     ) -> None:
-        self._addresses = addresses
+        self._named = NamedQueues(addresses, message_store)
         self._message_store = message_store
         self._evict = evict
         self._wall_offset_s = wall_offset_s
@@ -109,11 +83,11 @@ class Administration:
         """
         if not 0 <= messages <= MOST_SHOWN:
             raise AdministrationError(f"expected 0 to {MOST_SHOWN} messages to show, got {messages}")
-        found = self._queue_or_subscriptions(address)
+        found = self._named.queue_or_subscriptions(address)
         if subscriber is not None:
             found = [held for held in found if held.subscriber == subscriber]
         if not found:
-            raise self._unknown(address, subscriber)
+            raise self._named.unknown(address, subscriber)
         yield from _in_parts(found, max(1, STEP_QUEUES // max(messages, 1)), partial(self._details, count=messages))
 
     def browse(
@@ -130,222 +104,216 @@ class Administration:
 
         The messages stay in the queue or subscription. Raises AdministrationError for arguments out of range.
         """
-        _refuse_beyond("messages to a page", limit, 1, MOST_LISTED)
-        _refuse_beyond("bytes of a body to show", body_bytes, 0, MOST_BODY_BYTES)
-        if after is not None:
-            _refuse_number(after)
+        refuse_beyond("messages to a page", limit, 1, MOST_LISTED)
+        refuse_beyond("bytes of a body to show", body_bytes, 0, MOST_BODY_BYTES)
+        refuse_number(after)
         if search is not None:
-            _refuse_beyond("characters to search for", len(search), 1, MOST_SEARCHED_CHARACTERS)
-        held = self._one(address, subscriber)
+            refuse_beyond("characters to search for", len(search), 1, MOST_SEARCHED_CHARACTERS)
+        held = self._named.one(address, subscriber)
         query = Query(-1 if after is None else after, limit, search, bodies, body_bytes)
-        for step in pages_steps(self._message_store, held, query, self._wall_offset_s, lambda: _refuse_deleted(held)):
+        for step in page_steps(self._message_store, held, query, self._wall_offset_s, lambda: refuse_deleted(held)):
             yield AnswerPart(step) if isinstance(step, dict) else step
 
     # These operations change queues.
 
     def create(self, address: str) -> Parts:
         """Make a durable queue of the topology now, instead of at its first use; refuse if the queue exists."""
-        kept = self._kept(address)
+        kept = self._named.kept(address)
         if self._message_store.existing_queue(kept) is not None:
             raise AdministrationError(f"queue {kept.text!r} already exists")
         self._message_store.queue(kept)
         yield AnswerPart({"address": kept.text})
 
     def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
-        held = self._one(address, subscriber)
+        held = self._named.one(address, subscriber)
         if not held.is_durable:
-            raise AdministrationError(f"{_name(held)} ends with its clients: it cannot be deleted")
+            raise AdministrationError(f"{name_of(held)} ends with its clients: it cannot be deleted")
         if force:
             # Messages are purged in steps before the queue is deleted: to delete all messages of a long queue at once
             # would hold up all users of this broker.
-            yield from self._purge(held, is_last=False)
-            _refuse_deleted(held)
+            yield from self._purge(held, _most(None), is_last=False)
+            refuse_deleted(held)
         elif kept := _what_keeps(held):
-            raise AdministrationError(f"{_name(held)} still has {kept}: expected 'force' to delete it with them")
+            raise AdministrationError(f"{name_of(held)} still has {kept}: expected 'force' to delete it with them")
         snapshot = held.queue.snapshot()
         left = snapshot.available_count + snapshot.acquired_count + snapshot.unreadable_count
         self._message_store.delete(held)
         self._evict(held, self._message_store.now)
         yield AnswerPart({"messages": left})
 
-    def purge(self, address: str, subscriber: str | None = None) -> Parts:
+    def purge(self, address: str, subscriber: str | None = None, up_to: int | None = None) -> Parts:
         """Delete the messages that wait in a queue or subscription now, and its unreadable messages.
 
-        Messages that consumers hold, and messages that arrive later, stay.
+        Messages that consumers hold, messages that arrive later, and those with numbers above ``up_to`` stay.
         """
-        yield from self._purge(self._one(address, subscriber), is_last=True)
+        refuse_number(up_to)
+        yield from self._purge(self._named.one(address, subscriber), _most(up_to), is_last=True)
 
-    def move(self, source: str, target: str, subscriber: str | None = None, count: int | None = None) -> Parts:
-        """Move the first ``count`` waiting messages of a queue or subscription, or all of them, to queue ``target``.
+    def remove(self, address: str, numbers: list[int], subscriber: str | None = None) -> Steps:
+        """Delete the messages with these numbers from a queue or subscription, if they wait or are unreadable.
 
-        The target is a durable queue; messages for which its limits leave no room stay.
+        The answer has the count of deleted ``messages``, and the numbers of those that are ``missing``, or ``locked``,
+        since a consumer holds them.
         """
-        held = self._source(source, subscriber)
-        _refuse_count(count)
-        goal = self._target(target)
+        refuse_numbers(numbers)
+        held = self._named.one(address, subscriber)
+        found = NumberedMessages()
+        for some in in_steps(numbers):
+            refuse_deleted(held)
+            locked = held.queue.held_at(some)
+            found.add(some, self._message_store.remove(held, some, self._message_store.now), locked)
+            yield None
+        yield AnswerPart(found.fields())
+
+    def move(
+        self,
+        source: str,
+        target: str,
+        subscriber: str | None = None,
+        count: int | None = None,
+        numbers: list[int] | None = None,
+        up_to: int | None = None,
+    ) -> Steps:
+        """Move waiting messages of a queue or subscription to queue ``target``.
+
+        They are the first ``count`` messages, or those with ``numbers``, or all of them; none with a number above
+        ``up_to``. The target is a durable queue; messages for which its limits leave no room stay.
+        """
+        refuse_selection(count, numbers, up_to)
+        held = self._named.source(source, subscriber)
+        goal = self._named.target(target)
         if goal is held:
             raise AdministrationError(f"{source!r} is both source and target: expected another queue as target")
-        yield from self._move(held, count, goal, MoveTargets(lambda entry: goal))
+        goals = MoveTargets(lambda entry: goal)
+        if numbers is None:
+            yield from self._move(held, count, _most(up_to), goal, goals)
+        else:
+            yield from self._move_numbers(held, numbers, goal, goals)
 
-    def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
+    def redrive(
+        self,
+        address: str,
+        to: str | None = None,
+        count: int | None = None,
+        numbers: list[int] | None = None,
+        up_to: int | None = None,
+    ) -> Steps:
         """Return a queue's dead letters to their queues of origin, or move its waiting messages to ``to`` if given.
 
-        At most ``count`` messages are moved, if given; messages without a target that has room stay.
+        ``count``, ``numbers`` and ``up_to`` are as for `move`; messages without a target that has room stay.
         """
-        held = self._source(address, None)
-        _refuse_count(count)
-        goal = None if to is None else self._target(to)
+        refuse_selection(count, numbers, up_to)
+        held = self._named.source(address, None)
+        goal = None if to is None else self._named.target(to)
         if goal is held:
             raise AdministrationError(f"{address!r} is both source and target: expected another queue as target")
-        goals = MoveTargets(lambda entry: goal or self._origin_queue(entry, held))
+        goals = MoveTargets(lambda entry: goal or self._named.origin_queue(entry, held, origin_of(entry)))
+        if numbers is None:
+            steps = self._move(held, count, _most(up_to), goal, goals, is_back=True)
+        else:
+            steps = self._move_numbers(held, numbers, goal, goals, is_back=True)
         moved = 0
-        for part in self._move(held, count, goal, goals, is_back=True):
-            moved += part.fields["messages"]
-            if not part.has_more and moved == 0 and "without_queue" in part.fields:
-                raise AdministrationError(
-                    f"no message left in {address!r} can go back to a queue of origin on this broker: "
-                    "name the queue that they go to"
-                )
-            yield part
+        for step in steps:
+            if isinstance(step, AnswerPart):
+                moved += step.fields["messages"]
+                if not step.has_more and moved == 0 and "without_queue" in step.fields:
+                    raise AdministrationError(
+                        f"no message left in {address!r} can go back to a queue of origin on this broker: "
+                        "name the queue that they go to"
+                    )
+            yield step
 
     # These functions divide long operations into steps.
 
-    def _purge(self, held: HeldQueue, *, is_last: bool) -> Parts:
+    def _purge(self, held: HeldQueue, up_to: int, *, is_last: bool) -> Parts:
         snapshot = held.queue.snapshot()
-        left, before = snapshot.available_count, snapshot.next_position
+        left, before = snapshot.available_count, min(snapshot.next_position, up_to + 1)
+        cursor = Cursor()
         has_more = True
         while has_more:
-            _refuse_deleted(held)
+            refuse_deleted(held)
             wanted = min(left, STEP_MESSAGES)
-            purged = self._message_store.purge(held, wanted, before, self._message_store.now)
+            cursor.begin_step(STEP_MESSAGES)
+            purged = self._message_store.purge(held, wanted, before, self._message_store.now, cursor)
             # The first step of a purge deletes all unreadable messages, too, so it may delete more messages than
             # wanted.
             left -= min(purged, wanted)
-            has_more = left > 0 and purged >= wanted
+            has_more = left > 0 and not cursor.is_done
             yield AnswerPart({"messages": purged}, has_more or not is_last)
 
     def _move(
         self,
         held: HeldQueue,
         count: int | None,
+        up_to: int,
         goal: HeldQueue | None,
         goals: MoveTargets,
         *,
         is_back: bool = False,
-    ) -> Parts:
+    ) -> Steps:
         snapshot = held.queue.snapshot()
-        waiting, before = snapshot.available_count, snapshot.next_position
-        left = waiting if count is None else min(count, waiting)
+        waiting, before = snapshot.available_count, min(snapshot.next_position, up_to + 1)
+        left, total = waiting if count is None else min(count, waiting), 0
+        cursor = Cursor()
         has_more = True
         while has_more:
-            _refuse_deleted(held)
+            refuse_deleted(held)
             if goal is not None:
-                _refuse_deleted(goal)
+                refuse_deleted(goal)
             wanted = min(left, STEP_MESSAGES)
             goals.begin_step()
+            cursor.begin_step(STEP_MESSAGES)
             if goal is not None:
                 wanted = min(wanted, goal.free_count)
             # Packed messages are skipped when dead letters return to their queues of origin: only messages that
             # producers sent to this queue are packed, never messages that were moved to it.
             are_packed = goal is not None or not is_back
             moved = move(
-                self._message_store, held, goals.choose, wanted, before, self._message_store.now, is_back, are_packed
+                self._message_store,
+                held,
+                goals.choose,
+                wanted,
+                before,
+                self._message_store.now,
+                is_back,
+                are_packed,
+                cursor,
             )
-            left -= moved
-            has_more = left > 0 and moved == wanted > 0
+            left, total = left - moved, total + moved
+            has_more = left > 0 and wanted > 0 and not cursor.is_done
+            if before < snapshot.next_position and not has_more:
+                left = min(left, len(goals.looked_at) - total)
             fields = {"messages": moved, "not_moved": 0 if has_more else left}
             yield AnswerPart(fields if has_more else fields | goals.left_out(left, goal), has_more)
 
-    # These functions find the queue that a request names.
-
-    def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
-        wanted = Address.parse(address)
-        held = self._message_store.existing_queue(wanted)
-        if held is not None:
-            return [held]
-        below = PatternSet([wanted.name])
-        heard = {} if is_pattern(wanted.name) else dict.fromkeys(self._message_store.matching(wanted))
-        named = {
-            held: None
-            for held in self._message_store.every_queue()
-            if held.is_subscription and _is_below(Address.parse(held.address), wanted, below)
-        }
-        return [*(heard | named)]
-
-    def _one(self, address: str, subscriber: str | None) -> HeldQueue:
-        """Return the queue at ``address`` or, for a topic, the subscription of ``subscriber`` to it.
-
-        Raises AdministrationError if there is none, or a topic with subscriptions is given without a subscriber.
-        """
-        found = self._queue_or_subscriptions(address)
-        if subscriber is None and found and not found[0].is_subscription:
-            return found[0]
-        for held in found:
-            if held.subscriber is not None and held.subscriber == subscriber:
-                return held
-        subscribers = [held.subscriber for held in found if held.subscriber is not None]
-        if subscriber is not None or not subscribers:
-            raise self._unknown(address, subscriber)
-        named = ", ".join(subscribers[:NAMED]) + (f" and {len(subscribers) - NAMED} more" * (len(subscribers) > NAMED))
-        raise AdministrationError(f"{address!r} is a topic: name the subscriber of a subscription, one of {named}")
-
-    def _source(self, address: str, subscriber: str | None) -> HeldQueue:
-        held = self._one(address, subscriber)
-        if not held.is_durable:
-            raise AdministrationError(f"{_name(held)} is in memory only: its messages cannot be moved")
-        return held
-
-    def _target(self, address: str) -> HeldQueue:
-        """Return the durable queue at ``address``, made if there is none and the topology has the queue on this broker.
-
-        Raises AdministrationError for any other address.
-        """
-        held = self._message_store.existing_queue(Address.parse(address))
-        if held is None:
-            return self._message_store.queue(self._kept(address))
-        if not held.is_durable:
-            raise AdministrationError(f"{_name(held)} is in memory only: no message can be moved there")
-        return held
-
-    def _origin_queue(self, entry: QueueEntry, held: HeldQueue) -> HeldQueue | None:
-        """Return the queue that the dead letter ``entry`` came from, made if missing; None if the message has to stay.
-
-        A message stays in ``held`` that is no dead letter, such as one that an operator moved, and a dead letter whose
-        origin is ``held`` itself, or no durable queue that the topology still has on this broker.
-        """
-        origin = origin_of(entry)
-        if origin is None or (entry.cause is not None and entry.cause.reason is Reason.MOVED):
-            return None
-        try:
-            goal = self._target(origin)
-        except AdministrationError:
-            return None
-        return None if goal is held else goal
-
-    def _kept(self, address: str) -> Address:
-        """Return the address in normal form; raise AdministrationError if the topology has no durable queue there."""
-        place = self._addresses.resolve(address)
-        if is_pattern(address):
-            raise AdministrationError(f"{address!r} has wildcards: expected the name of one queue")
-        if place is None:
-            raise AdministrationError(f"the topology has no queue {address!r} on this broker")
-        if place.holding is BrokerAddressKind.TOPIC:
-            raise AdministrationError(
-                f"{address!r} is a topic, expected a queue: subscribers make the subscriptions of a topic"
+    def _move_numbers(
+        self,
+        held: HeldQueue,
+        numbers: list[int],
+        goal: HeldQueue | None,
+        goals: MoveTargets,
+        *,
+        is_back: bool = False,
+    ) -> Steps:
+        found = NumberedMessages()
+        for some in in_steps(numbers):
+            refuse_deleted(held)
+            if goal is not None:
+                refuse_deleted(goal)
+            goals.begin_step()
+            locked = held.queue.held_at(some)
+            moved = move_at(
+                self._message_store,
+                held,
+                goals.choose,
+                some,
+                self._message_store.now,
+                is_back,
             )
-        if place.holding is not BrokerAddressKind.QUEUE:
-            raise AdministrationError(f"{address!r} is a {place.holding.value}, expected a durable queue")
-        return place.address
-
-    def _unknown(self, address: str, subscriber: str | None) -> AdministrationError:
-        if subscriber is not None:
-            return AdministrationError(f"no subscription of {subscriber!r} to {address!r} on this broker")
-        place = self._addresses.resolve(address)
-        if place is not None and place.holding is BrokerAddressKind.TOPIC:
-            return AdministrationError(f"no durable subscription to {address!r} on this broker")
-        if place is None or is_pattern(address):
-            return AdministrationError(f"no queue or subscription {address!r} on this broker")
-        return QueueNotCreated(f"there is no queue {address!r} yet: its first use makes it, or `create`")
+            found.add(some, moved, locked, goals.looked_at)
+            yield None
+        left = len(goals.looked_at) - found.done
+        yield AnswerPart(found.fields() | {"not_moved": left} | goals.left_out(left, goal))
 
     def _details(self, held: HeldQueue, *, count: int) -> dict[str, Any]:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
@@ -366,7 +334,7 @@ def summary(held: HeldQueue) -> dict[str, Any]:
     snapshot = held.queue.snapshot()
     return {
         "address": held.address,
-        "kind": _kind(held),
+        "kind": kind_of(held),
         "is_durable": held.is_durable,
         "subscriber": held.subscriber,
         "owner": held.owner,
@@ -382,10 +350,6 @@ def summary(held: HeldQueue) -> dict[str, Any]:
     }
 
 
-def _is_below(filter_: Address, wanted: Address, below: PatternSet) -> bool:
-    return filter_.space == wanted.space and (filter_.name == wanted.name or filter_.name in below)
-
-
 def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dict[str, Any]]) -> Parts:
     """Yield parts of an answer in which ``tell`` describes the queues, ``size`` queues to a part.
 
@@ -394,20 +358,6 @@ def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dic
     for start in range(0, max(len(found), 1), size):
         some = found[start : start + size]
         yield AnswerPart({"queues": [tell(held) for held in some if not held.is_deleted]}, start + size < len(found))
-
-
-def _kind(held: HeldQueue) -> str:
-    if held.is_subscription:
-        return "subscription"
-    if held.is_durable:
-        return "queue"
-    return str((BrokerAddressKind.PROBE if held.is_probe else BrokerAddressKind.TEMPORARY).value)
-
-
-def _name(held: HeldQueue) -> str:
-    if held.subscriber is not None:
-        return f"the subscription of {held.subscriber} to {held.address!r}"
-    return f"{_kind(held)} {held.address!r}"
 
 
 def _what_keeps(held: HeldQueue) -> str:
@@ -423,21 +373,5 @@ def _what_keeps(held: HeldQueue) -> str:
     return ", ".join(f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items() if count)
 
 
-def _refuse_count(count: int | None) -> None:
-    if count is not None and count < 1:
-        raise AdministrationError(f"expected 1 or more as the count of messages, got {count}")
-
-
-def _refuse_beyond(what: str, number: int, least: int, most: int) -> None:
-    if not least <= number <= most:
-        raise AdministrationError(f"expected {least:,} to {most:,} {what}, got {number:,}")
-
-
-def _refuse_number(number: int) -> None:
-    if not 0 <= number <= MOST_NUMBER:
-        raise AdministrationError(f"expected 0 to {MOST_NUMBER} as the number of a message, got {number}")
-
-
-def _refuse_deleted(held: HeldQueue) -> None:
-    if held.is_deleted:
-        raise AdministrationError(f"{_name(held)} was deleted while the operation went on")
+def _most(up_to: int | None) -> int:
+    return MOST_NUMBER - 1 if up_to is None else min(up_to, MOST_NUMBER - 1)

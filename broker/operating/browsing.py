@@ -53,7 +53,7 @@ class Query:
     body_bytes: int
 
 
-def pages_steps(
+def page_steps(
     message_store: MessageStore, held: HeldQueue, query: Query, wall_offset_s: float, refuse_deleted: Callable[[], None]
 ) -> Iterator[Look | dict[str, Any] | None]:
     """Make one page in steps: yield a Look when its bodies have to be read, None after other steps, and last the page.

@@ -20,7 +20,8 @@ from typing import Any
 
 from addressing.address import CONTROL_ADDRESS, Address, normalize
 from broker.events import LinkRefused
-from broker.operating.administration import Administration, AdministrationError, AnswerPart, Steps
+from broker.operating.administration import Administration
+from broker.operating.answers import AdministrationError, AnswerPart, Steps
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message_store import MessageStore
@@ -35,6 +36,8 @@ from wire.transport.tls import Role
 REQUEST_BYTES = 65536
 ANSWER_TTL_S = 60.0
 CREDIT = 10
+MOST_SHOWN_CHARACTERS = 200
+"""Of a value in a request, an error text shows at most so many characters."""
 NOT_UNDERSTOOD = "amqp:invalid-field"
 
 ARGUMENTS: dict[str, dict[str, type]] = {
@@ -51,13 +54,14 @@ ARGUMENTS: dict[str, dict[str, type]] = {
     },
     "create": {"address": str},
     "delete": {"address": str, "subscriber": str, "force": bool},
-    "purge": {"address": str, "subscriber": str},
-    "move": {"source": str, "target": str, "subscriber": str, "count": int},
-    "redrive": {"address": str, "to": str, "count": int},
+    "purge": {"address": str, "subscriber": str, "up_to": int},
+    "remove": {"address": str, "subscriber": str, "numbers": list},
+    "move": {"source": str, "target": str, "subscriber": str, "count": int, "numbers": list, "up_to": int},
+    "redrive": {"address": str, "to": str, "count": int, "numbers": list, "up_to": int},
 }
 """Arguments of each operation, with their types; an argument that is also in ``NEEDED`` is mandatory."""
 NEEDED = ("address", "source", "target")
-_IN_WORDS = {str: "a string", int: "a whole number", bool: "true or false"}
+_IN_WORDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of whole numbers"}
 
 
 @dataclass(slots=True, eq=False)
@@ -195,9 +199,14 @@ def parse(body: Any) -> tuple[str, dict[str, Any]]:
             raise AdministrationError(
                 f"unknown argument {name!r} of {op}: expected {', '.join(ARGUMENTS[op]) or 'no arguments'}"
             )
-        if type(value) is not kind:
-            raise AdministrationError(f"argument {name!r} of {op}: expected {_IN_WORDS[kind]}, got {value!r}")
-    for name in NEEDED:
+        if type(value) is not kind or (isinstance(value, list) and not all(type(each) is int for each in value)):
+            raise AdministrationError(f"argument {name!r} of {op}: expected {_IN_WORDS[kind]}, got {_shown(value)}")
+    for name in (*NEEDED, "numbers") if op == "remove" else NEEDED:
         if name in ARGUMENTS[op] and name not in arguments:
             raise AdministrationError(f"{op} needs the argument {name!r}")
     return op, arguments
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN_CHARACTERS else f"{text[:MOST_SHOWN_CHARACTERS]}..."

@@ -21,13 +21,15 @@ class MoveTargets:
         self._find = find
         self._rooms: dict[HeldQueue, _Room] = {}
         self._too_many: set[int] = set()
+        self.looked_at: set[int] = set()
+        """The positions of all entries for which a queue was chosen, or none was found."""
 
     def begin_step(self) -> None:
-        """Forget what the last step found: other messages may have filled or emptied the target queues since."""
+        """Forget the room that the last step found: messages may have filled or emptied target queues since."""
         self._rooms.clear()
-        self._too_many.clear()
 
     def choose(self, entry: QueueEntry) -> HeldQueue | None:
+        self.looked_at.add(entry.position)
         held = self._find(entry)
         if held is not None and not self._room_in(held).take(entry.message.size_bytes):
             self._too_many.add(entry.message_id)

@@ -23,6 +23,7 @@ cdef class PriorityLevel:
     cdef int end_restoring(self) except -1
     cdef int pack(self) except -1
     cdef int sweep(self) except -1
+    cdef int add_at(self, list positions, set wanted, list found, list opened) except -1
     cdef int add_beyond(self, long long position, Py_ssize_t count, list found, list opened) except -1
     cdef QueueEntry front(self)
     cdef QueueEntry pop(self)
@@ -52,5 +53,6 @@ cdef class DeliveryOrder:
     cdef QueueEntry oldest(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef list first(self, Py_ssize_t count)
+    cdef list at(self, list positions, list opened)
     cdef list beyond(self, long long position, Py_ssize_t count, list opened)
     cdef PriorityLevel _level(self, int priority)

@@ -12,10 +12,14 @@ from broker.queueing.message cimport ARCHIVED, AVAILABLE, PACKED, QueueEntry
 from broker.queueing.packed cimport PACK_ENTRIES, Pack, Packer, can_be_packed
 
 import heapq
+from bisect import bisect_left
 from collections import deque
 
 cdef enum:
     LEVELS = 10
+
+# Positions below and above those of all entries.
+cdef long long NOWHERE = -1, FURTHEST = 0x7FFFFFFFFFFFFFFF
 
 
 cdef class PriorityLevel:
@@ -146,23 +150,66 @@ cdef class PriorityLevel:
                 return True
         return False
 
-    def in_order(self):
-        """Yield the waiting entries and packs of the level, front to back."""
-        cdef list front = [entry for _, entry in self.returned if (<QueueEntry>entry).standing == AVAILABLE]
-        front += [entry for entry in self.fresh if (<QueueEntry>entry).standing == AVAILABLE]
+    def in_order(self, long long after, long long before):
+        """Yield the waiting entries of the level with positions above ``after`` and below ``before``, front to back.
+
+        Packs with such entries are yielded whole.
+        """
+        cdef list front = []
+        cdef QueueEntry entry
+        for _, entry in self.returned:
+            _add_if_between(entry, after, before, front)
+        for entry in self.fresh:
+            _add_if_between(entry, after, before, front)
         # Entries that consumers returned precede everything in ``later`` and ``tail``.
         front.sort(key=_position_of)
         yield from front
         for each in self.later or ():
-            if type(each) is not Pack:
-                for entry in <list>each:
-                    if (<QueueEntry>entry).standing == AVAILABLE:
-                        yield entry
-            elif (<Pack>each).count > 0:
-                yield each
-        for each in self.tail or ():
-            if (<QueueEntry>each).standing == AVAILABLE:
-                yield each
+            if _first_position(each) >= before:
+                return
+            if _last_position(each) <= after:
+                continue
+            if type(each) is Pack:
+                if (<Pack>each).count > 0:
+                    yield each
+                continue
+            for entry in <list>each:
+                if entry.standing == AVAILABLE and after < entry.position < before:
+                    yield entry
+        for entry in self.tail or ():
+            if entry.position >= before:
+                return
+            if entry.standing == AVAILABLE and entry.position > after:
+                yield entry
+
+    cdef int add_at(self, list positions, set wanted, list found, list opened) except -1:
+        """Append the waiting entries at ``positions`` to ``found``, and packs opened for it to ``opened``.
+
+        ``wanted`` are the same positions, which rise in ``positions``.
+        """
+        cdef Pack pack
+        cdef Py_ssize_t place
+        for _, entry in self.returned:
+            _add_if_wanted(entry, wanted, found)
+        for entry in self.fresh:
+            _add_if_wanted(entry, wanted, found)
+        for each in self.later or ():
+            place = bisect_left(positions, _first_position(each))
+            if place == len(positions) or positions[place] > _last_position(each):
+                continue
+            if type(each) is Pack:
+                pack = each
+                if pack.count == 0:
+                    continue
+                entries = pack.open()
+                opened.append(pack)
+            else:
+                entries = each
+            for entry in <list>entries:
+                _add_if_wanted(entry, wanted, found)
+        for entry in self.tail or ():
+            _add_if_wanted(entry, wanted, found)
+        return 0
 
     cdef int add_beyond(self, long long position, Py_ssize_t count, list found, list opened) except -1:
         """Append to ``found`` at least the ``count`` first waiting entries with positions above ``position``, if any.
@@ -172,31 +219,31 @@ cdef class PriorityLevel:
         cdef Py_ssize_t enough
         cdef Pack pack
         for _, entry in self.returned:
-            _add_if_beyond(entry, position, found)
+            _add_if_between(entry, position, FURTHEST, found)
         enough = len(found) + count
         for entry in self.fresh:
             if len(found) >= enough:
                 return 0
-            _add_if_beyond(entry, position, found)
+            _add_if_between(entry, position, FURTHEST, found)
         for each in self.later or ():
             if len(found) >= enough:
                 return 0
+            if _last_position(each) <= position:
+                continue
             if type(each) is Pack:
                 pack = each
-                if pack.count == 0 or pack.last_position <= position:
+                if pack.count == 0:
                     continue
                 entries = pack.open()
                 opened.append(pack)
             else:
                 entries = each
-                if (<QueueEntry>(<list>entries)[len(<list>entries) - 1]).position <= position:
-                    continue
             for entry in <list>entries:
-                _add_if_beyond(entry, position, found)
+                _add_if_between(entry, position, FURTHEST, found)
         for entry in self.tail or ():
             if len(found) >= enough:
                 return 0
-            _add_if_beyond(entry, position, found)
+            _add_if_between(entry, position, FURTHEST, found)
         return 0
 
     cdef int _bring_forward(self) except -1:
@@ -322,11 +369,27 @@ cdef class DeliveryOrder:
                 return True
         return False
 
-    def in_order(self):
-        """Yield all waiting entries and packs in delivery order, which must not change meanwhile."""
-        for level in reversed(self.levels):
+    def in_order(self, int priority=LEVELS - 1, long long after=NOWHERE, long long before=FURTHEST):
+        """Yield waiting entries, and packs, in delivery order, which must not change meanwhile.
+
+        They are those of ``priority`` with positions above ``after``, then those of lower priorities; in both cases with
+        positions below ``before``. Packs with such entries are yielded whole.
+        """
+        cdef int lower
+        for lower in range(priority, -1, -1):
+            level = self.levels[lower]
             if level is not None:
-                yield from (<PriorityLevel>level).in_order()
+                yield from (<PriorityLevel>level).in_order(after if lower == priority else NOWHERE, before)
+
+    cdef list at(self, list positions, list opened):
+        """Return the waiting entries at ``positions``, which rise; packs opened for it are appended to ``opened``."""
+        cdef list found = []
+        cdef set wanted = set(positions)
+        for level in self.levels:
+            if level is not None:
+                (<PriorityLevel>level).add_at(positions, wanted, found, opened)
+        found.sort(key=_position_of)
+        return found
 
     cdef list first(self, Py_ssize_t count):
         """Return the first ``count`` waiting entries, those in packs included; the delivery order does not change."""
@@ -376,10 +439,25 @@ cdef object _waiting_later(object later):
     return deque(kept)
 
 
-cdef int _add_if_beyond(QueueEntry entry, long long position, list found) except -1:
-    if entry.position > position and entry.standing == AVAILABLE:
+cdef int _add_if_between(QueueEntry entry, long long after, long long before, list found) except -1:
+    if after < entry.position < before and entry.standing == AVAILABLE:
         found.append(entry)
     return 0
+
+
+cdef int _add_if_wanted(QueueEntry entry, set wanted, list found) except -1:
+    if entry.standing == AVAILABLE and entry.position in wanted:
+        found.append(entry)
+    return 0
+
+
+cdef long long _first_position(each) noexcept:
+    """Return the least position in a pack or run of ``later``."""
+    return (<Pack>each).first_position if type(each) is Pack else (<QueueEntry>(<list>each)[0]).position
+
+
+cdef long long _last_position(each) noexcept:
+    return (<Pack>each).last_position if type(each) is Pack else (<QueueEntry>(<list>each)[len(<list>each) - 1]).position
 
 
 cdef bint _is_for(QueueEntry entry, long consumer_id, double now) except -1:

@@ -15,7 +15,7 @@ from broker.queueing.body_eviction cimport BodyEviction
 from broker.queueing.held_queue cimport HeldQueue, LateMessage, QueueProducer, QueueTaker
 from broker.queueing.message cimport QueueEntry, QueuedMessage
 from broker.queueing.message_records cimport MessageRecords
-from broker.queueing.queue cimport LEVELS
+from broker.queueing.queue cimport LEVELS, Cursor
 from broker.queueing.queues cimport BrokerQueues
 from broker.queueing.body_cache cimport BodyCache
 from recording.records cimport Recorder
@@ -269,15 +269,22 @@ cdef class MessageStore(BrokerQueues):
             self.carry_out(held, actions)
         return 0
 
-    def purge(self, HeldQueue held not None, long limit, long long before, double now):
-        """Delete up to ``limit`` waiting messages of a queue with positions below ``before``, and all unreadable ones.
+    def purge(self, HeldQueue held not None, long limit, long long before, double now, Cursor cursor=None):
+        """Delete up to ``limit`` waiting messages of a queue, and all unreadable ones, with positions below ``before``.
 
-        Return the number of messages deleted, unreadable messages included.
+        Return the number of messages deleted, unreadable messages included. ``cursor`` is as for the queue's
+        `take_available`.
         """
         cdef long long purged = held.queue.departed[_PURGED]
-        self.carry_out(held, held.queue.take_available(limit, before, _PURGED, now))
-        self.carry_out(held, held.queue.drop_unreadable(_PURGED))
+        self.carry_out(held, held.queue.take_available(limit, before, _PURGED, now, None, True, cursor))
+        self.carry_out(held, held.queue.drop_unreadable(_PURGED, before))
         return held.queue.departed[_PURGED] - purged
+
+    def remove(self, HeldQueue held not None, list positions, double now):
+        """Delete the waiting and unreadable messages at ``positions``, which rise; return the positions of the deleted."""
+        cdef list actions = held.queue.take_at(positions, _PURGED, now)
+        self.carry_out(held, actions)
+        return [(<Archive>action).entry.position for action in actions]
 
     def oldest_us(self, HeldQueue held not None):
         """Return the microseconds since the oldest waiting message of the queue came; None when no message waits."""

@@ -20,6 +20,16 @@ cdef class QueueConsumer:
     cdef bint is_too_small_for(self, QueueEntry entry) noexcept
 
 
+cdef class Cursor:
+    cdef int priority
+    cdef long long after
+    cdef long looks
+    cdef readonly bint is_done
+
+    cdef bint has_passed(self, QueueEntry entry) noexcept
+    cdef int pass_by(self, QueueEntry entry) except -1
+
+
 cdef class Queue:
     cdef bint is_durable
     cdef unsigned int max_delivery_attempts
@@ -56,9 +66,10 @@ cdef class Queue:
     cpdef list drop_some(self, long count)
     cpdef list shed(self)
     cpdef list set_aside(self, long consumer_id, QueueEntry entry, double now)
-    cpdef list drop_unreadable(self, object departure)
+    cpdef list drop_unreadable(self, object departure, long long before=*)
     cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*,
-                              bint are_packed=*)
+                              bint are_packed=*, Cursor cursor=*)
+    cpdef list take_at(self, list positions, object departure, double now, object wants=*)
     cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=*)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
@@ -74,10 +85,11 @@ cdef class Queue:
 
     cdef int _conclude(self, QueueEntry entry, object verdict, double now, list actions) except -1
     cdef Archive _archive(self, QueueEntry entry, object departure)
+    cdef Archive _archive_unreadable(self, QueueEntry entry, object departure)
     cdef int _dispatch(self, double now, list actions) except -1
     cdef int _give_what_waits(self, double now, list actions) except -1
     cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
-                         list actions) except? -1
+                         list actions, Cursor cursor) except? -1
     cdef bint _take_if(self, QueueEntry entry, long long before, object departure, double now, object wants,
                        list actions) except -1
     cdef int _archive_there(self, QueueEntry entry, object departure, list actions) except -1

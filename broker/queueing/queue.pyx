@@ -34,6 +34,9 @@ from dataclasses import dataclass
 from broker.queueing.action import Departure, SettlementVerdict
 from wire.errors import LocalStateError
 
+# A position above those of all entries.
+cdef long long FURTHEST = 0x7FFFFFFFFFFFFFFF
+
 MARK_STRIDE = 1000
 cdef long long _STRIDE = MARK_STRIDE
 
@@ -71,6 +74,27 @@ cdef class QueueConsumer:
 
     cdef bint is_too_small_for(self, QueueEntry entry) noexcept:
         return self.most_bytes and entry.message.size_bytes > self.most_bytes
+
+
+cdef class Cursor:
+    """The place in a queue's delivery order up to which an operation of several steps has looked.
+
+    ``looks`` is the number of entries that its present step may still look at; it ``is_done`` once none is left.
+    """
+
+    def __cinit__(self):
+        self.priority, self.after = LEVELS - 1, -1
+
+    def begin_step(self, long looks):
+        self.looks = looks
+
+    cdef bint has_passed(self, QueueEntry entry) noexcept:
+        return entry.message.priority == self.priority and entry.position <= self.after
+
+    cdef int pass_by(self, QueueEntry entry) except -1:
+        self.priority, self.after = entry.message.priority, entry.position
+        self.looks -= 1
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +215,20 @@ cdef class Queue:
             actions.append(self._archive(entry, _DROPPED))
         return actions
 
-    cpdef list drop_unreadable(self, object departure):
-        cdef list every = list(self.unreadable)
-        self.unreadable.clear()
-        self.unreadable_bytes = 0
-        self.available_count += len(every)
-        return [self._archive(entry, departure) for entry in every]
+    cpdef list drop_unreadable(self, object departure, long long before=FURTHEST):
+        """Archive the unreadable entries whose positions are below ``before``; return the actions to carry out."""
+        cdef list actions = []
+        cdef QueueEntry entry
+        for entry in list(self.unreadable):
+            if entry.position < before:
+                actions.append(self._archive_unreadable(entry, departure))
+        return actions
+
+    cdef Archive _archive_unreadable(self, QueueEntry entry, object departure):
+        self.unreadable.discard(entry)
+        self.unreadable_bytes -= entry.message.size_bytes
+        self.available_count += 1
+        return self._archive(entry, departure)
 
     cpdef list shed(self):
         """Archive the oldest waiting entry, for want of room; return the action to carry out in a list.
@@ -226,36 +258,82 @@ cdef class Queue:
         return actions
 
     cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None,
-                              bint are_packed=True):
+                              bint are_packed=True, Cursor cursor=None):
         """Archive up to ``limit`` waiting entries whose positions are below ``before``, in delivery order.
 
         Return the actions to carry out. ``wants``, if given, is called with each QueueEntry, and an entry for which it
         returns False stays in place. Without ``are_packed`` packed messages stay, and ``wants`` is not called for them.
-        Entries past their deadlines stay, too.
+        Entries past their deadlines stay, too. A ``cursor`` has the place where the last call for it ended, and limits
+        the entries that this call looks at.
         """
         cdef list actions = []
-        for each in self.line.in_order():
-            if limit <= 0:
+        cdef bint is_cut = False
+        cdef long long last_position
+        if limit <= 0:
+            return actions
+        if cursor is None:
+            cursor = Cursor()
+            cursor.looks = FURTHEST
+        for each in self.line.in_order(cursor.priority, cursor.after, before):
+            if limit <= 0 or cursor.looks <= 0:
+                is_cut = True
                 break
             if type(each) is not Pack:
+                cursor.pass_by(each)
                 limit -= self._take_if(each, before, departure, now, wants, actions)
             elif are_packed:
-                limit = self._take_from(each, limit, before, departure, now, wants, actions)
+                last_position = (<Pack>each).last_position
+                limit = self._take_from(each, limit, before, departure, now, wants, actions, cursor)
+                is_cut = cursor.after < last_position and (limit <= 0 or cursor.looks <= 0)
+        cursor.is_done = not is_cut
         self._sweep()
         return actions
 
     cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
-                         list actions) except? -1:
+                         list actions, Cursor cursor) except? -1:
         """Archive entries of a pack as `take_available` does; return what is left of ``limit``."""
         cdef long taken = 0
-        if pack.first_position >= before:
-            return limit
+        cdef QueueEntry entry
         for entry in pack.open():
-            if taken >= limit:
+            if taken >= limit or cursor.looks <= 0:
                 break
-            taken += self._take_if(entry, before, departure, now, wants, actions)
+            if not cursor.has_passed(entry):
+                cursor.pass_by(entry)
+                taken += self._take_if(entry, before, departure, now, wants, actions)
         pack.drop_archived()
         return limit - taken
+
+    cpdef list take_at(self, list positions, object departure, double now, object wants=None):
+        """Archive the waiting and unreadable entries at ``positions``, which rise; return the actions to carry out.
+
+        ``wants`` is as for `take_available`, but is not called for unreadable entries, which stay if it is given.
+        Entries past their deadlines stay.
+        """
+        cdef list actions = [], opened = []
+        cdef QueueEntry entry
+        cdef Pack pack
+        for entry in self.line.at(positions, opened):
+            self._take_if(entry, FURTHEST, departure, now, wants, actions)
+        for pack in opened:
+            pack.drop_archived()
+        if self.unreadable and wants is None:
+            for entry in [entry for entry in self.unreadable if (<QueueEntry>entry).position in positions]:
+                actions.append(self._archive_unreadable(entry, departure))
+        self._sweep()
+        return actions
+
+    def held_at(self, list positions):
+        """Return those of ``positions`` whose entries are with a consumer."""
+        cdef set wanted = set(positions)
+        cdef QueueConsumer consumer
+        cdef QueueEntry entry
+        found = []
+        if self.acquired_count:
+            for consumer in self.consumers.values():
+                for entry in consumer.acquired:
+                    if entry.position in wanted:
+                        found.append(entry.position)
+        return found
 
     cdef bint _take_if(self, QueueEntry entry, long long before, object departure, double now, object wants,
                        list actions) except -1:

@@ -305,7 +305,7 @@ def test_a_subscription_is_purged_and_others_keep_theirs(rig: Rig) -> None:
         ([1], 'cannot read the request: expected a string of JSON such as {"op": "list"}'),
         (
             '{"op": "bake"}',
-            "unknown op 'bake': expected one of list, show, browse, create, delete, purge, move, redrive",
+            "unknown op 'bake': expected one of list, show, browse, create, delete, purge, remove, move, redrive",
         ),
         ('{"op": "list", "all": true}', "unknown argument 'all' of list: expected no arguments"),
         ('{"op": "purge"}', "purge needs the argument 'address'"),

@@ -10,8 +10,8 @@ from broker.operating import administration
 from broker.queueing.message import QueueEntry
 from broker.store.failpoints import StoreFailpoint
 from broker.store.store_check import check
-from mesh_tests.unit.broker.operating.test_administration import DURABLE, fill, left, subscribe
-from mesh_tests.unit.broker.operator import Operator
+from mesh_tests.unit.broker.operating.test_administration import fill, left
+from mesh_tests.unit.broker.operator import DURABLE, Operator, subscribe
 from mesh_tests.unit.broker.rig import Rig, topology_with
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, rejected
 
