@@ -77,6 +77,8 @@ class EventLog:
         self._node = node
         self._stream = stream
         self.levels = LogLevels(level)
+        self.before_line: Callable[[int], None] | None = None
+        """Called with the size in bytes of each line before the line is written, by one thread at a time."""
         self._clock = clock
         self._wall_clock = wall_clock
         self._lock = threading.Lock()
@@ -161,6 +163,8 @@ class EventLog:
         return json.dumps(line, default=str, ensure_ascii=False)
 
     def _write(self, line: str) -> None:
+        if self.before_line is not None:
+            self.before_line(len(line.encode(errors="replace")) + 1)
         stream = self._stream or sys.stderr
         try:
             stream.write(line + "\n")
@@ -172,10 +176,20 @@ class EventLog:
 _log = EventLog()
 
 
-def configure(node: str, *, level: Level = "info", stream: TextIO | None = None) -> None:
-    """Set up the log of this process: the node to name in each line, the lowest level to write, and the stream."""
+def configure(
+    node: str,
+    *,
+    level: Level = "info",
+    stream: TextIO | None = None,
+    before_line: Callable[[int], None] | None = None,
+) -> None:
+    """Set up the log of this process: the node to name in each line, the lowest level to write, and the stream.
+
+    ``before_line``, which may rotate the log's file, is called with the size in bytes of each line to be written.
+    """
     global _log
     _log = EventLog(node, level=level, stream=stream)
+    _log.before_line = before_line
 
 
 def emit(event: LogEvent) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
-from addressing.topology import broker_settings, link_log_settings, metric_settings, watch_settings
+from addressing.topology import broker_settings, link_log_settings, log_settings, metric_settings, watch_settings
 from addressing.topology import model as topology
 
 
@@ -31,7 +31,7 @@ def meanings_of(part: type) -> dict[str, str]:
 def _descriptions() -> dict[tuple[str, str], str]:
     return {
         (part.name, name): sentence
-        for module in (topology, broker_settings, link_log_settings, metric_settings, watch_settings)
+        for module in (topology, broker_settings, link_log_settings, log_settings, metric_settings, watch_settings)
         for part in ast.parse(inspect.getsource(module)).body
         if isinstance(part, ast.ClassDef)
         for name, sentence in _sentences(part)

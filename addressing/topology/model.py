@@ -1,9 +1,9 @@
 """The model of a topology file: all keys, with types, defaults and ranges.
 
 The keys of brokers are in ``broker_settings``, the keys of ``link_logs`` in ``link_log_settings``,
-those of ``metrics`` in ``metric_settings``, and those of ``watch`` in ``watch_settings``. Rules that span
-several places of the file (names must exist, ports must differ) are in ``checks``; ``loader`` reads files and reports
-all mistakes.
+those of ``logs``, ``metrics`` and ``watch`` in ``log_settings``, ``metric_settings`` and ``watch_settings``. Rules
+that span several places of the file (names must exist, ports must differ) are in ``checks``; ``loader`` reads files and
+reports all mistakes.
 
 Units: ``_s`` seconds, ``_bytes`` octets.
 """
@@ -23,6 +23,7 @@ from addressing.topology.broker_settings import FIRST_BROKER_PORT, Broker
 from addressing.topology.broker_url import AMQP_PORT, AMQPS_PORT
 from addressing.topology.credentials import check_secret
 from addressing.topology.link_log_settings import LinkLogs
+from addressing.topology.log_settings import Logs
 from addressing.topology.metric_settings import Metrics
 from addressing.topology.part import (
     MAX_LIMIT,
@@ -239,6 +240,8 @@ class Topology(TopologyPart, TopologyQueries):
     """Which counters outlive their addresses, and which declared addresses have no metrics."""
     watch: Watch = Field(default_factory=Watch)
     """Observer of the nodes: whether one runs, and where it answers."""
+    logs: Logs = Field(default_factory=Logs)
+    """Files with the nodes' events: how large and old one gets, and how many are kept."""
 
     _file: Path | None = PrivateAttr(default=None)
 

@@ -11,6 +11,7 @@ from addressing.names import similar_node_name, similar_user_name
 from addressing.topology.broker_settings import Broker, BrokerTls
 from addressing.topology.descriptions import describe
 from addressing.topology.link_log_settings import LinkLogs, Redaction
+from addressing.topology.log_settings import Logs
 from addressing.topology.metric_settings import Metrics
 from addressing.topology.model import (
     Connection,
@@ -43,6 +44,7 @@ PARTS: dict[Path, type[TopologyPart]] = {
     ("link_logs", "redact"): Redaction,
     ("metrics",): Metrics,
     ("watch",): Watch,
+    ("logs",): Logs,
 }
 
 _WANTED_TYPES = {

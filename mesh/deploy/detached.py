@@ -69,7 +69,7 @@ def start_detached(arguments: list[str], log: Path, observe: Callable[[MeshStatu
     mesh could not be made ready. Ctrl-C stops the supervisor, too.
     """
     reading, writing = os.pipe()
-    since_bytes = log_tail.size_bytes(log)
+    since = log_tail.end_of(log)
     with log.open("ab") as output:
         supervisor = subprocess.Popen(
             command_line("up", *arguments, "--report-fd", str(writing)),
@@ -85,7 +85,7 @@ def start_detached(arguments: list[str], log: Path, observe: Callable[[MeshStatu
         with os.fdopen(reading) as reports:
             _follow(reports, observe)
     except EOFError:
-        cause = log_tail.first_cause(log, since_bytes) or f"see {log}"
+        cause = log_tail.first_cause(log, since) or f"see {log}"
         raise CommandFailed(f"the supervisor ended before the mesh was ready: {cause}") from None
     except KeyboardInterrupt:
         supervisor.send_signal(signal.SIGTERM)

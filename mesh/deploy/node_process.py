@@ -14,6 +14,8 @@ from typing import Final
 
 import mesh
 from mesh.deploy import log_tail
+from mesh.deploy.log_rotation import LogLimits, rotate_large
+from mesh.deploy.log_tail import LogPosition
 from mesh.deploy.sd_notify import SOCKET
 
 NODE_PROGRAM: Final = "mesh.commands.run_node"
@@ -23,25 +25,31 @@ OBSERVER_PROGRAM: Final = "mesh.commands.run_observer"
 TOPOLOGY_FD: Final = "--topology-fd"
 """The option of that program for the descriptor of the file with the topology (`mesh.deploy.node_program`)."""
 STOP_GRACE_S = 15.0
-# At the start of a node, a log above this size becomes `<name>.jsonl.1` and replaces the last such file. A smaller log
-# goes on: a log emptied at every start would hide why the node died.
-LOG_BYTES = 32 * 1024 * 1024
+_DEFAULT_LIMITS: Final = LogLimits()
 
 
 class NodeProcess:
     """A process of this machine that runs one node: start, wait, stop, and the cause of its death.
 
     ``command`` is the command line that runs the node, as from ``command_line``; ``log`` takes the output of the
-    process, which has the descriptors ``descriptors`` of this one.
+    process, which has the descriptors ``descriptors`` of this one; ``log_limits`` say when a start rotates the log.
     """
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, descriptors: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        descriptors: Sequence[int] = (),
+        log_limits: LogLimits = _DEFAULT_LIMITS,
+    ) -> None:
         self.name = name
         self._command = command
         self._log = log
         self._descriptors = descriptors
         self._process: asyncio.subprocess.Process | None = None
-        self._log_start_bytes = 0
+        self._log_limits = log_limits
+        self._log_start: LogPosition | None = None
         self._started_at = 0.0
 
     @property
@@ -53,8 +61,9 @@ class NodeProcess:
         return time.monotonic() - self._started_at
 
     async def start(self) -> None:
-        rotate(self._log)
-        self._log_start_bytes = log_tail.size_bytes(self._log)
+        # Processes that are no nodes, and nodes that die before their first event, rotate nothing themselves.
+        rotate_large(self._log, self._log_limits)
+        self._log_start = log_tail.end_of(self._log)
         self._started_at = time.monotonic()
         with self._log.open("ab") as log:
             # With a process group of its own, the node gets no SIGINT from Ctrl-C in the terminal: only the supervisor
@@ -96,7 +105,7 @@ class NodeProcess:
         A process killed by a signal cannot log a cause, so only a last line that is no event is taken for the cause.
         """
         find = log_tail.last_words if exit_code < 0 else log_tail.first_cause
-        cause = find(self._log, self._log_start_bytes)
+        cause = find(self._log, self._log_start)
         return f"{self.name} {describe_exit(exit_code)}" + (f": {cause}" if cause else f"; see {self._log}")
 
 
@@ -104,11 +113,6 @@ def describe_exit(exit_code: int) -> str:
     if exit_code < 0:
         return f"was ended by {signal.Signals(-exit_code).name}"
     return f"ended with exit code {exit_code}"
-
-
-def rotate(log: Path) -> None:
-    if log_tail.size_bytes(log) > LOG_BYTES:
-        log.replace(log.with_suffix(log.suffix + ".1"))
 
 
 def command_line(*arguments: str, program: str = "mesh") -> list[str]:

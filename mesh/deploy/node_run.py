@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer, Handler
 from mesh.deploy.log_requests import LOG_HANDLERS
+from mesh.deploy.log_rotation import log_limits, rotation_of
 from mesh.deploy.memory_return import MemoryReturn
 from mesh.deploy.node_files import node_files
 from mesh.deploy.node_kinds import kind_of
@@ -57,8 +58,8 @@ class NodeStopped(LogEvent):
 
 
 def run(topology: Topology, name: str, out: Output) -> None:
-    log.configure(name)
     workdir = WorkDir(topology.work_dir)
+    log.configure(name, before_line=rotation_of(workdir.log_file(name), log_limits(topology)))
     workdir.make()
     signals = HarmlessSignals()
     with PidFile(workdir.pid_file(name)) as pid_file:

@@ -17,11 +17,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy.backoff import Backoff, Death
 from mesh.deploy.control import ask_async
+from mesh.deploy.log_rotation import LogLimits
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState, NodeStatus
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_process import NODE_PROGRAM, OBSERVER_PROGRAM, TOPOLOGY_FD, NodeProcess, command_line
@@ -50,6 +51,9 @@ class Readiness(Protocol):
         """Return a text that names the connections or probes still missing, for an error message."""
 
 
+_DEFAULT_LIMITS: Final = LogLimits()
+
+
 class Supervisor:
     """Runs the nodes of ``plan`` as processes, starts dead nodes again, and reports each change to ``observe``."""
 
@@ -66,10 +70,11 @@ class Supervisor:
         topology_fd: int,
         is_kept: bool = False,
         is_watched: bool = False,
+        log_limits: LogLimits = _DEFAULT_LIMITS,
     ) -> None:
         """Make the supervisor; ``run`` starts the nodes, which have the topology from the file in memory
         ``topology_fd``. ``is_kept``: link logs are kept in files, so the supervisor runs the writer of link logs
-        as well. ``is_watched``: the supervisor runs an observer, too.
+        as well. ``is_watched``: the supervisor runs an observer, too. ``log_limits``: when a start rotates a log.
         """
         self._mesh = mesh
         self._topology_file = topology_file
@@ -78,6 +83,7 @@ class Supervisor:
         self._readiness = readiness
         self._observe = observe
         self._log = log
+        self._log_limits = log_limits
         self._phase = MeshPhase.STARTING
         self._detail = ""
         self._nodes = {node.name: NodeStatus(node.name, node.kind.name, NodeState.STARTING) for node in plan}
@@ -89,16 +95,17 @@ class Supervisor:
     def _node_process(self, name: str, topology_fd: int) -> NodeProcess:
         arguments = ("node", name, "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
         command = command_line(*arguments, program=NODE_PROGRAM)
-        return NodeProcess(name, command, self._workdir.log_file(name), [topology_fd])
+        return NodeProcess(name, command, self._workdir.log_file(name), [topology_fd], self._log_limits)
 
     def _writer_process(self) -> NodeProcess:
         topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
-        return NodeProcess(WRITER, command_line("linklogs", "write", *topology), self._workdir.log_file(WRITER))
+        command = command_line("linklogs", "write", *topology)
+        return NodeProcess(WRITER, command, self._workdir.log_file(WRITER), log_limits=self._log_limits)
 
     def _observer_process(self, topology_fd: int) -> NodeProcess:
         arguments = ("watch", "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
         command = command_line(*arguments, program=OBSERVER_PROGRAM)
-        return NodeProcess(OBSERVER, command, self._workdir.log_file(OBSERVER), [topology_fd])
+        return NodeProcess(OBSERVER, command, self._workdir.log_file(OBSERVER), [topology_fd], self._log_limits)
 
     def snapshot(self) -> MeshStatus:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)

@@ -21,6 +21,7 @@ from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer
 from mesh.deploy.detached import StartReport
 from mesh.deploy.display import Observer, display
+from mesh.deploy.log_rotation import LogLimits
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import NODE_KINDS
@@ -64,6 +65,7 @@ class SupervisorOrder:
     report_fd: int | None
     output: Output
     helper: Helper
+    log_limits: LogLimits
 
 
 def become_supervisor(order: SupervisorOrder) -> NoReturn:
@@ -82,7 +84,8 @@ def read_order(descriptor: int) -> SupervisorOrder:
         told = json.load(file)
     nodes = tuple((name, kind) for name, kind in told.pop("nodes"))
     output, helper = Output(**told.pop("output")), Helper(**told.pop("helper"))
-    return SupervisorOrder(nodes=nodes, output=output, helper=helper, **told)
+    limits = LogLimits(**told.pop("log_limits"))
+    return SupervisorOrder(nodes=nodes, output=output, helper=helper, log_limits=limits, **told)
 
 
 def run(order: SupervisorOrder) -> int:
@@ -160,6 +163,7 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
                 topology_fd=order.topology_fd,
                 is_kept=order.is_kept,
                 is_watched=order.is_watched,
+                log_limits=order.log_limits,
             )
             return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))
 

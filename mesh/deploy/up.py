@@ -12,6 +12,7 @@ from mesh.deploy.control import ask
 from mesh.deploy.detached import start_detached
 from mesh.deploy.display import display
 from mesh.deploy.link_log_writer import redaction_key
+from mesh.deploy.log_rotation import log_limits
 from mesh.deploy.mesh_status import MeshStatus
 from mesh.deploy.node_kinds import plan
 from mesh.deploy.node_program import topology_descriptor
@@ -113,5 +114,6 @@ def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir
             order.report_fd,
             out,
             fork_helper(MeshReadiness(topology, workdir), [topology_fd, *report_fds]),
+            log_limits(topology),
         )
     )

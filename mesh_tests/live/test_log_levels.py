@@ -74,3 +74,28 @@ def test_bad_input_gets_a_sentence_and_an_exit_code(mesh: RunningMesh):
     code, said = refused(mesh, "r1", "router.routes")
     assert code == ExitCode.USAGE
     assert "a level for router.routes is missing" in said
+
+
+ROTATED = """
+mesh: rotated
+logs: {max_bytes: 65536, keep: 2}
+routers: {r1: }
+addresses: {rpc: anycast}
+"""
+
+
+def test_a_node_rotates_its_log_while_it_runs_and_a_death_behind_that_still_has_its_cause(start_mesh: StartMesh):
+    mesh = start_mesh(ROTATED)
+    log = mesh.log_file("r1")
+    for number in (1, 2, 3):
+        with log.open("a") as stream:
+            stream.write("x" * 65_536 + "\n")
+        attach(mesh, "rpc")
+        wait_until(lambda: "connection_opened" in log.read_text(), WITHIN_S, "the event in the new file")
+        assert log.stat().st_size < 65_536
+        names_of_files = sorted(file.name for file in log.parent.glob("r1.jsonl*"))
+        assert names_of_files == ["r1.jsonl", "r1.jsonl.1", "r1.jsonl.2"][: number + 1]
+    pid = mesh.pid("r1")
+    mesh.kill("r1")
+    wait_until(lambda: mesh.is_up("r1") and mesh.pid("r1") != pid, WITHIN_S, "r1 to be back")
+    assert "node_started" in names(mesh, "r1")

@@ -29,7 +29,7 @@ The word `expired` alone would also match the event of a silent neighbor.
 class ExpiredCertificate(NodeInjection):
     async def apply(self) -> None:
         renew(self.stage.workdir.pki, self.node, now=datetime.now(UTC) - LONG_AGO)
-        self._log_bytes = {log: log_tail.size_bytes(log) for log in self._logs()}
+        self._log_ends = {log: log_tail.end_of(log) for log in self._logs()}
         await self._start_again()
         if await holds_soon(self._is_refused, NOTICED_S):
             self.bit(f"the other nodes refuse {self.node}: its certificate has expired")
@@ -48,4 +48,4 @@ class ExpiredCertificate(NodeInjection):
         return [self.stage.workdir.log_file(name) for name in node_names(self.stage.topology)]
 
     def _is_refused(self) -> bool:
-        return any(EXPIRED.search(log_tail.text_since(log, since)) for log, since in self._log_bytes.items())
+        return any(EXPIRED.search(log_tail.text_since(log, since)) for log, since in self._log_ends.items())

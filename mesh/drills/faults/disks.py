@@ -7,7 +7,7 @@ The kernel's limit on file sizes concerns one process only, leaves the disk free
 
 from __future__ import annotations
 
-from mesh.deploy.log_tail import first_cause, size_bytes
+from mesh.deploy.log_tail import LogPosition, end_of, first_cause, size_bytes
 from mesh.deploy.running_processes import living, node_pid, supervisor_pid
 from mesh.deploy.workdir import SUPERVISOR
 from mesh.drills.faults.injection import Injection
@@ -30,7 +30,7 @@ class FullDisk(Injection):
         self._stage = stage
         self._leases: list[int] = []
         self._log = stage.workdir.log_file(fault.broker)
-        self._log_bytes = 0
+        self._log_end: LogPosition | None = None
 
     async def apply(self) -> None:
         # The supervisor gets the limit on file sizes, too, because a broker that the supervisor starts again inherits
@@ -40,7 +40,7 @@ class FullDisk(Injection):
             raise CommandFailed(
                 f"{self._broker}, or the supervisor of the mesh, does not run: expected both to run for a full disk"
             )
-        self._log_bytes = size_bytes(self._log)
+        self._log_end = end_of(self._log)
         logs = (self._log, self._stage.workdir.log_file(SUPERVISOR))
         limit = max(size_bytes(log) for log in logs) + SPARE_BYTES
         for pid in pids:
@@ -50,7 +50,7 @@ class FullDisk(Injection):
         self.say(f"{self._broker} can write no file beyond {limit:,} bytes")
 
     async def heal(self) -> None:
-        cause = first_cause(self._log, self._log_bytes)
+        cause = first_cause(self._log, self._log_end)
         if cause is not None:
             self.bit(f"{self._broker}: {cause}")
         for lease in self._leases:

@@ -22,6 +22,7 @@ from addressing.topology.drawing import draw_topology
 from addressing.topology.json_schema import topology_schema
 from addressing.topology.link_log_settings import LinkLogs, Redaction
 from addressing.topology.loader import load, parse_topology
+from addressing.topology.log_settings import Logs
 from addressing.topology.metric_settings import Metrics
 from addressing.topology.model import (
     Connection,
@@ -62,6 +63,7 @@ PARTS: list[tuple[str, type[TopologyPart]]] = [
     ("link_logs: redact:", Redaction),
     ("metrics:", Metrics),
     ("watch:", Watch),
+    ("logs:", Logs),
 ]
 
 

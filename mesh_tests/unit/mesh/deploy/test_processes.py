@@ -75,7 +75,7 @@ def test_a_reader_that_keeps_the_file_locked_is_waited_for(tmp_path: Path) -> No
 def test_the_cause_of_a_death_is_the_last_error_logged_since_its_start(tmp_path: Path) -> None:
     log = tmp_path / "r1.jsonl"
     log.write_text('{"level": "error", "event": "old", "reason": "of the last run"}\n')
-    since = log_tail.size_bytes(log)
+    since = log_tail.end_of(log)
     with log.open("a") as file:
         file.write('{"level": "error", "event": "listen_failed", "reason": "port 5672 is in use"}\n')
         file.write('{"level": "info", "event": "stopped"}\n')
@@ -86,7 +86,7 @@ def test_without_an_error_event_the_last_line_of_a_crash_is_the_cause(tmp_path: 
     log = tmp_path / "r1.jsonl"
     log.write_text('{"level": "info", "event": "started"}\nTraceback:\n  File x\nKeyError: 3\n\n')
     assert log_tail.first_cause(log) == "KeyError: 3"
-    assert log_tail.first_cause(log, log_tail.size_bytes(log)) is None
+    assert log_tail.first_cause(log, log_tail.end_of(log)) is None
     assert log_tail.first_cause(tmp_path / "none") is None
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from mesh.client.errors import TimedOut
 from mesh.deploy import supervisor as module
+from mesh.deploy.log_rotation import LogLimits
 from mesh.deploy.mesh_status import MeshPhase, MeshStatus, NodeState
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import BROKER, ROUTER
@@ -30,7 +31,14 @@ class FakeNode:
     all: dict[str, "FakeNode"]
     stopped: list[str]
 
-    def __init__(self, name: str, arguments: Sequence[str], _log: Path, descriptors: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        _log: Path,
+        descriptors: Sequence[int] = (),
+        log_limits: LogLimits | None = None,
+    ) -> None:
         self.arguments = arguments
         self.descriptors = descriptors
         self.name = name
