@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mesh.watch.openapi_operations import errors, operation_paths, operation_schemas
 from mesh.watch.query import DEFAULT_LIMIT, MAX_LIMIT
 from recording.entities import ENTITIES, MODEL_VERSION, Entity, EntityField, EntityFieldType
 
 _TYPES: Final = {EntityFieldType.TEXT: "string", EntityFieldType.NUMBER: "number", EntityFieldType.FLAG: "boolean"}
-_ERRORS: Final = {
-    "400": {"description": "A parameter is wrong; the answer names it, and what is allowed."},
-    "401": {"description": "The mesh has users, and the request has no valid token."},
-    "404": {"description": "There is no such entity."},
-}
 
 
 def document(version: str) -> dict[str, Any]:
@@ -21,18 +17,23 @@ def document(version: str) -> dict[str, Any]:
     for entity in ENTITIES:
         paths[f"/api/{entity.plural}"] = {"get": _list(entity)}
         paths[f"/api/{entity.plural}/{{id}}"] = {"get": _one(entity)}
+    for path, operations in operation_paths().items():
+        paths.setdefault(path, {}).update(operations)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "amqpmesh observer",
             "version": f"{version}, model {MODEL_VERSION}",
             "description": "Entities made of what the nodes of one host record. Numbers are read from the nodes' rings "
-            "once a second or more often.",
+            "once a second or more often. Rows are those that the login may see.",
         },
-        "security": [{}, {"token": []}],
+        "security": [{}, {"token": []}, {"password": []}],
         "paths": paths,
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "the token of the mesh's owner"},
+                "password": {"type": "http", "scheme": "basic", "description": "a user of the mesh"},
+            },
             "schemas": {
                 "error": {
                     "type": "object",
@@ -43,6 +44,7 @@ def document(version: str) -> dict[str, Any]:
                         "allowed": {"type": "array", "items": {"type": "string"}},
                     },
                 },
+                **operation_schemas(),
                 **{entity.name: _schema(entity) for entity in ENTITIES},
             },
         },
@@ -113,7 +115,7 @@ def _list(entity: Entity) -> dict[str, Any]:
                     }
                 },
             },
-            **_errors("400", "401"),
+            **errors("400", "401", "403"),
         },
     }
 
@@ -130,11 +132,6 @@ def _one(entity: Entity) -> dict[str, Any]:
                 "description": entity.meaning,
                 "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{entity.name}"}}},
             },
-            **_errors("401", "404"),
+            **errors("401", "403", "404"),
         },
     }
-
-
-def _errors(*codes: str) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/error"}}}
-    return {code: {"description": _ERRORS[code]["description"], "content": content} for code in codes}

@@ -72,7 +72,20 @@ class ObserverState:
 
 
 def application(state: ObserverState) -> ASGIApp:
-    """Return the interface to ``state`` as an ASGI application.
+    """Return the interface to ``state`` as an ASGI application."""
+    app = Starlette(
+        routes=routes_of(state),
+        exception_handlers={
+            QueryError: _on_query_error,
+            DetailQueryError: _on_query_error,
+            HTTPException: _on_http_error,
+        },
+    )
+    return RequestGuard(app, state.access, state.console)
+
+
+def routes_of(state: ObserverState) -> list[Route]:
+    """Return the routes of the interface to ``state``.
 
     All of it runs in the event loop, as the changes of the model do: starlette runs functions that are not `async` in
     threads.
@@ -156,29 +169,21 @@ def application(state: ObserverState) -> ASGIApp:
     async def is_whole(_: Request) -> Response:
         return _judged(await view.health(healthz_mesh(state.host, state.expected())))
 
-    app = Starlette(
-        routes=[
-            Route("/api", index),
-            Route("/api/me", me),
-            Route("/api/stream", stream),
-            *state.operations,
-            Route("/api/{things}", listing),
-            Route("/api/{things}/{id:path}", one),
-            Route("/openapi.json", description),
-            Route("/metrics", metrics),
-            Route("/metrics/detailed", detailed_metrics),
-            Route(LIVEZ, is_alive),
-            Route("/readyz", is_ready),
-            Route("/healthz/mesh", is_whole),
-            *(state.console.routes() if state.console is not None else ()),
-        ],
-        exception_handlers={
-            QueryError: _on_query_error,
-            DetailQueryError: _on_query_error,
-            HTTPException: _on_http_error,
-        },
-    )
-    return RequestGuard(app, state.access, state.console)
+    return [
+        Route("/api", index),
+        Route("/api/me", me),
+        Route("/api/stream", stream),
+        *state.operations,
+        Route("/api/{things}", listing),
+        Route("/api/{things}/{id:path}", one),
+        Route("/openapi.json", description),
+        Route("/metrics", metrics),
+        Route("/metrics/detailed", detailed_metrics),
+        Route(LIVEZ, is_alive),
+        Route("/readyz", is_ready),
+        Route("/healthz/mesh", is_whole),
+        *(state.console.routes() if state.console is not None else ()),
+    ]
 
 
 async def _events(entity: Entity, parameters: Parameters, state: ObserverState, view: MeshView) -> AsyncIterator[str]:

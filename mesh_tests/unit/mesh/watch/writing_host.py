@@ -21,7 +21,7 @@ from mesh.watch.idempotency import WriteKeys
 from mesh.watch.node_events import NodeEvents
 from mesh.watch.operator_views import OperatorViews
 from mesh.watch.pattern_lookup import declared_patterns, pattern_lookup
-from mesh.watch.rest import ObserverState, application
+from mesh.watch.rest import ObserverState, application, routes_of
 from mesh.watch.visible_rows import RowsByOperator
 from mesh.watch.writes import MeshWrites
 from mesh_tests.unit.mesh.watch.sample_host import SampleHost
@@ -117,8 +117,9 @@ class WritingHost:
         (folder / "log").mkdir(exist_ok=True)
         views = OperatorViews(topology, self.host, rows, self.writes, self.audit, NodeEvents(folder / "log"))
         state = ObserverState("shop", "1.0", self.host, self.access, rows, is_complete=True)
-        state.console = Console(topology, self.host, self.access, rows)
+        self.console = state.console = Console(topology, self.host, self.access, rows)
         state.operations = [*self.writes.routes(), *views.routes()]
+        self.routes = routes_of(state)
         self.app = application(state)
         self.client = TestClient(self.app, base_url=URL)
         self._keys = (f"key-{number}" for number in itertools.count())
