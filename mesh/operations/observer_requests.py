@@ -14,7 +14,6 @@ from mesh.deploy.workdir import WorkDir
 from mesh.operations.broker_control import ask_broker
 from mesh.terminal.failure import CommandFailed
 from wire.delivery import OutcomeCode
-from wire.message import Message, encode
 
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
@@ -35,7 +34,7 @@ class ObserverRequests:
     async def ask_node(self, node: str, op: str, **arguments: Any) -> Any:
         return await ask_async(self._workdir.control_socket(node), op, **arguments)
 
-    async def send(self, routers: Sequence[str], address: str, message: Message) -> str:
+    async def send(self, routers: Sequence[str], address: str, message: bytes) -> str:
         last = Unreachable("the mesh has no router")
         for router in routers:
             try:
@@ -46,14 +45,14 @@ class ObserverRequests:
             return router
         raise last
 
-    async def _send(self, router: str, address: str, message: Message) -> None:
+    async def _send(self, router: str, address: str, message: bytes) -> None:
         has_begun = False
         try:
             async with connected(node_server(self._topology, router), CONNECT_S) as client:
                 sender = await client.sender(address)
                 has_begun = True
                 async with asyncio.timeout(OUTCOME_S):
-                    outcome = await (await sender.send(encode(message)))
+                    outcome = await (await sender.send(message))
         except TimeoutError:
             raise TimedOut(
                 f"no outcome of the message within {OUTCOME_S:g} s: nobody takes it, or the queue is full"

@@ -14,7 +14,6 @@ from mesh.deploy.control import RequestRefused
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import as_failure
 from mesh.watch.write_request import WriteRefused
-from wire.message import Message
 
 SHOWS = "`amqpmesh status` shows which nodes run, and `amqpmesh up` starts them."
 
@@ -28,8 +27,8 @@ class MeshRequests(Protocol):
     async def ask_node(self, node: str, op: str, **arguments: Any) -> Any:
         """Return the answer at the control socket of a node of this host. Raises OSError, RequestRefused among them."""
 
-    async def send(self, routers: Sequence[str], address: str, message: Message) -> str:
-        """Send ``message`` through the first of ``routers`` that answers; return that router's name. Raises MeshError.
+    async def send(self, routers: Sequence[str], address: str, message: bytes) -> str:
+        """Send an encoded message through the first of ``routers`` that answers; return the router. Raises MeshError.
 
         An outcome other than accepted is a CommandFailed.
         """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mesh.watch import audit, node_events, operator_views
-from mesh.watch.edited_message import BODY_MEMBERS, KINDS
 from mesh.watch.metric_details import DETAIL_PARAMETERS
 from mesh.watch.write_operations import MAX_NUMBERS, WRITES, MemberType, NeededRight, WriteMember, WriteOperation
 from mesh.watch.write_request import EXPECT, KEY_HEADER, MAX_KEY_CHARS
+from wire.message_json import FIELDS
 
 ERRORS: Final = {
     "400": "A part of the request is wrong; the answer names it, and what is allowed.",
@@ -107,16 +107,21 @@ def operation_schemas() -> dict[str, Any]:
         "message": {
             "type": "object",
             "properties": {
-                **{name: {"type": ["string", "null"]} for name in
-                   ("subject", "message_id", "correlation_id", "reply_to", "group_id", "content_type")},
+                **{name: {"type": ["string", "number", "object", "null"]} for name in FIELDS},
                 "priority": {"type": ["integer", "null"]},
                 "durable": {"type": ["boolean", "null"]},
                 "ttl_s": {"type": ["number", "null"], "description": "time to live in seconds"},
                 "properties": {"type": ["object", "null"], "description": "application properties"},
+                "annotations": {"type": ["object", "null"], "description": "message annotations"},
                 "body": {
-                    "type": "object",
-                    "properties": {name: {"type": "string"} | ({"enum": list(KINDS)} if name == "kind" else {})
-                                   for name in BODY_MEMBERS},
+                    "type": ["object", "null"],
+                    "description": "the body, as messages of a queue are shown: `kind`, and `text` or `base64`",
+                    "properties": {
+                        "kind": {"enum": ["text", "json", "binary", "value", "none"]},
+                        "section": {"enum": ["data", "value", "sequence", None]},
+                        "text": {"type": "string"},
+                        "base64": {"type": "string"},
+                    },
                 },
             },
         },

@@ -113,7 +113,7 @@ class QueueWrites:
         if operation == "send":
             self._check_sendable(place)
             with refused_by(place.broker, is_begun=True):
-                router = await self._requests.send(routers, place.mesh_address, arguments["message"])
+                router = await self._requests.send(routers, place.mesh_address, arguments["message"].encoded)
             return {"messages": 1, "router": router}
         if operation == "delete" and not arguments.get("force") and (depth := await self.depth(place)):
             raise _not_empty(depth)

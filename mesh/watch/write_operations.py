@@ -29,7 +29,7 @@ class MemberType(StrEnum):
     """A list of different whole numbers."""
     FLAG = "flag"
     MESSAGE = "message"
-    """An AMQP message, as `mesh.watch.edited_message` reads it."""
+    """An AMQP message, as `wire.message_json` reads it."""
 
 
 class NeededRight(StrEnum):

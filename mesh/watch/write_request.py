@@ -15,11 +15,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mesh.watch.edited_message import MessageError, read_message
 from mesh.watch.write_operations import MAX_NUMBERS, MemberType, WriteMember, WriteOperation
+from wire.message_json import MessageJsonError, encode_message
 
 MAX_BODY_BYTES: Final = 1 << 20
 """The largest body of a request; a message to send is a part of it."""
@@ -67,6 +67,14 @@ class WriteRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class EditedMessage:
+    """A message to send, and the user that it says to be from, in the JSON form of the request."""
+
+    encoded: bytes = field(repr=False)
+    user_id: Any
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRequest:
     """A request for ``operation`` on the entity with ``id``. ``key`` is None only for a dry run.
 
@@ -106,7 +114,7 @@ def _dry_run(parameters: Sequence[tuple[str, str]]) -> bool:
     found = False
     for number, (name, value) in enumerate(parameters):
         if name != "dry_run":
-            raise _wrong(name[:_SHOWN_CHARS], f"unknown parameter {_shown(name)}", ("dry_run",))
+            raise _wrong(_named(name), f"unknown parameter {_shown(name)}", ("dry_run",))
         if number or value not in ("true", "false"):
             raise _wrong("dry_run", f"expected dry_run once, true or false, got {_shown(value)}", ("true", "false"))
         found = value == "true"
@@ -137,7 +145,7 @@ def _object(body: bytes) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
             twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
-            raise _wrong(twice[:_SHOWN_CHARS], f"the member {_shown(twice)} is given twice, expected once")
+            raise _wrong(_named(twice), f"the member {_shown(twice)} is given twice, expected once")
         return found
 
     def constant(text: str) -> Any:
@@ -172,7 +180,7 @@ def _arguments(operation: WriteOperation, given: Mapping[str, Any]) -> dict[str,
     for name, value in given.items():
         member = operation.member(name)
         if member is None:
-            raise _wrong(name[:_SHOWN_CHARS], f"{operation.name} has no member {_shown(name)}", (*names, EXPECT))
+            raise _wrong(_named(name), f"{operation.name} has no member {_shown(name)}", (*names, EXPECT))
         found[name] = _value(member, value)
     for member in operation.members:
         if member.is_needed and member.name not in found:
@@ -200,9 +208,9 @@ def _value(member: WriteMember, value: Any) -> Any:
             return _text(member, value)
         case MemberType.MESSAGE if isinstance(value, dict):
             try:
-                return read_message(value)
-            except MessageError as error:
-                raise _wrong(f"{member.name}.{error.place}", str(error), error.allowed) from None
+                return EditedMessage(encode_message(value), value.get("user_id"))
+            except MessageJsonError as error:
+                raise _wrong(member.name, str(error)) from None
     raise _wrong(
         member.name, f"expected {_IN_WORDS[member.type]} as {member.name}, got {_shown(json.dumps(value))}"
     )  # fmt: skip
@@ -233,6 +241,10 @@ def _text(member: WriteMember, value: str) -> str:
 
 def _wrong(place: str, sentence: str, allowed: Iterable[str] = ()) -> WriteRefused:
     return WriteRefused(400, sentence, place, allowed)
+
+
+def _named(name: str) -> str:
+    return name[:_SHOWN_CHARS] or '""'
 
 
 def _shown(text: str) -> str:

@@ -23,10 +23,9 @@ from mesh.watch.node_writes import NodeWrites
 from mesh.watch.queue_writes import QueuePlace, QueueWrites
 from mesh.watch.states import GETTERS
 from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
-from mesh.watch.write_request import KEY_HEADER, WriteRefused, WriteRequest, parse_write
+from mesh.watch.write_request import KEY_HEADER, EditedMessage, WriteRefused, WriteRequest, parse_write
 from mesh.watch.write_targets import body_of, find, id_of, path_of
 from recording.entities import CONNECTION, LINK, NEIGHBOR, NODE, QUEUE, Entity
-from wire.message import Message
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -146,6 +145,9 @@ class MeshWrites:
             for address in (place.mesh_address, *self.queues.other_addresses(read)):
                 if not operator.may_manage(address):
                     raise WriteRefused(403, f"you have no right `manage` of {address!r}, which this change needs")
+        message = read.arguments.get("message")
+        if message is not None and message.user_id not in (None, operator.name) and not operator.is_owner:
+            raise WriteRefused(403, f"a message of yours is from {operator.name}, or from no user", "message.user_id")
         for name, value in read.expect.items():
             now = GETTERS[entity][name](found)
             if now != value:
@@ -290,11 +292,6 @@ class MeshWrites:
 def _without_bodies(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``arguments`` as the audit shows them: of a message only its size, as it may have secrets."""
     return {
-        name: {"body_bytes": _body_bytes(value)} if isinstance(value, Message) else value
+        name: {"bytes": len(value.encoded)} if isinstance(value, EditedMessage) else value
         for name, value in arguments.items()
     }
-
-
-def _body_bytes(message: Message) -> int:
-    body = message.body
-    return len(body if isinstance(body, bytes) else (body or "").encode())

@@ -18,6 +18,7 @@ from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
 from mesh_tests.unit.mesh.watch.sample_host import attach, connect, hear, queue
 from mesh_tests.unit.mesh.watch.writing_host import BEARER, TOKEN, URL, WritingHost
 from recording.entities import CONNECTION, LINK, NEIGHBOR, NODE, QUEUE
+from wire.message import decode
 
 IDS = {QUEUE: "b1/1", CONNECTION: "r1/1", LINK: "r1/10", NEIGHBOR: "r1/r2", NODE: "r1"}
 BODIES: dict[str, dict[str, Any]] = {
@@ -86,7 +87,8 @@ def test_each_change_is_asked_of_its_node_and_answered_by_what_was_done(host: Wr
         ("r1", {"op": "log_level", "operator": "the owner of the mesh", "module": "router.routes", "level": "debug"}),
     ]  # fmt: skip
     ((address, message),) = host.requests.sent
-    assert (address, message.subject, message.body) == ("orders", "paid", "hello")
+    sent = decode(message)
+    assert (address, sent.subject, sent.body) == ("orders", "paid", "hello")
 
 
 @OPERATION
@@ -161,6 +163,15 @@ def test_what_a_user_may_not_see_is_not_there_for_a_change(host: WritingHost) ->
     answer = host.write("/api/queues/b1/2/purge", {"up_to": 1}, "keeper")
     assert answer.status_code == 404
     assert answer.json() == {"error": "there is no queue 'b1/2' now"}
+
+
+def test_nobody_but_the_owner_sends_in_the_name_of_another(host: WritingHost) -> None:
+    for user, said, status in (
+        ("keeper", "keeper", 200), ("keeper", None, 200), ("keeper", "admin", 403), ("admin", "keeper", 403),
+        ("owner", "keeper", 200),
+    ):  # fmt: skip
+        answer = host.write("/api/queues/b1/1/send", {"message": {"user_id": said}}, user)
+        assert answer.status_code == status, answer.text
 
 
 # What is refused
@@ -289,7 +300,7 @@ def test_the_audit_says_who_did_what_to_what_and_no_body(host: WritingHost) -> N
     assert entry["login"] == "password"
     assert entry["from"].startswith("testclient")
     assert (entry["operation"], entry["target"], entry["what"]) == ("send", "b1/1", {"address": "orders"})
-    assert entry["arguments"] == {"message": {"body_bytes": 11}}
+    assert entry["arguments"] == {"message": {"bytes": len(host.requests.sent[0][1])}}
     assert (entry["before"], entry["after"]) == ({"messages": 12}, {"messages": 12})
     assert (entry["outcome"], entry["status"], entry["dry_run"]) == ("done", 200, False)
     written = "".join(path.read_text() for path in (host.folder / "audit").iterdir())

@@ -25,7 +25,6 @@ from mesh.watch.rest import ObserverState, application, routes_of
 from mesh.watch.visible_rows import RowsByOperator
 from mesh.watch.writes import MeshWrites
 from mesh_tests.unit.mesh.watch.sample_host import SampleHost
-from wire.message import Message
 
 URL = "http://127.0.0.1:15680"
 TOKEN = "the-token-of-the-owner"
@@ -63,7 +62,7 @@ class FakeRequests:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.sent: list[tuple[str, Message]] = []
+        self.sent: list[tuple[str, bytes]] = []
         self.answers: dict[str, Answer] = {
             "show": lambda request: {"queues": [{"address": request["address"], "available_count": 12}]},
             "browse": {"messages": [], "next": None, "last": 20, "scanned": 0},
@@ -77,7 +76,7 @@ class FakeRequests:
     async def ask_node(self, node: str, op: str, **arguments: Any) -> Any:
         return self._answer(node, {"op": op, **arguments}, {})
 
-    async def send(self, routers: Sequence[str], address: str, message: Message) -> str:
+    async def send(self, routers: Sequence[str], address: str, message: bytes) -> str:
         self.sent.append((address, message))
         found = self.answers.get("send", routers[0])
         if isinstance(found, Exception):
