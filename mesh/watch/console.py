@@ -5,6 +5,7 @@
     /console/model                  fields of the entities, and what each page shows, as JSON
     /console/map                    what is wrong, and the map of the mesh
     /console/clients                clients by user and container-id, with the parameters of a query
+    /console/reports                reports of drills and link logs
     /login, /logout                 a one-time token, or a user's name and password, becomes a session; the session ends
     /login/once                     an owner's token becomes a one-time token
 
@@ -34,6 +35,7 @@ from mesh.watch.mesh_map import MeshLayout
 from mesh.watch.mesh_pages import page_map
 from mesh.watch.mesh_plan import MeshState, mesh_plan
 from mesh.watch.mesh_view import MeshView
+from mesh.watch.report_pages import ReportPages
 from mesh.watch.troubles import troubles
 from mesh.watch.visible_rows import RowsByOperator
 from recording.entities import ENTITIES
@@ -58,6 +60,7 @@ _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
     ".svg": "image/svg+xml",
 }
 _PAGE_FILES: Final = "/console/page/"
@@ -72,22 +75,31 @@ class ConsolePage:
     """A page: the REST interface calls what the page shows ``things``; ``command`` shows the same in a terminal.
 
     The command contains no name that a client chose, so that the command can be pasted whatever names there are.
+    ``parent``: of a page about one thing, the path of the page that lists such things.
     """
 
     path: str
     title: str
     things: str
     command: tuple[str, ...]
+    parent: str | None = None
 
 
 PAGES: Final = (
     ConsolePage("/", "Map", "nodes", ("status",)),
     ConsolePage("/addresses", "Addresses", "patterns", ("status", "--addresses")),
-    ConsolePage("/address", "Address", "addresses", ("status", "--addresses", "--queues")),
+    ConsolePage("/address", "Address", "addresses", ("status", "--addresses", "--queues"), "/addresses"),
     ConsolePage("/clients", "Clients", "users", ("status", "--connections")),
     ConsolePage("/links", "Links", "links", ("status", "--addresses", "--connections")),
     ConsolePage("/queues", "Queues", "queues", ("status", "--queues")),
     ConsolePage("/nodes", "Nodes", "nodes", ("status",)),
+    ConsolePage("/events", "Events", "events", ("status",)),
+    ConsolePage("/reports", "Reports", "reports", ("status",)),
+    ConsolePage("/queue", "Queue", "queues", ("status", "--queues"), "/queues"),
+    ConsolePage("/connection", "Connection", "connections", ("status", "--connections"), "/clients"),
+    ConsolePage("/link", "Link", "links", ("status", "--addresses", "--connections"), "/links"),
+    ConsolePage("/node", "Node", "nodes", ("status",), "/nodes"),
+    ConsolePage("/neighbor", "Neighbor", "neighbors", ("status", "--connections"), "/nodes"),
 )
 
 
@@ -115,6 +127,7 @@ class Console:
         self._plan = mesh_plan(topology)
         self._map = MeshLayout(self._plan)
         self._files = dict(_page_files())
+        self._reports = ReportPages(topology.directory if topology.file is not None else None)
         self._drawn: tuple[float, dict[str, Any]] = (float("-inf"), {})
 
     def routes(self) -> list[Route]:
@@ -124,6 +137,7 @@ class Console:
             Route("/console/model", self._model),
             Route("/console/map", self._map_now),
             Route("/console/clients", self._clients),
+            *self._reports.routes(),
             Route("/login", self._login_page, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
             Route("/login/once", self._new_once, methods=["POST"]),
@@ -163,8 +177,9 @@ class Console:
             {
                 "mesh": self._plan.mesh,
                 "token_file": str(self._token_file) if self._access.has_users else None,
+                "topology": shlex.join(file),
                 "pages": [
-                    {"path": page.path, "title": page.title, "things": page.things,
+                    {"path": page.path, "title": page.title, "things": page.things, "parent": page.parent,
                      "command": shlex.join(["amqpmesh", *page.command, *file])}
                     for page in PAGES
                 ],

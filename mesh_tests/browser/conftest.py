@@ -12,6 +12,8 @@ import pytest
 
 from mesh.drills.page import page as render
 from mesh.drills.report import DrillReport
+from mesh_tests.browser.served_console import ServedConsole
+from mesh_tests.browser.tabs import Tab
 from mesh_tests.installed import require
 
 CHROMIUM = shutil.which("chromium")
@@ -75,5 +77,33 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Show]:
         return opened[-1]
 
     yield open_page
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def own() -> Iterator[Callable[..., ServedConsole]]:
+    """Makes consoles that a test changes."""
+    made: list[ServedConsole] = []
+
+    def make(**options: Any) -> ServedConsole:
+        made.append(ServedConsole(**options))
+        made[-1].change(lambda host: host.start_all())
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop()
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Callable[..., Tab]]:
+    opened: list[Tab] = []
+
+    def open_tab(served: ServedConsole, view: str | None = "/", **options: Any) -> Tab:
+        opened.append(Tab(browser, served.url, **options))
+        return opened[-1] if view is None else opened[-1].open(view)
+
+    yield open_tab
     for each in opened:
         each.close()

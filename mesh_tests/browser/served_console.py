@@ -8,10 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 
+from mesh_tests.browser.faked_writes import FakedWrites
 from mesh_tests.ports import free_port
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
 
@@ -22,8 +24,9 @@ SOON_S = 20.0
 class ServedConsole:
     """Serves until ``close``. ``change`` changes the host as the observer does: between requests."""
 
-    def __init__(self, topology: str = TRIANGLE, token: str | None = None) -> None:
+    def __init__(self, topology: str | Path = TRIANGLE, token: str | None = None) -> None:
         self.host = ConsoleHost(topology, token)
+        self.writes = FakedWrites(self.host.app)
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._began = time.monotonic()
@@ -50,7 +53,7 @@ class ServedConsole:
     async def _serve(self, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         config = uvicorn.Config(
-            self.host.app, http="h11", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+            self.writes, http="h11", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
         )
         self._server = uvicorn.Server(config)
         ticking = asyncio.create_task(self._tick())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ from mesh.operations.event_catalog import MODULES, DescribedEvent, described_eve
 from mesh_tests.unit.addressing.topology.test_generated_files import ROOT, assert_current
 
 REFERENCE = ROOT / "docs" / "reference" / "events.md"
+OF_CONSOLE = ROOT / "mesh" / "watch" / "page" / "events.json"
 HEAD = """\
 # Log events
 
@@ -30,6 +32,12 @@ def test_the_reference_has_every_event() -> None:
     assert_current(REFERENCE, "\n".join(reference()) + "\n")
 
 
+def test_the_console_has_every_event_with_its_meaning() -> None:
+    told = {each.name: {"origin": each.origin, "level": each.level, "meaning": plain(each.meaning)}
+            for each in described_events()}  # fmt: skip
+    assert_current(OF_CONSOLE, json.dumps(told, indent=0) + "\n")
+
+
 def test_each_event_of_a_router_has_one_dataclass() -> None:
     modules = map(importlib.import_module, (*MODULES["Routers"], "router.routing.actions"))
     names = [each.__name__ for module in modules for each in vars(module).values() if is_own_class(each, module)]
@@ -41,6 +49,10 @@ def test_no_module_with_events_is_forgotten() -> None:
     files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
     having = {name_of(file) for file in files if "(LogEvent)" in (text := file.read_text()) or "(WriterEvent)" in text}
     assert having == set(itertools.chain(*MODULES.values()))
+
+
+def plain(meaning: str) -> str:
+    return meaning.replace("``", "`")
 
 
 def name_of(file: Path) -> str:

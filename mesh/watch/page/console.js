@@ -1,18 +1,29 @@
 // The frame around all pages: which page the URL names, keys, help, and whether the observer answers.
 
 import * as address from "./address.js";
-import { el, setText } from "./dom.js";
+import * as connection from "./connection.js";
+import { el, hasHidden, setText } from "./dom.js";
+import * as events from "./events.js";
 import { clock, duration } from "./format.js";
 import { watchNodes } from "./health.js";
 import { help } from "./help.js";
+import * as linkPage from "./link_page.js";
 import * as lists from "./lists.js";
 import * as map from "./map.js";
+import { readRights } from "./me.js";
+import * as neighbor from "./neighbor.js";
+import * as node from "./node.js";
 import { get, observer } from "./observer.js";
+import * as queue from "./queue.js";
+import * as reports from "./reports.js";
 
 const VIEWS = {
   "/": map.show, "/addresses": lists.addresses, "/address": address.show, "/clients": lists.clients,
-  "/links": lists.links, "/queues": lists.queues, "/nodes": lists.nodes,
+  "/links": lists.links, "/queues": lists.queues, "/nodes": lists.nodes, "/events": events.show, "/reports": reports.show,
+  "/queue": queue.show, "/connection": connection.show, "/link": linkPage.show, "/node": node.show, "/neighbor": neighbor.show,
 };
+// A change of any other parameter is told to the page that is open.
+const OWN = ["by", "show", "pattern", "address", "id", "name", "subscriber"];
 const RETRY_MS = 1000;
 const main = document.getElementById("main");
 let model = null;
@@ -21,16 +32,18 @@ let shown = null;
 /** Open the page of the URL, or tell the open page that the parameters of the URL changed. */
 function route() {
   const page = model.pages.find((each) => each.path === location.pathname) ?? model.pages[0];
-  const key = `${page.path} ${["by", "show", "pattern", "address"].map((name) => new URLSearchParams(location.search).get(name)).join("\n")}`;
+  const key = `${page.path} ${[...OWN, ...(page.path === "/queue" ? ["node"] : [])].map((name) => new URLSearchParams(location.search).get(name)).join("\n")}`;
   if (shown?.key === key) shown.view.changed();
   else {
     shown?.controller.abort();
     const controller = new AbortController();
     document.title = `${page.title} - ${model.mesh}`;
+    document.querySelectorAll("dialog[open]").forEach((each) => each.close());
     for (const each of document.querySelectorAll("#pages a"))
-      if (each.getAttribute("href") === (page.path === "/address" ? "/addresses" : page.path)) each.setAttribute("aria-current", "page");
+      if (each.getAttribute("href") === (page.parent ?? page.path)) each.setAttribute("aria-current", "page");
       else each.removeAttribute("aria-current");
     main.replaceChildren();
+    main.removeAttribute("data-gone");
     shown = { key, page, controller, view: VIEWS[page.path]({ root: main, signal: controller.signal, model }) };
     scrollTo(0, 0);
   }
@@ -50,7 +63,17 @@ function showSources() {
   const path = shown.view.sources();
   const token = model.token_file === null ? "" : ` -H "Authorization: Bearer $(cat ${quoted(model.token_file)})"`;
   setText(curl, `curl -s${token} '${location.origin}${path}'`);
-  setText(command, shown.page.command);
+  setText(command, commandOf(shown.view.command?.()));
+}
+
+/** Return the command of the page; one with a name that nobody can read, and so nobody should paste, is not shown. */
+function commandOf(words) {
+  if (!words || words.some((each) => each === "" || hasHidden(each))) return shown.page.command;
+  return ["amqpmesh", ...words.map(quotedIfNeeded), model.topology].filter(Boolean).join(" ");
+}
+
+function quotedIfNeeded(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : quoted(text);
 }
 
 function quoted(text) {
@@ -74,7 +97,7 @@ function showBanner() {
   const { state, heardAt } = observer;
   document.body.classList.toggle("gone", state !== "ok");
   banner.hidden = state === "ok";
-  if (state === "login") setText(banner, "The login has ended. Run `amqpmesh console` on the host of the mesh, and open the URL. Below is the last state.");
+  if (state === "login") setText(banner, "The login has ended. Log in at /login, or run `amqpmesh console` on the host of the mesh, and open the URL. Below is the last state.");
   if (state === "gone") {
     const since = (Date.now() - heardAt) / 1000;
     setText(banner, `The observer has not answered since ${clock(heardAt / 1000)}, for ${duration(Math.floor(since))}. Below is the last state. The mesh may run well: \`amqpmesh status\` asks the nodes.`);
@@ -124,7 +147,7 @@ async function begin() {
     }
   }
   setText(document.getElementById("mesh"), model.mesh);
-  const pages = model.pages.filter((each) => each.path !== "/address");
+  const pages = model.pages.filter((each) => each.parent === null);
   document.getElementById("pages").append(...pages.map((each) => el("a", { href: each.path, text: each.title })));
   document.getElementById("sources").append(source("curl", curl), source("terminal", command));
   addEventListener("popstate", route);
@@ -133,13 +156,14 @@ async function begin() {
   document.addEventListener("click", (event) => {
     const anchor = event.target.closest("a[href]");
     const href = anchor?.getAttribute("href");
-    if (!href?.startsWith("/") || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+    if (!href?.startsWith("/") || anchor.target || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
     navigate(href);
   });
   pause.addEventListener("click", togglePause);
   document.getElementById("theme").addEventListener("click", toggleTheme);
   document.getElementById("help-open").addEventListener("click", () => help(model));
+  await readRights(document.getElementById("me"));
   watchNodes(document.getElementById("health"), () => shown?.view.refresh());
   route();
 }

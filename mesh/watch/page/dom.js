@@ -40,12 +40,26 @@ export function setAttribute(element, name, value) {
   }
 }
 
+/** Tell whether a text has characters that show nothing, or change what is shown around them. */
+export function hasHidden(text) {
+  return text.search(HIDDEN) >= 0;
+}
+
+function shownCode(character) {
+  return `\u27e8U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+}
+
 /** Return a name as a person can read it: hidden characters as U+XXXX, long names shortened. */
 export function readable(name, most = SHOWN_CHARS) {
   const text = String(name);
   const start = text.length > most ? [...text.slice(0, most)].join("") : text;
-  const shown = start.replace(HIDDEN, (each) => `\u27e8U+${each.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`);
+  const shown = start.replace(HIDDEN, shownCode);
   return text.length > most ? `${shown}\u2026 (${text.length.toLocaleString("en")} characters)` : shown;
+}
+
+/** Return a text of several lines as a person can read it: all of it, with hidden characters as U+XXXX. */
+export function visible(text) {
+  return text.replace(HIDDEN, (each) => (each === "\n" || each === "\t" ? each : shownCode(each)));
 }
 
 /** Bring the elements of `parent` into the order of `wanted`, and move only those that are elsewhere. */

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 const KEYS = [
-  ["/", "write a filter"], ["?", "this help"], ["p", "stop updates, and go on"], ["1 \u2026 6", "open a page"], ["Esc", "leave the filter, close the help"],
+  ["/", "write a filter"], ["?", "this help"], ["p", "stop updates, and go on"], ["1 \u2026 8", "open a page"], ["Esc", "leave the filter, close a dialog"],
 ];
 const FILTERS = [
   ["orders", "names that contain `orders`"], ["role=producer", "equal; != is not equal"], ["rate>100", "also <, <=, >="],
@@ -14,6 +14,7 @@ const WORDS = [
   ["lost", "The process is gone, and did not say that it would end. Its last numbers are grey."],
   ["unknown", "No node of this host has the name: the node may run well on another host."],
   ["waits for", "Why a producer has no credit: no consumer; slow consumers; a full queue; disk or memory of the broker."],
+  ["at a consumer", "A message that a consumer has, without an outcome yet. It is not moved, and not removed."],
   ["starved", "The time for which a producer had no credit."],
 ];
 

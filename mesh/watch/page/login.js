@@ -1,22 +1,42 @@
-// Changes the one-time token of the URL's fragment into a session, which the browser keeps in a cookie.
+// Changes the one-time token of the URL's fragment, or a user's name and password, into a session, which the browser
+// keeps in a cookie that no script can read.
 
 const said = document.getElementById("said");
+const form = document.getElementById("login");
+const button = document.getElementById("log-in");
 const once = location.hash.slice(1);
 
-if (once) {
-  // The token leaves the address bar and the history first.
-  history.replaceState(null, "", "/login");
+async function logIn(login) {
   said.textContent = "Logging in ...";
+  button.disabled = true;
   try {
     const answer = await fetch("/login", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ once }),
+      body: JSON.stringify(login),
     });
     const content = await answer.json();
-    if (answer.ok) location.replace("/");
-    else said.textContent = `The login was refused: ${content.error}.`;
+    if (answer.ok) {
+      location.replace("/");
+      return;
+    }
+    said.textContent = `The login was refused: ${content.error}.`;
+    said.className = "error";
   } catch {
     said.textContent = "The observer does not answer. Does it still run?";
   }
+  button.disabled = false;
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const { user, password } = form.elements;
+  logIn({ user: user.value, password: password.value });
+  password.value = "";
+});
+
+if (once) {
+  // The token leaves the address bar and the history first.
+  history.replaceState(null, "", "/login");
+  await logIn({ once });
 }

@@ -12,17 +12,32 @@ const TYPING_MS = 300;
 const STATES = {
   running: "\u25cf", up: "\u25cf", silent: "\u25cc", lost: "\u2715", ended: "\u25a0", unknown: "?",
 };
-const WAITS = {
+export const WAITS = {
   no_taker: "no consumer", takers: "slow consumers", full_queue: "full queue", disk: "full disk", memory: "little memory",
 };
 const LINKS = {
   address: (row) => link("/address", { address: row.address }),
   pattern: (row) => link("/addresses", { pattern: row.pattern }),
-  node: (row) => link("/nodes", { filter: `name=${row.node}` }),
+  node: (row) => link("/node", { name: row.node }),
   user: (row) => link("/clients", { by: "connection", filter: `user=${row.user}` }),
-  connection: (row) => link("/clients", { by: "connection", filter: `id=${row.connection}` }),
+  connection: (row) => link("/connection", { id: row.connection }),
 };
+const queue = (row) => link("/queue", { node: row.node, address: row.address ?? "", subscriber: row.subscriber ?? "" });
+/** Links of the columns that lead to the page of the row's own entity. */
+const OWN_LINKS = {
+  connections: { id: byId("/connection"), container: byId("/connection"), remote_address: byId("/connection") },
+  links: { id: byId("/link"), role: byId("/link") },
+  neighbors: { neighbor: byId("/neighbor"), cost: byId("/neighbor") },
+  nodes: { name: (row) => link("/node", { name: row.name }) },
+  queues: { address: queue, depth: queue, subscriber: queue },
+};
+/** Fields that those links need, besides the columns that are shown. */
+const NEEDED = { nodes: ["name", "state", "age_s"], queues: ["address", "subscriber"] };
 let number = 0;
+
+function byId(path) {
+  return (row) => link(path, { id: row.id });
+}
 
 export class LiveTable {
   /**
@@ -60,7 +75,7 @@ export class LiveTable {
   }
 
   query({ limit = this.limit, after = parameter(`${this.prefix}after`), fields = this.columns } = {}) {
-    const needed = ["id", ...fields, ...(this.byName.has("node") ? ["node"] : []), ...(this.things === "nodes" ? ["state", "age_s"] : [])];
+    const needed = ["id", ...fields, ...(this.byName.has("node") ? ["node"] : []), ...(NEEDED[this.things] ?? [])];
     const pairs = [...this.fixed(), ...this.filters].map((each) => ["filter", each]);
     if (this.sort !== "id") pairs.push(["sort", this.sort]);
     pairs.push(["limit", String(limit)]);
@@ -273,7 +288,8 @@ class Cell {
     this.field = field;
     this.things = things;
     this.element = el("td", { class: field.type === "number" ? "num" : "" });
-    if (LINKS[field.name] && !(things === "nodes" && field.name === "name")) this.element.append((this.anchor = el("a")));
+    this.link = OWN_LINKS[things]?.[field.name] ?? LINKS[field.name];
+    if (this.link) this.element.append((this.anchor = el("a")));
     this.inner = this.anchor ?? this.element;
     if (field.name === "node") this.element.append((this.note = el("span", { class: "note" })));
   }
@@ -282,7 +298,7 @@ class Cell {
     const { name, type, unit } = this.field;
     const raw = row[name];
     setText(this.inner, this.#text(raw, type, unit, name));
-    if (this.anchor) setAttribute(this.anchor, "href", raw === null || raw === undefined || raw === "" ? null : LINKS[name](row));
+    if (this.anchor) setAttribute(this.anchor, "href", raw === null || raw === undefined || raw === "" ? null : this.link(row));
     if (name === "state") setAttribute(this.element, "class", `state ${raw}`);
     if (name === "waits_for" || name === "waiting_producers") setAttribute(this.element, "class", `${type === "number" ? "num " : ""}${raw ? "alarm" : ""}`.trim() || null);
     if (type === "number" && unit.startsWith("seconds since")) setAttribute(this.element, "title", raw ? moment(raw) : null);

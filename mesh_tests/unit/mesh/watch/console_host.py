@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from addressing.topology.credentials import make_secret
-from addressing.topology.loader import parse_topology
+from addressing.topology.loader import load_topology, parse_topology
 from mesh.watch.access import Access
 from mesh.watch.console import Console
 from mesh.watch.host_model import HostModel, NodeRecords
@@ -54,12 +55,18 @@ class Answer:
 
 
 class ConsoleHost:
-    """The observer of ``topology``; with ``token``, the owner's, the mesh has the users USERS unless it has others."""
+    """The observer of ``topology``, a text or a file.
 
-    def __init__(self, topology: str = TRIANGLE, token: str | None = None) -> None:
-        if token is not None and "\nusers:" not in topology:
-            topology += USERS
-        parsed = parse_topology(topology)
+    With ``token``, the owner's, the mesh has the users USERS unless it has others.
+    """
+
+    def __init__(self, topology: str | Path = TRIANGLE, token: str | None = None) -> None:
+        if isinstance(topology, Path):
+            parsed = load_topology(topology)
+        elif token is not None and "\nusers:" not in topology:
+            parsed = parse_topology(topology + USERS)
+        else:
+            parsed = parse_topology(topology)
         self.plan = mesh_plan(parsed)
         self.model = HostModel(
             pattern_lookup(parsed), [(name, each.type.value) for name, each in parsed.addresses.items()]

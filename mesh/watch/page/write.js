@@ -1,0 +1,52 @@
+// Requests that change the mesh. A request that gets no answer is sent again with the same idempotency key, and so is
+// carried out once.
+
+import { observer, Refused } from "./observer.js";
+
+const ANSWER_MS = 30_000;
+const AGAIN_MS = [500, 1500];
+const MAY_PASS = new Set([502, 503, 504]);
+
+/** No answer came: whether the observer carried out the write is not known. */
+export class NoAnswer extends Error {}
+
+export function newKey() {
+  return crypto.randomUUID();
+}
+
+/** Return the path of a write that only tells what the write would do. */
+export function dry(path) {
+  return `${path}?dry_run=true`;
+}
+
+/**
+ * Send a write, and return the observer's answer. Raises Refused with the observer's sentence, or NoAnswer. The same
+ * write has to be sent with the same `key`.
+ */
+export async function send(method, path, body, key) {
+  for (let turn = 0; ; turn++) {
+    const response = await attempt(method, path, body, key);
+    const isLast = turn === AGAIN_MS.length;
+    if (response && (isLast || !MAY_PASS.has(response.status))) return contentOf(response);
+    if (isLast) throw new NoAnswer("The observer does not answer.");
+    await new Promise((done) => setTimeout(done, AGAIN_MS[turn]));
+  }
+}
+
+async function attempt(method, path, body, key) {
+  try {
+    const headers = { "content-type": "application/json", "idempotency-key": key };
+    return await fetch(path, { method, headers, body: JSON.stringify(body), cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+  } catch {
+    return null;
+  }
+}
+
+async function contentOf(response) {
+  const content = await response.json().catch(() => null);
+  if (response.status === 401) observer.lost(true);
+  else observer.heard();
+  if (response.ok && content === null) throw new NoAnswer("The answer of the observer broke off.");
+  if (!response.ok) throw new Refused(response.status, content ?? {});
+  return content;
+}
