@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -19,7 +20,7 @@ BODY_BYTES = 65_536
 def message(number: int, body: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     text = f"order {number}"
     return {
-        "number": number, "priority": 4, "durable": True, "expires_at": None, "stored_at": NOW_S - 3600 + number,
+        "number": number, "priority": 4, "durable": True, "expires_at": None, "stored_at": stored_at(number),
         "attempts": 0, "bytes": 200, "message_id": f"m-{number}", "correlation_id": None, "subject": "order",
         "to": None, "reply_to": None, "group_id": None, "content_type": None, "user_id": None, "properties": {},
         "annotations": {}, "is_locked": False,
@@ -28,8 +29,16 @@ def message(number: int, body: dict[str, Any] | None = None, **fields: Any) -> d
     }  # fmt: skip
 
 
+def stored_at(number: int) -> str:
+    return datetime.fromtimestamp(NOW_S - 3600 + number, UTC).isoformat(timespec="milliseconds")
+
+
 def json_body(text: str) -> dict[str, Any]:
     return {"kind": "json", "text": text, "bytes": len(text), "is_cut": False}
+
+
+def node_event(name: str, node: str = "r1", level: str = "warning", at: float = NOW_S, **fields: Any) -> dict[str, Any]:
+    return {"at": at, "node": node, "level": level, "event": name, "fields": fields}
 
 
 @dataclass
@@ -46,6 +55,8 @@ class FakedWrites:
     breaks: int = 0
     """How many writes are carried out, and get no answer."""
     refuses: tuple[int, str] | None = None
+    expected: dict[str, Any] = field(default_factory=dict)
+    """What the last write expected of the entity."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = None
@@ -76,6 +87,7 @@ class FakedWrites:
         path, key = request.url.path, request.headers["idempotency-key"]
         assert request.headers["content-type"] == "application/json"
         body = json.loads(await request.body())
+        self.expected = body.pop("expect")
         is_dry = request.query_params.get("dry_run") == "true"
         self.asked.append((request.method, path, is_dry, body, key))
         if self.refuses is not None:
@@ -84,12 +96,16 @@ class FakedWrites:
         if is_dry:
             return JSONResponse({"dry_run": True, "would": self._carry_out(path, body, is_dry=True)})
         if key not in self.answers:
-            self.answers[key] = self._carry_out(path, body, is_dry=False)
-            entry = {"at": NOW_S, "who": "owner", "what": path, "before": None, "after": body, "outcome": "done"}
+            self.answers[key] = {"done": self._carry_out(path, body, is_dry=False)}
+            operation = path.rpartition("/")[2]
+            entry = {
+                "number": len(self.audit) + 1, "at": NOW_S, "who": "/owner", "operation": operation, "target": path,
+                "arguments": body, "key": key, "outcome": "done",
+            }  # fmt: skip
             self.audit.insert(0, entry)
         if self.breaks:
             self.breaks -= 1
-            return Response(status_code=504)
+            return Response(status_code=503)
         return JSONResponse(self.answers[key])
 
     def _carry_out(self, path: str, body: Any, *, is_dry: bool) -> dict[str, Any]:

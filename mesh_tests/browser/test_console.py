@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from mesh.watch.console import PAGES
-from mesh_tests.browser.faked_writes import json_body, message
+from mesh_tests.browser.faked_writes import json_body, message, node_event
 from mesh_tests.browser.served_console import ServedConsole
 from mesh_tests.browser.tabs import HOSTILE, SOON_S, Tab
 from mesh_tests.installed import PEERS, require
@@ -48,12 +48,13 @@ def console(browser: Any) -> Iterator[ServedConsole]:
         message(number, json_body('{"a": [1, {"b": 2}]}') if number == 2 else None) for number in range(1, 61)
     ]
     served.writes.events = [
-        {"ts": "2026-11-27T03:00:00.000Z", "level": "warning", "node": "r1", "event": "neighbor_down", "router": "r2",
-         "reason": "reset"},
-        {"ts": "2026-11-27T02:00:00.000Z", "level": "info", "node": "b1", "event": "store_opened", "queue_count": 3},
+        node_event("neighbor_down", router="r2", reason="reset"),
+        node_event("store_opened", "b1", "info", queue_count=3),
+    ]
+    served.writes.audit = [
+        {"number": 7, "at": NOW_S, "who": "alice", "operation": "purge", "target": "b1/1",
+         "what": {"address": "orders"}, "arguments": {"up_to": 9}, "before": {"messages": 3}, "after": {"messages": 0}, "outcome": "done"}
     ]  # fmt: skip
-    served.writes.audit = [{"at": NOW_S, "who": "alice", "what": "purge b1/1", "before": {"messages": 3},
-                            "after": {"messages": 0}, "outcome": "done"}]  # fmt: skip
     yield served
     served.stop()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from addressing.pattern import PatternMap
+from mesh_tests.browser.faked_writes import node_event
 from mesh_tests.browser.served_console import ServedConsole
 from mesh_tests.browser.tabs import HOSTILE, SOON_S, Tab
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
@@ -61,9 +62,10 @@ def test_a_write_is_shown_first_then_confirmed(
     shown.wait("document.querySelector('.done')")
     assert [each[1:4] for each in served.writes.asked] == [(f"/api/{path}", True, body), (f"/api/{path}", False, body)]
     shown.page.click("#write a:text-is('Audit entries')")
-    shown.wait("document.querySelector('tr.outcome')")
+    wait_until(lambda: len(shown.rows()) > 0, SOON_S, "the entry")
     assert not shown.page.evaluate("document.querySelector('#write').open")
-    assert shown.rows(2) == [f"/api/{path}"]
+    assert shown.rows(3) == [f"/api/{path}"]
+    assert served.writes.expected
     assert shown.wrongs == []
 
 
@@ -162,7 +164,7 @@ def test_a_connection_that_ends_keeps_its_last_state(served: ServedConsole, tab:
 
 
 def test_a_lost_node_says_since_when_and_shows_its_last_events(served: ServedConsole, tab: Open) -> None:
-    served.writes.events = [event("node_died", node="r2", level="error", exit_code=-9)]
+    served.writes.events = [node_event("node_died", "r2", "error", exit_code=-9)]
 
     def lose(host: ConsoleHost) -> None:
         host.runs["r2"].end("lost")
@@ -174,14 +176,10 @@ def test_a_lost_node_says_since_when_and_shows_its_last_events(served: ServedCon
     assert "exit_code=-9" in shown.text("tr.error")
 
 
-def event(name: str, at: str = "2026-11-27T03:00:00.000Z", **fields: Any) -> dict[str, Any]:
-    return {"ts": at, "level": "warning", "node": "r1", "event": name, **fields}
-
-
 def test_events_have_their_meaning_and_lead_to_what_they_name(served: ServedConsole, tab: Open) -> None:
     served.writes.events = [
-        event("neighbor_down", router="r2", reason="reset"),
-        event("attach_refused", user="bob", address="rpc.x"),
+        node_event("neighbor_down", router="r2", reason="reset"),
+        node_event("attach_refused", user="bob", address="rpc.x"),
     ]
     shown = tab(served, "/events")
     wait_until(lambda: len(shown.rows()) == 2, SOON_S, "the events")
@@ -196,17 +194,17 @@ def test_events_have_their_meaning_and_lead_to_what_they_name(served: ServedCons
 
 
 def test_new_events_come_on_top_and_rows_stay(served: ServedConsole, tab: Open) -> None:
-    served.writes.events = [event("neighbor_down", router="r2"), event("neighbor_down", router="r2")]
+    served.writes.events = [node_event("neighbor_down", router="r2"), node_event("neighbor_down", router="r2")]
     shown = tab(served, "/events?node=r1")
     wait_until(lambda: len(shown.rows()) == 2, SOON_S, "the events")
     shown.page.evaluate("window.before = document.querySelector('tbody tr')")
-    served.writes.events.insert(0, event("neighbor_up", router="r2"))
+    served.writes.events.insert(0, node_event("neighbor_up", router="r2"))
     wait_until(lambda: len(shown.rows()) == 3, SOON_S, "another event")
     assert shown.page.evaluate("window.before === document.querySelectorAll('tbody tr')[1]")
 
 
 def test_filters_and_older_events_are_in_the_url(served: ServedConsole, tab: Open) -> None:
-    served.writes.events = [event("neighbor_down", router=f"r{number}") for number in range(150)]
+    served.writes.events = [node_event("neighbor_down", router=f"r{number}") for number in range(150)]
     shown = tab(served, "/events")
     wait_until(lambda: len(shown.rows()) == 100, SOON_S, "the newest")
     shown.page.click("button:text-is('Older')")
@@ -223,9 +221,11 @@ def test_filters_and_older_events_are_in_the_url(served: ServedConsole, tab: Ope
 @pytest.mark.parametrize("place", range(len(HOSTILE)))
 def test_hostile_events_and_audit_entries_do_nothing(place: int, served: ServedConsole, tab: Open) -> None:
     text = HOSTILE[place]
-    served.writes.events = [event(text, address=text, user=text, **{text[:40]: [text]})]
-    served.writes.audit = [{"at": NOW_S, "who": text, "what": text, "before": {text: text}, "after": [text],
-                            "outcome": text}]  # fmt: skip
+    served.writes.events = [node_event(text, address=text, user=text, **{f"_{text[:40]}": [text]})]
+    served.writes.audit = [
+        {"number": 1, "at": NOW_S, "who": text, "operation": text, "target": text, "what": {text: text},
+         "arguments": {text: [text]}, "before": [text], "after": text, "outcome": text, "error": text}
+    ]  # fmt: skip
     for view in ("/events", "/events?show=audit"):
         shown = tab(served, view, viewport={"width": 360, "height": 740})
         wait_until(lambda shown=shown: len(shown.rows()) == 1, SOON_S, "the row")

@@ -1,11 +1,19 @@
 // Audit entries, newest first: who asked for what, what was before and after, and the outcome.
 
 import { arrange, el, readable, setText } from "./dom.js";
-import { timeOf } from "./event_list.js";
-import { poll } from "./observer.js";
+import { moment } from "./format.js";
+import { get, poll } from "./observer.js";
 
 const EVERY_MS = 3000;
-const COLUMNS = ["at", "who", "what", "before", "after", "outcome"];
+const COLUMNS = ["time", "who", "operation", "target", "asked for", "before", "after", "outcome"];
+const NEWEST = 20;
+
+/** Return number and outcome of the audit entry of a write by its key, or null: only who sees all may read the audit. */
+export async function auditEntry(key) {
+  const page = await get(`/api/audit?limit=${NEWEST}`).catch(() => ({ items: [] }));
+  const found = page.items.find((each) => each.key === key);
+  return found ? `${found.number}: ${readable(found.who, 60)}, ${readable(found.operation, 40)} of ${readable(found.target, 60)}, ${readable(found.outcome, 40)}` : null;
+}
 
 export class AuditList {
   constructor({ signal }, { path, onPage, emptyText }) {
@@ -19,10 +27,10 @@ export class AuditList {
   }
 
   #show(items) {
-    const keys = items.map((each) => JSON.stringify(each));
-    items.forEach((entry, place) => this.rows.has(keys[place]) || this.rows.set(keys[place], rowOf(entry)));
-    for (const key of [...this.rows.keys()]) if (!keys.includes(key)) this.rows.delete(key);
-    arrange(this.body, [...new Set(keys)].map((key) => this.rows.get(key)));
+    const numbers = new Set(items.map((each) => each.number));
+    for (const number of [...this.rows.keys()]) if (!numbers.has(number)) this.rows.delete(number);
+    for (const entry of items) if (!this.rows.has(entry.number)) this.rows.set(entry.number, rowOf(entry));
+    arrange(this.body, [...numbers].map((number) => this.rows.get(number)));
     this.empty.hidden = items.length > 0;
     this.error.hidden = true;
     this.table.setAttribute("aria-busy", "false");
@@ -36,12 +44,15 @@ export class AuditList {
 }
 
 function rowOf(entry) {
-  const cells = COLUMNS.map((name) => el("td", { class: name === "at" ? "time" : "said", text: name === "at" ? timeOf(entry.at) : shown(entry[name]) }));
-  return el("tr", { class: `outcome ${entry.outcome === "done" ? "done" : "not"}` }, ...cells);
+  const cells = [
+    moment(entry.at), shown(entry.who), shown(entry.operation), `${shown(entry.target)}${entry.what ? ` (${shown(entry.what)})` : ""}`,
+    shown(entry.arguments), shown(entry.before), shown(entry.after), `${shown(entry.outcome)}${entry.error ? `: ${readable(entry.error, 300)}` : ""}`,
+  ];
+  return el("tr", { class: entry.outcome === "done" || entry.outcome === "counted" ? null : "not" }, ...cells.map((text, place) => el("td", { class: place === 0 ? "time" : "said", text })));
 }
 
 function shown(value) {
   if (value === null || value === undefined || value === "") return "\u2013";
   if (typeof value !== "object") return readable(value, 300);
-  return Object.entries(value).map(([name, each]) => `${readable(name, 60)}: ${readable(typeof each === "object" ? JSON.stringify(each) : String(each), 300)}`).join(", ") || "\u2013";
+  return Object.entries(value).map(([name, each]) => `${readable(name, 60)}: ${readable(typeof each === "string" ? each : JSON.stringify(each), 300)}`).join(", ") || "\u2013";
 }

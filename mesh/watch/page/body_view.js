@@ -39,7 +39,7 @@ export class BodyView {
 
   #show() {
     const { body } = this;
-    const isThere = body !== null && body.kind !== "none" && !body.why;
+    const isThere = body !== null && (typeof body.text === "string" || typeof body.base64 === "string");
     for (const each of this.tabs) each.hidden = !isThere;
     this.text.hidden = !isThere;
     this.more.hidden = true;
@@ -53,7 +53,7 @@ export class BodyView {
     const [as, why] = this.#possible(asked, isText, json, body);
     for (const each of this.tabs) each.setAttribute("aria-pressed", String(each.dataset.as === as));
     const cut = body.is_cut ? `The first ${bytes(bytesOf(body).length)} of ${bytes(body.bytes)}.` : `${bytes(body.bytes)}.`;
-    setText(this.note, [cut, why].filter(Boolean).join(" "));
+    setText(this.note, [cut, why, body.why && `${body.why}.`].filter(Boolean).join(" "));
     setText(this.text, as === "json" ? visible(json) : as === "text" ? visible(body.text) : this.#hex(bytesOf(body)));
   }
 

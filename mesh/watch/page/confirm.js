@@ -3,6 +3,7 @@
 import { el, readable, setText } from "./dom.js";
 import { count } from "./format.js";
 import { Refused } from "./observer.js";
+import { auditEntry } from "./audit_list.js";
 import { link } from "./query.js";
 import { dry, newKey, send } from "./write.js";
 
@@ -29,8 +30,9 @@ export function writeButton(text, why, onClick) {
  * Ask for a write, and carry it out when the user confirms.
  *
  * `title`, `about`: sentences that name what is written to. `verb`: of the button, such as "Purge". `fields`: inputs, as
- * `field` makes them. `request(values)`: a promise of `{method, path, body}`. `typed`: name of the count, in the answer
- * of the dry run, that the user has to type. `onDone(answer)`: after the write.
+ * `field` makes them. `request(values)`: a promise of `{method, path, body}`. `expect`: fields of the entity as they were
+ * shown, so that nothing else is changed than what the user saw. `typed`: name of the count, in the answer of the dry run,
+ * that the user has to type. `onDone(answer)`: after the write.
  */
 export function confirmWrite(options) {
   new Confirmation(options).open();
@@ -43,8 +45,8 @@ export function field(name, label, input, { note = null, read = (it) => it.value
 }
 
 class Confirmation {
-  constructor({ title, about, verb, fields = [], request, typed = null, onDone = () => {} }) {
-    Object.assign(this, { title, verb, fields, request, typed, onDone });
+  constructor({ title, about, verb, fields = [], request, expect = {}, typed = null, onDone = () => {} }) {
+    Object.assign(this, { title, verb, fields, request, expect, typed, onDone });
     this.dialog = document.getElementById("write");
     this.said = el("div", { class: "said", role: "status" });
     this.error = el("p", { class: "error", role: "alert", hidden: true });
@@ -84,7 +86,8 @@ class Confirmation {
     this.#busy(true);
     try {
       const values = Object.fromEntries(this.fields.map((each) => [each.name, each.read()]));
-      const { method = "POST", path, body } = await this.request(values);
+      const { method = "POST", path, body: asked } = await this.request(values);
+      const body = { ...asked, expect: this.expect };
       const answer = await send(method, dry(path), body, newKey());
       this.planned = { method, path, body, key: newKey() };
       this.#offer(answer.would ?? {});
@@ -123,26 +126,30 @@ class Confirmation {
     this.#fail(null);
     this.#busy(true);
     try {
-      this.#finish(await send(method, path, body, key));
+      this.#finish(await send(method, path, body, key), key);
     } catch (error) {
       this.#fail(error);
       // The same key again: what was carried out, is not carried out twice.
-      if (!(error instanceof Refused)) setText(this.confirm, `${this.verb} (ask again; it is done once)`);
+      if (error instanceof Refused) this.confirm.hidden = true;
+      else setText(this.confirm, `${this.verb} (ask again; it is done once)`);
     }
     this.#busy(false);
   }
 
-  #finish(answer) {
-    const { audit, ...counts } = answer;
+  #finish(answer, key) {
+    const { done = {}, before, after } = answer;
+    const change = before && after ? ` Before: ${words(before)}; after: ${words(after)}.` : "";
+    const audited = el("span");
     this.planned = null;
     for (const each of this.fields) each.input.disabled = true;
     this.confirm.hidden = true;
     setText(this.close, "Close");
     this.said.replaceChildren(
-      el("p", { class: "done" }, "Done: ", el("strong", { text: words(counts.done ?? counts) })),
-      el("p", { class: "audited" }, audit ? `Audit: ${words(audit)}. ` : "", el("a", { href: link("/events", { show: "audit" }), text: "Audit entries", on: { click: () => this.dialog.close() } })),
+      el("p", { class: "done" }, "Done: ", el("strong", { text: words(done) }), ".", change),
+      el("p", { class: "audited" }, audited, el("a", { href: link("/events", { show: "audit" }), text: "Audit entries", on: { click: () => this.dialog.close() } })),
     );
     this.close.focus();
+    auditEntry(key).then((entry) => setText(audited, entry ? `Audit entry ${entry}. ` : ""));
     this.onDone(answer);
   }
 
@@ -156,19 +163,21 @@ class Confirmation {
     this.error.hidden = error === null;
     if (error === null) return;
     const allowed = error.allowed?.length ? ` Allowed: ${error.allowed.join(", ")}.` : "";
-    const unknown = error instanceof Refused || !this.planned ? "" : " Whether the write was done is not known: look at the audit entries, or ask again.";
+    const isKnown = error instanceof Refused && !error.isUncertain;
+    const unknown = isKnown || !this.planned ? "" : " Whether the write was done is not known: look at the audit entries, or ask again.";
     setText(this.error, `${error.message}${/[.?!]$/.test(error.message) ? "" : "."}${allowed}${unknown}`);
   }
 }
 
 /** Return names and values of an answer as a phrase: `messages: 12, missing: none`. */
-function words(counts) {
+function words({ at_most: isMost, ...counts }) {
   const told = Object.entries(counts).filter(([, value]) => value !== null && value !== undefined);
-  return told.map(([name, value]) => `${name.replaceAll("_", " ")}: ${phrase(value)}`).join(", ") || "nothing to tell";
+  const text = told.map(([name, value]) => `${name.replaceAll("_", " ")}: ${phrase(value)}`).join(", ");
+  return `${isMost ? "at most " : ""}${text || "nothing"}`;
 }
 
 function phrase(value) {
   if (Array.isArray(value)) return value.length ? value.map(phrase).join(", ") : "none";
   if (typeof value === "object") return value === null ? "none" : words(value);
-  return typeof value === "number" ? count(value) : readable(value);
+  return typeof value === "number" ? count(value) : readable(value, 300);
 }

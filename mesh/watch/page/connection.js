@@ -38,12 +38,16 @@ function nameOf(row) {
   return `Connection ${row.id}: ${readable(row.container ?? "no container-id", 60)}${row.user ? ` of ${readable(row.user, 40)}` : ""}`;
 }
 
+function expected({ user, container, remote_address }) {
+  return { user, container, remote_address };
+}
+
 function closeConnection(row) {
   const reason = el("input", { autocomplete: "off", maxlength: "200" });
   confirmWrite({
     title: `Close ${nameOf(row)}`,
     about: [`${count(row.links)} links of ${row.user ? readable(row.user, 40) : row.role} end. The peer gets \`amqp:connection:forced\` with the reason; most clients connect again.`, "Deliveries under way end as if the peer had been lost: nothing accepted is lost."],
-    verb: "Close the connection",
+    verb: "Close the connection", expect: expected(row),
     fields: [field("reason", "reason, which the peer gets", reason, { read: (it) => reasonOf(it.value) })],
     request: async ({ reason: text }) => ({ path: `/api/connections/${row.id}/close`, body: { reason: text } }),
   });
@@ -54,7 +58,7 @@ function traceConnection(row) {
   confirmWrite({
     title: `Trace the frames of ${nameOf(row)}`,
     about: ["The node writes the frames of this connection to its log, without bodies of messages, and stops by itself."],
-    verb: "Trace",
+    verb: "Trace", expect: expected(row),
     fields: [field("seconds", `seconds, 1 to ${MAX_TRACE_S}`, seconds, { read: (it) => wholeOf(it.value, 1, MAX_TRACE_S) })],
     request: async ({ seconds: time }) => ({ path: `/api/connections/${row.id}/trace`, body: { seconds: time } }),
   });

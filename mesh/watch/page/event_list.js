@@ -6,7 +6,6 @@ import { get, poll } from "./observer.js";
 import { link } from "./query.js";
 
 const EVERY_MS = 3000;
-const HEADS = new Set(["ts", "level", "event", "node", "id", "meaning"]);
 const NODES = new Set(["router", "broker", "neighbor", "egress"]);
 const LINKS = {
   address: (value) => link("/address", { address: value }),
@@ -14,6 +13,7 @@ const LINKS = {
   user: (value) => link("/clients", { by: "connection", filter: `user=${value}` }),
   container_id: (value) => link("/clients", { by: "connection", filter: `container=${value}` }),
 };
+const LEVELS = new Set(["debug", "info", "warning", "error"]);
 let catalog = null;
 
 /** Return the known events by name, each with its level and meaning: read once. */
@@ -44,18 +44,19 @@ export class EventList {
 
   #show(items) {
     const seen = new Map();
+    const keys = [];
     for (const event of items) {
       const text = JSON.stringify(event);
       // Two events may say the same in the same microsecond.
       const turn = (seen.get(text) ?? 0) + 1;
       seen.set(text, turn);
       const key = `${turn} ${text}`;
-      event.key = key;
+      keys.push(key);
       if (!this.rows.has(key)) this.rows.set(key, this.#row(event));
     }
-    const keys = new Set(items.map((each) => each.key));
-    for (const key of [...this.rows.keys()]) if (!keys.has(key)) this.rows.delete(key);
-    arrange(this.body, items.map((each) => this.rows.get(each.key)));
+    const kept = new Set(keys);
+    for (const key of [...this.rows.keys()]) if (!kept.has(key)) this.rows.delete(key);
+    arrange(this.body, keys.map((key) => this.rows.get(key)));
     this.empty.hidden = items.length > 0;
     setText(this.empty, this.emptyText);
     this.error.hidden = true;
@@ -63,16 +64,17 @@ export class EventList {
   }
 
   #row(event) {
-    const fields = Object.entries(event).filter(([name, value]) => !HEADS.has(name) && name !== "key" && value !== null);
-    const meaning = event.meaning ?? this.known[event.event]?.meaning;
+    const fields = Object.entries(event.fields ?? {}).filter(([, value]) => value !== null);
+    const meaning = this.known[event.event]?.meaning;
+    const name = event.event ?? "output";
     return el(
-      "tr", { class: `level ${event.level}` },
-      el("td", { class: "time", text: timeOf(event.ts) }),
-      el("td", { class: "level", text: event.level }),
+      "tr", { class: LEVELS.has(event.level) ? event.level : null },
+      el("td", { class: "time", text: event.at ? moment(event.at) : "\u2013" }),
+      el("td", { class: "level", text: readable(event.level ?? "\u2013", 20) }),
       el("td", {}, nodeLink(event.node)),
       el(
         "td", { class: "said" },
-        el("a", { class: "name", href: link("/events", { event: event.event }), text: readable(event.event, 60) }),
+        el("a", { class: "name", href: link("/events", { event: name }), text: readable(name, 60) }),
         ...fields.flatMap(([name, value]) => [" ", el("span", { class: "pair" }, `${readable(name, 40)}=`, valueOf(name, value))]),
         meaning ? el("p", { class: "meaning", text: meaning }) : "",
       ),
@@ -96,10 +98,4 @@ function valueOf(name, value) {
 function nodeLink(name) {
   if (!name) return "";
   return name.startsWith("_") ? readable(name) : el("a", { href: link("/node", { name }), text: readable(name) });
-}
-
-/** Times of events are texts; of audit entries, perhaps seconds. */
-export function timeOf(at) {
-  if (typeof at === "number") return moment(at);
-  return readable(at ?? "\u2013", 40).replace("T", " ").replace(/\+00:00$|Z$/, " UTC");
 }

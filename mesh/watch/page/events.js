@@ -10,7 +10,7 @@ const LIMIT = 100;
 const TYPING_MS = 400;
 const LEVELS = ["", "debug", "info", "warning", "error"];
 const TABS = { events: "Events", audit: "Audit" };
-const FILTERS = { events: ["node", "level", "event", "since", "until"], audit: ["who", "since", "until"] };
+const FILTERS = { events: ["node", "level", "event", "since", "until"], audit: ["who", "operation", "target", "outcome"] };
 
 export function show(context) {
   const chosen = parameter("show") === "audit" ? "audit" : "events";
@@ -41,7 +41,6 @@ export function show(context) {
     first.hidden = parameter("after") === null;
     for (const [name, { input }] of Object.entries(inputs)) if (document.activeElement !== input) input.value = parameter(name) ?? "";
     if (chosen === "events") tell(known, context.signal);
-    list.again?.();
   };
   changed();
   return { sources: path, command: () => commandOf(chosen), changed, refresh() {} };
@@ -74,7 +73,7 @@ function inputOf(name) {
   const common = { id, class: name === "node" || name === "who" ? "filter" : "narrow", autocomplete: "off", spellcheck: "false" };
   const input = name === "level"
     ? el("select", { id }, ...LEVELS.map((each) => el("option", { value: each, text: each === "" ? "any" : `${each} and worse` })))
-    : el("input", { ...common, list: name === "event" ? "event-names" : null, placeholder: name === "since" || name === "until" ? "2026-01-31T03:00" : null });
+    : el("input", { ...common, list: name === "event" ? "event-names" : null, placeholder: name === "since" || name === "until" ? "2026-01-31T03:00Z" : null });
   input.value = parameter(name) ?? "";
   let typing;
   input.addEventListener("input", () => {

@@ -47,7 +47,7 @@ function closeLink(row) {
   confirmWrite({
     title: `Close ${nameOf(row)}`,
     about: ["The peer gets `amqp:link:detach-forced` with the reason; its connection stays. Deliveries under way end as if the peer had been lost."],
-    verb: "Close the link",
+    verb: "Close the link", expect: { connection: row.connection, role: row.role, address: row.address, name: row.name },
     fields: [field("reason", "reason, which the peer gets", reason, { read: (it) => reasonOf(it.value) })],
     request: async ({ reason: text }) => ({ path: `/api/links/${row.id}/close`, body: { reason: text } }),
   });

@@ -66,14 +66,15 @@ class Row {
 
   write(message) {
     const { cells } = this;
-    setText(cells.stored, message.stored_at ? age(message.stored_at, observer.now) : "\u2013");
-    setAttribute(cells.stored, "title", message.stored_at ? moment(message.stored_at) : null);
+    const at = message.stored_at ? Date.parse(message.stored_at) / 1000 : null;
+    setText(cells.stored, age(at, observer.now));
+    setAttribute(cells.stored, "title", at === null ? null : moment(at));
     setText(cells.id, named(message.message_id));
     setText(cells.subject, named(message.subject));
     setText(cells.size, bytes(message.bytes));
     setText(cells.priority, count(message.priority));
     setText(cells.attempts, count(message.attempts));
-    setText(cells.state, message.is_locked ? "at a consumer" : "waits");
+    setText(cells.state, `${message.is_locked ? "at a consumer" : "waits"}${message.reason ? `, ${message.reason} at ${readable(message.origin ?? "?", 40)}` : ""}`);
   }
 
   mark(isChosen, isOpen) {
@@ -84,7 +85,7 @@ class Row {
 }
 
 function named(value) {
-  return value === null || value === undefined ? "\u2013" : value === "" ? "(empty)" : readable(value, 60);
+  return value === null || value === undefined ? "\u2013" : value === "" ? "(empty)" : readable(typeof value === "string" ? value : JSON.stringify(value), 60);
 }
 
 function select(number, isChosen) {

@@ -34,7 +34,7 @@ function changeCost(row) {
   confirmWrite({
     title: `Change the cost of ${row.node} \u2013 ${readable(row.neighbor)}`,
     about: [`The cost is ${count(row.cost)} now. Traffic moves after two seconds; links to queues and topics stay where they are. The topology file stays as it is, and a router that starts again has its cost.`],
-    verb: "Change the cost",
+    verb: "Change the cost", expect: { node: row.node, neighbor: row.neighbor },
     fields: [field("cost", `cost, 1 to ${count(MAX_COST)}`, cost, { read: (it) => wholeOf(it.value, 1, MAX_COST) })],
     request: async ({ cost: wanted }) => ({ path: `/api/neighbors/${row.id}/cost`, body: { cost: wanted } }),
   });

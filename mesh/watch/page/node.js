@@ -38,7 +38,7 @@ export function show(context) {
 }
 
 function told(row) {
-  if (row.state === "running") return `Runs for ${age(row.started_at, observer.now)}; ${count(row.clients)} clients, in ${rate(row.ingress_rate ?? row.in_rate)}/s, out ${rate(row.egress_rate ?? row.out_rate)}/s; ${bytes(row.resident_bytes)} of memory${row.waiting_producers ? `; ${count(row.waiting_producers)} producers wait` : ""}.`;
+  if (row.state === "running") return `Runs for ${age(row.started_at, observer.now)}; ${count(row.clients)} clients, in ${rate(row.ingress_rate ?? row.in_rate)}/s, out ${rate(row.egress_rate ?? row.out_rate)}/s${row.resident_bytes === null ? "" : `; ${bytes(row.resident_bytes)} of memory`}${row.waiting_producers ? `; ${count(row.waiting_producers)} producers wait` : ""}.`;
   const ago = `for ${duration(Math.floor(row.age_s))}`;
   if (row.state === "lost") return `Lost ${ago}${row.cause ? `: ${row.cause}` : ": the process is gone without a record of its end"}. The events below say more; \`amqpmesh status\` says whether the node is started again.`;
   if (row.state === "silent") return `Silent ${ago}: the process is there and does not run. Is the host short of CPU or memory, or the process stopped?`;
@@ -51,7 +51,7 @@ function changeLevel(row) {
   confirmWrite({
     title: `Change the log level of ${row.name}`,
     about: ["The level is changed at once, and lasts until the node starts again."],
-    verb: "Change the level",
+    verb: "Change the level", expect: { name: row.name },
     fields: [field("level", "level", level), field("module", "module (empty: all modules)", module)],
     request: async (values) => ({ path: `/api/nodes/${row.id}/log-level`, body: { module: values.module.trim(), level: values.level } }),
   });

@@ -43,6 +43,8 @@ export class Refused extends Error {
     super(content.error ?? `the observer answered with status ${status}`);
     this.status = status;
     this.allowed = content.allowed ?? [];
+    /** Whether a write may have been carried out, or a part of it. */
+    this.isUncertain = content.is_uncertain ?? false;
   }
 }
 

@@ -52,16 +52,16 @@ class QueuePage {
     const meanings = new Map(model.entities.queues.map((each) => [each.name, each.meaning]));
     this.state = el("p", { class: "summary", role: "status", text: "Reading \u2026" });
     this.facts = new Map(FACTS.map(([name]) => [name, el("dd", { class: "num" })]));
-    this.search = el("input", { type: "search", id: "message-search", class: "filter", autocomplete: "off", spellcheck: "false", placeholder: "text in header or properties", value: parameter("search") ?? "", on: { input: () => this.#onTyping(), keydown: (event) => event.key === "Escape" && this.search.blur() } });
+    this.search = el("input", { type: "search", id: "message-search", class: "filter", autocomplete: "off", spellcheck: "false", placeholder: "text in headers, properties, body", value: parameter("search") ?? "", on: { input: () => this.#onTyping(), keydown: (event) => event.key === "Escape" && this.search.blur() } });
     this.counts = el("span", { class: "counts", role: "status" });
     this.error = el("p", { class: "error", role: "alert", hidden: true });
     this.table = new MessageTable();
     this.first = el("button", { type: "button", text: "First page", on: { click: () => change({ after: null, select: null }) } });
     this.next = el("button", { type: "button", text: "Next page", hidden: true, on: { click: () => change({ after: String(this.shown.next), select: null }) } });
     this.again = el("button", { type: "button", text: "Read again", on: { click: () => this.#list() } });
-    this.copy = writeButton("Send an edited copy \u2026", null, () => replay({ message: this.message.message, address: this.name, path: () => this.#path(), onDone: () => this.#list() }));
+    this.copy = writeButton("Send an edited copy \u2026", null, () => replay({ message: this.message.message, address: this.name, expect: this.#expect(), path: () => this.#path(), onDone: () => this.#list() }));
     this.message = new MessageView([this.copy.element, el("button", { type: "button", text: "Close message", on: { click: () => change({ open: null }) } })]);
-    const page = { name: this.name, address: this.address, path: () => this.#path(), onDone: () => this.#afterWrite() };
+    const page = { name: this.name, address: this.address, expect: this.#expect(), path: () => this.#path(), onDone: () => this.#afterWrite() };
     const now = () => ({ ...page, shown: this.shown });
     const button = (text, work) => writeButton(text, null, work);
     this.writes = {
@@ -123,11 +123,19 @@ class QueuePage {
     return `/api/queues/${items[0].id}`;
   }
 
+  #expect() {
+    return { node: this.queue.node, address: this.address, subscriber: this.queue.subscriber || null };
+  }
+
   // The messages
   #listPath() {
     const pairs = [["limit", String(LIMIT)]];
     if (parameter("after")) pairs.push(["after", parameter("after")]);
-    if (parameter("search")) pairs.push(["search", parameter("search")]);
+    if (parameter("search")) {
+      pairs.push(["search", parameter("search")]);
+      // A search in bodies needs the right to read them; the list shows none.
+      if (refusal("browse", this.address) === null) pairs.push(["bodies", "true"], ["body_bytes", "1"]);
+    }
     return `/api/queues/${this.id}/messages?${queryString(pairs)}`;
   }
 
@@ -143,9 +151,9 @@ class QueuePage {
       const page = await get(asked, this.signal);
       if (asked !== this.#listPath()) return;
       this.shown = { last: page.last, at: observer.now, next: page.next };
-      this.table.show(page.messages, parameter("search") ? `No message matches, of ${count(page.scanned)} that were read.` : "No messages.");
+      this.table.show(page.messages, parameter("search") ? `No message matches, of ${count(page.scanned)} that were searched.` : "No messages.");
       const more = page.next === null || page.next === undefined ? "" : ", more follow";
-      setText(this.counts, `${count(page.messages.length)} shown${parameter("search") ? ` of ${count(page.scanned)} read` : ""}${more}`);
+      setText(this.counts, `${count(page.messages.length)} shown${parameter("search") ? ` of ${count(page.scanned)} searched` : ""}${more}`);
       this.next.hidden = !more;
       this.error.hidden = true;
     } catch (error) {
@@ -201,7 +209,7 @@ class QueuePage {
   #allow() {
     const why = refusal("manage", this.address) ?? (this.id === null ? "The queue is not there." : null);
     const numbers = selected();
-    const isEmpty = !this.shown || this.shown.last === null || this.shown.last === undefined;
+    const isEmpty = !this.shown || !this.table.rows.size;
     this.why.hidden = why === null;
     setText(this.why, why ?? "");
     setText(this.chosen, numbers.length ? `${count(numbers.length)} selected` : "None selected");

@@ -5,7 +5,7 @@ import { el, readable } from "./dom.js";
 import { clock, count } from "./format.js";
 import { get } from "./observer.js";
 
-/** `page`: `{name, address, path, shown, onDone}`; `path()` is a promise, `shown` has `last` and `at` of the list. */
+/** `page`: `{name, address, path, expect, shown, onDone}`; `path()` is a promise, `shown` has `last` and `at` of the list. */
 export function purge(page) {
   const { last, at } = page.shown;
   confirmWrite({
@@ -13,7 +13,7 @@ export function purge(page) {
     about: [`Drops all messages up to number ${count(last)}, the newest when the list was read at ${clock(at)}. Messages that came later stay.`, "Dropped messages cannot be brought back."],
     verb: "Purge", typed: "messages",
     request: async () => ({ path: `${await page.path()}/purge`, body: { up_to: last } }),
-    onDone: page.onDone,
+    expect: page.expect, onDone: page.onDone,
   });
 }
 
@@ -23,7 +23,7 @@ export function remove(page, numbers) {
     about: ["Removed messages cannot be brought back. A message that a consumer has stays."],
     verb: "Remove", typed: "messages",
     request: async () => ({ path: `${await page.path()}/remove`, body: { numbers } }),
-    onDone: page.onDone,
+    expect: page.expect, onDone: page.onDone,
   });
 }
 
@@ -37,7 +37,7 @@ export async function move(page, numbers) {
     verb: "Move",
     fields: [field("target", "to the queue", target, { read: (it) => wanted(it.value, "Name the queue that takes the messages") })],
     request: async (values) => ({ path: `${await page.path()}/move`, body: { target: values.target, ...(numbers.length ? { numbers } : { up_to: page.shown.last }) } }),
-    onDone: page.onDone,
+    expect: page.expect, onDone: page.onDone,
   });
   target.after(list);
   const found = await get("/api/queues?fields=address,subscriber&filter=subscriber=&limit=200").catch(() => ({ items: [] }));
@@ -53,7 +53,7 @@ export function redrive(page, numbers) {
     verb: "Redrive",
     fields: [field("to", "to another queue instead (empty: each to its own)", target)],
     request: async (values) => ({ path: `${await page.path()}/redrive`, body: { ...(values.to ? { to: values.to } : {}), ...(numbers.length ? { numbers } : {}) } }),
-    onDone: page.onDone,
+    expect: page.expect, onDone: page.onDone,
   });
 }
 
@@ -65,7 +65,7 @@ export function deleteQueue(page) {
     verb: "Delete",
     fields: [field("force", "also if it has messages or consumers", force, { read: (it) => it.checked })],
     request: async (values) => ({ method: "DELETE", path: await page.path(), body: { force: values.force } }),
-    onDone: page.onDone,
+    expect: page.expect, onDone: page.onDone,
   });
 }
 

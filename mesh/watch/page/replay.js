@@ -5,6 +5,7 @@ import { confirmWrite, field } from "./confirm.js";
 import { el } from "./dom.js";
 
 const HEADERS = ["subject", "message_id", "correlation_id", "content_type", "reply_to", "group_id"];
+const KEPT = ["priority", "durable"];
 const TEXT_KINDS = new Set(["text", "json"]);
 
 /** Return why no copy of a message can be sent, or null. */
@@ -13,16 +14,17 @@ export function uncopied(message) {
   if (!message) return "Open a message first.";
   if (!body) return "The body cannot be read, and so not copied.";
   if (body.is_cut) return `The body has ${body.bytes.toLocaleString("en")} bytes, and the console has read only its beginning: use \`amqpmesh broker move\`.`;
-  if (body.why) return body.why;
+  if (body.why && body.kind !== "binary") return `${body.why}.`;
   if (body.kind === "value") return "The body is an AMQP value, which the console cannot write.";
   return null;
 }
 
 /** Ask for the copy. `path()`: a promise of the queue's path in the REST interface. */
-export function replay({ message, address, path, onDone }) {
+export function replay({ message, address, path, expect, onDone }) {
   const { body } = message;
+  const kept = Object.fromEntries(KEPT.map((name) => [name, message[name]]).filter(([, value]) => value !== null && value !== undefined));
   const isText = TEXT_KINDS.has(body.kind) || body.kind === "none";
-  const texts = HEADERS.map((name) => field(name, name.replaceAll("_", "-"), el("input", { value: message[name] ?? "", autocomplete: "off", spellcheck: "false" })));
+  const texts = HEADERS.map((name) => field(name, name.replaceAll("_", "-"), el("input", { value: typeof message[name] === "string" ? message[name] : "", autocomplete: "off", spellcheck: "false" })));
   const properties = el("textarea", { rows: "4", spellcheck: "false" });
   properties.value = JSON.stringify(message.properties ?? {}, null, 1);
   const content = el("textarea", { rows: "10", spellcheck: "false" });
@@ -38,9 +40,9 @@ export function replay({ message, address, path, onDone }) {
     ],
     request: async ({ body: written, properties: named, ...headers }) => ({
       path: `${await path()}/send`,
-      body: { message: { ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== "")), properties: named, body: written } },
+      body: { message: { ...Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== "")), ...kept, properties: named, body: written } },
     }),
-    onDone,
+    expect, onDone,
   });
 }
 
@@ -60,7 +62,7 @@ function bodyOf(text, kind) {
       throw new Error(`The body is not valid JSON: ${error.message}`);
     }
   }
-  return { kind: kind === "none" ? "text" : kind, text };
+  return kind === "none" && text === "" ? { kind } : { kind: kind === "none" ? "text" : kind, text };
 }
 
 function objectOf(text) {

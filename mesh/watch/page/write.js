@@ -5,9 +5,9 @@ import { observer, Refused } from "./observer.js";
 
 const ANSWER_MS = 30_000;
 const AGAIN_MS = [500, 1500];
-const MAY_PASS = new Set([502, 503, 504]);
+const BUSY = 503;
 
-/** No answer came: whether the observer carried out the write is not known. */
+/** No answer came: whether the write was carried out is not known. */
 export class NoAnswer extends Error {}
 
 export function newKey() {
@@ -27,7 +27,7 @@ export async function send(method, path, body, key) {
   for (let turn = 0; ; turn++) {
     const response = await attempt(method, path, body, key);
     const isLast = turn === AGAIN_MS.length;
-    if (response && (isLast || !MAY_PASS.has(response.status))) return contentOf(response);
+    if (response && (isLast || response.status !== BUSY)) return contentOf(response);
     if (isLast) throw new NoAnswer("The observer does not answer.");
     await new Promise((done) => setTimeout(done, AGAIN_MS[turn]));
   }
