@@ -53,7 +53,8 @@ def console(browser: Any) -> Iterator[ServedConsole]:
     ]
     served.writes.audit = [
         {"number": 7, "at": NOW_S, "who": "alice", "operation": "purge", "target": "b1/1",
-         "what": {"address": "orders"}, "arguments": {"up_to": 9}, "before": {"messages": 3}, "after": {"messages": 0}, "outcome": "done"}
+         "what": {"address": "orders"}, "arguments": {"up_to": 9}, "before": {"messages": 3},
+         "after": {"messages": 0}, "outcome": "done"}
     ]  # fmt: skip
     yield served
     served.stop()
