@@ -238,6 +238,7 @@ async def _observe(
         topology,
         host,
         lambda name: MeshLink(lambda: servers_for_programs(topology, name), container_id(name)),
+        rings.step,
         log.emit,
     )
     managing = asyncio.create_task(agent.run(state.stopping))

@@ -81,13 +81,24 @@ class NodeManaged(LogEvent):
 
 
 class ManagementAgent:
-    """Answers requests to `$management` of all nodes of this host. ``link_to``: makes the link to a router, by name."""
+    """Answers requests to `$management` of all nodes of this host.
 
-    def __init__(self, topology: Topology, host: HostModel, link_to: Callable[[str], MeshLink], emit: Emit) -> None:
+    ``link_to``: makes the link to a router, by name. ``refresh``: has the model read what the nodes have recorded.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        host: HostModel,
+        link_to: Callable[[str], MeshLink],
+        refresh: Callable[[], object],
+        emit: Emit,
+    ) -> None:
         self._topology = topology
         self._workdir = WorkDir(topology.work_dir)
         self._host = host
         self._link_to = link_to
+        self._refresh = refresh
         self._emit = emit
         self._rights = OperatorRights(topology)
         self._links: dict[str, MeshLink] = {}
@@ -188,6 +199,9 @@ class ManagementAgent:
             raise error
 
     async def _answer(self, node: str, request: Request, operator: Operator) -> bytes:
+        if not request.number("offset"):
+            # A client that asks for connections sees its own. Later pages are of the same look.
+            self._refresh()
         question = self._question(node, request, operator)
         if not operator.sees_mesh:
             raise ManagementError(Status.FORBIDDEN, f"{operator.name} may not see anything of the mesh")
