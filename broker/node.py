@@ -276,6 +276,10 @@ class BrokerNode:
         self._look_at_clock(now)
         return self._link_log.live_rows.request()
 
+    def endpoint_of(self, number: int) -> Endpoint:
+        """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""
+        return self._forced_ends.endpoint(number)
+
     def close_connection(self, number: int, forced: ForcedEnd, now: float) -> None:
         """Close a connection, by its number in the records, by an operator's request.
 

@@ -18,6 +18,7 @@ from broker.wall_clock import read_clocks, settle_wall_time_s
 from recording.recorder import recording, seconds
 from recording.records import Recorder
 from wire.driver import Driver
+from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.forced_end import ForcedEnd
 from wire.log import Emit, emit
@@ -38,6 +39,10 @@ class RunningBroker:
 
     def snapshot(self) -> BrokerNodeSnapshot:
         return self._node.snapshot()
+
+    def endpoint_of(self, number: int) -> Endpoint:
+        """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""
+        return self._node.endpoint_of(number)
 
     def close_connection(self, number: int, forced: ForcedEnd) -> None:
         """Close a connection, by its number in the records. Raises ValueError if there is no such connection."""

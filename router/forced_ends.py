@@ -34,7 +34,7 @@ class ForcedEnds:
 
         Raises ValueError if there is no connection with this number.
         """
-        connection = self._connection(number)
+        connection = self.connection(number)
         endpoint = connection.endpoint
         links = len(endpoint.links)
         endpoint.force_close(forced.of_connection())
@@ -55,7 +55,7 @@ class ForcedEnds:
         Each address of a producer without a fixed address has a number, and each of these numbers stands for the
         producer's one link. Raises ValueError if there is no such link, or it is a link to a router or broker.
         """
-        found = self._connection(connection)
+        found = self.connection(connection)
         end = self._link_log.end_of(connection, number)
         if end is None:
             raise unknown_number(
@@ -81,7 +81,8 @@ class ForcedEnds:
             )
         )
 
-    def _connection(self, number: int) -> RouterConnection:
+    def connection(self, number: int) -> RouterConnection:
+        """Return the open connection with this number. Raises ValueError if there is none."""
         found = self._connections.get(number)
         if found is None or not found.endpoint.is_local_open:
             known = [each.number for each in self._connections.values() if each.endpoint.is_local_open]

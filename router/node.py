@@ -342,6 +342,10 @@ class RouterNode:
         self._settle()
         return before
 
+    def endpoint_of(self, number: int) -> Endpoint:
+        """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""
+        return self._forced_ends.connection(number).endpoint
+
     def close_connection(self, number: int, forced: ForcedEnd, now: float) -> None:
         """Close the connection with this number by an operator's request; to its peer's links, it is lost at once.
 

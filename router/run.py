@@ -29,7 +29,7 @@ from router.snapshot import RouterNodeSnapshot
 from wire import log
 from wire.data import as_uint
 from wire.driver import Driver, DriverSnapshot
-from wire.endpoint import MAX_SESSIONS, MAX_SESSIONS_BETWEEN_NODES, EndpointSettings
+from wire.endpoint import MAX_SESSIONS, MAX_SESSIONS_BETWEEN_NODES, Endpoint, EndpointSettings
 from wire.forced_end import ForcedEnd
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
@@ -72,6 +72,10 @@ class RunningRouter:
         before = self._node.set_cost(neighbor, cost, self._driver.now())
         self._driver.wake()
         return before
+
+    def endpoint_of(self, number: int) -> Endpoint:
+        """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""
+        return self._node.endpoint_of(number)
 
     def close_connection(self, number: int, forced: ForcedEnd) -> None:
         """Close a connection of the router, by its number. Raises ValueError if there is no such connection."""

@@ -33,7 +33,7 @@ class BrokerForcedEnds:
 
         Raises ValueError if there is no connection with this number.
         """
-        endpoint = self._endpoint(number)
+        endpoint = self.endpoint(number)
         links = len(endpoint.links)
         endpoint.force_close(forced.of_connection())
         self._log(
@@ -52,7 +52,7 @@ class BrokerForcedEnds:
 
         Raises ValueError if there is no such link, or it is a router's own, for all its clients of an address.
         """
-        endpoint = self._endpoint(connection)
+        endpoint = self.endpoint(connection)
         links = self._link_log.links_of(endpoint)
         link = links.get(number)
         if link is None:
@@ -77,7 +77,8 @@ class BrokerForcedEnds:
             )
         )
 
-    def _endpoint(self, number: int) -> Endpoint:
+    def endpoint(self, number: int) -> Endpoint:
+        """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""
         found = self._link_log.endpoint_of(number)
         if found is None or not found.is_local_open:
             raise unknown_number(f"open connection of broker {self._name}", number, self._link_log.connection_numbers())

@@ -32,6 +32,7 @@ COMMANDS = {
     "watch": ("watch", "Observe the nodes on this host, and answer over HTTP."),
     "console": ("console", "Print the URL of the console, for a browser."),
     "cost": ("cost", "Change the cost of the connection between two routers of a running mesh."),
+    "trace": ("trace", "Print the frames of one connection of a running node, without bodies."),
     "log-level": ("log_level", "Show or change the levels of a running node's log."),
     "node": ("node", "Run one node of a topology in this process."),
     "send": ("send", "Send messages to an address."),

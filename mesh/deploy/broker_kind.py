@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, ClassVar
 from addressing.address import BROKER_PREFIX
 from mesh.deploy.neighborhood import parts
 from mesh.deploy.node_kind import NodeKind, Note, OnStarted, Snapshot
+from mesh.deploy.workdir import WorkDir
+from wire import log
 from wire.transport.tls import Role
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ class BrokerKind(NodeKind):
         from broker.store.judgement import StoreDamagedError
         from mesh.deploy.operator_requests import closing_handlers
         from mesh.deploy.store_failure import damaged_store
+        from mesh.deploy.trace_files import TraceFiles
 
         async def on_broker_started(broker: RunningBroker) -> None:
             await on_started(
@@ -93,6 +96,7 @@ class BrokerKind(NodeKind):
                     "snapshot": lambda _: {"node": broker.snapshot()},
                     "relist": lambda _: broker.list_live(),
                     **closing_handlers(broker),
+                    "trace": TraceFiles(WorkDir(topology.work_dir), name, broker.endpoint_of, log.emit).answer,
                 }
             )
 

@@ -17,6 +17,8 @@ the numbers of the records; ``operator`` (default: owner) and ``reason`` stand i
 {"op": "log_level", "module": "router.routes", "level": "debug"}
                                              ->  {"ok": true, "log_level": {..., "before": "info"}}
 {"op": "log_levels"}                         ->  {"ok": true, "log_levels": {"": "info", "router.routes": "debug"}}
+{"op": "trace", "connection": 7, "seconds": 30}
+                                             ->  {"ok": true, "trace": {"connection": 7, "file": "...", "seconds": 30}}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}
 """
 

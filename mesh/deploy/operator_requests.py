@@ -45,10 +45,15 @@ def whole_number(request: Mapping[str, Any], field: str) -> int:
     return value
 
 
+def operator_of(request: Mapping[str, Any]) -> str:
+    """Return the operator that ``request`` names; "" for none. Raises ValueError for what is not a short text."""
+    return _text(request, "operator", _MOST_NAME_CHARS)
+
+
 def forced_end(request: Mapping[str, Any]) -> ForcedEnd:
     """Return the operator and the reason in ``request``. Raises ValueError for what is not a short text."""
     return ForcedEnd(
-        _text(request, "operator", _MOST_NAME_CHARS) or OWNER,
+        operator_of(request) or OWNER,
         _text(request, "reason", MOST_REASON_CHARS),
     )
 

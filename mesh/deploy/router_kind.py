@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from addressing.address import PROBE_PREFIX
 from mesh.deploy.neighborhood import expected_neighbors, parts, reachable
 from mesh.deploy.node_kind import NodeKind, OnStarted, Snapshot, StatusCells
+from mesh.deploy.workdir import WorkDir
+from wire import log
 from wire.transport.tls import Role
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class RouterKind(NodeKind):
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
     ) -> None:
         from mesh.deploy.operator_requests import closing_handlers
+        from mesh.deploy.trace_files import TraceFiles
         from router.run import run_router
 
         async def on_router_started(router: RunningRouter) -> None:
@@ -55,6 +58,7 @@ class RouterKind(NodeKind):
                     "cost": set_cost,
                     "relist": lambda _: router.list_live(),
                     **closing_handlers(router),
+                    "trace": TraceFiles(WorkDir(topology.work_dir), name, router.endpoint_of, log.emit).answer,
                 }
             )
 

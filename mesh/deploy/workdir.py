@@ -7,6 +7,7 @@ The work directory lies beside the topology file, so that two checkouts of one t
       run/<node>.sock     control socket of a node
       run/<node>.pid      has the node's process id, and is locked while the node lives; see mesh/deploy/pid_file.py
       run/<node>.held     locked by a drill for as long as the supervisor must not start the node again
+      run/<node>.trace-<number>.jsonl  frames of a connection, for an operator who asked for them
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it
       run/_watch.json     the URL of the observer, while it runs
@@ -69,6 +70,13 @@ class WorkDir:
 
     def hold_file(self, node: str) -> Path:
         return self.root / "run" / f"{node}.held"
+
+    def trace_file(self, node: str, connection: int) -> Path:
+        return self.root / "run" / f"{node}.trace-{connection}.jsonl"
+
+    def traces_of(self, node: str) -> list[Path]:
+        """Return the files of all traces of connections of ``node``."""
+        return list((self.root / "run").glob(f"{node}.trace-*.jsonl"))
 
     def log_file(self, node: str) -> Path:
         return self.root / "log" / f"{node}.jsonl"

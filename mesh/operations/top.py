@@ -9,7 +9,7 @@ import difflib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
@@ -17,16 +17,13 @@ from typing import Any, Final
 
 from addressing.topology.model import Topology
 from mesh.client.errors import Unreachable
-from mesh.deploy.control import ask
-from mesh.deploy.workdir import WorkDir
+from mesh.operations.host_watch import HostWatch, watching
 from mesh.operations.status import fix_not_running
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output, format_cell, is_terminal, rich_table
 from mesh.watch.host_model import LEAST_RATED_S, HostModel
-from mesh.watch.host_rings import HostRings
-from mesh.watch.pattern_lookup import pattern_lookup
-from mesh.watch.states import GETTERS, RUNNING, SILENT, row_of
+from mesh.watch.states import GETTERS, RUNNING, row_of
 from recording.entities import ADDRESS, CONNECTION, LINK, NODE, QUEUE, Entity, EntityFieldType
 
 LEAST_EVERY_S: Final = 0.5
@@ -169,7 +166,7 @@ def run(
             f"nodes of mesh {topology.mesh} write no records: `link_logs: off` turns off what `top` reads",
             fix="remove `link_logs: off` from the topology file, and start the mesh again.",
         )
-    with _watching(topology) as watch:
+    with watching(topology) as watch:
         watch.look()
         if not watch.is_any_running:
             raise Unreachable(f"no node of mesh {topology.mesh} runs here", fix=fix_not_running(topology, path))
@@ -279,37 +276,7 @@ class TopTable:
         return [name for name, broker in self._topology.brokers.items() if broker.is_embedded]
 
 
-class _Watch:
-    def __init__(self, topology: Topology) -> None:
-        workdir = WorkDir(topology.work_dir)
-
-        def relist(node: str) -> None:
-            with suppress(OSError):
-                ask(workdir.control_socket(node), "relist")
-
-        self.host = HostModel(pattern_lookup(topology))
-        self.rings = HostRings(workdir.rings, self.host, relist, lambda sentence: None)
-
-    def look(self) -> None:
-        """Read all that the nodes have written so far."""
-        while self.rings.step():
-            pass
-
-    @property
-    def is_any_running(self) -> bool:
-        return any(node.state in (RUNNING, SILENT) for node in self.host.nodes.values())
-
-
-@contextmanager
-def _watching(topology: Topology) -> Iterator[_Watch]:
-    watch = _Watch(topology)
-    try:
-        yield watch
-    finally:
-        watch.rings.close()
-
-
-def _show_live(table: TopTable, watch: _Watch, every_s: float, out: Output) -> None:
+def _show_live(table: TopTable, watch: HostWatch, every_s: float, out: Output) -> None:
     from rich.console import Console
     from rich.live import Live
 
