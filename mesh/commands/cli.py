@@ -51,7 +51,7 @@ COMMANDS = {
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),
     "doctor": ("doctor", "Check whether this machine can run a mesh, and say what is missing."),
     "schema": ("schema", "Print the JSON Schema of topology files, for editors."),
-    "explain": ("explain", "Explain an error code, such as AM103."),
+    "explain": ("explain", "Explain an error code, a log event, an address, a client, or the access of a user."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 ALIASES = {"ps": "status"}

@@ -1,32 +1,58 @@
-"""`amqpmesh explain CODE|EVENT|CONDITION`"""
+"""`amqpmesh explain CODE|EVENT|CONDITION`, and of a mesh: an address, a client, the access of a user"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mesh.terminal.failure import CommandFailed
-from mesh.terminal.options import output_options
+from mesh.terminal.options import output_options, topology_option
 from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
     from mesh.operations.event_catalog import DescribedEvent
 
 
+USES = {"address": ("ADDRESS",), "client": ("NAME",), "access": ("USER", "ADDRESS")}
+"""By the first word, the arguments behind it."""
+
+
 @click.command("explain")
-@click.argument("code", required=False)
+@click.argument("words", nargs=-1, metavar="[CODE | address ADDRESS | client NAME | access USER ADDRESS]")
+@topology_option
 @output_options
-def command(code: str | None, out: Output) -> None:
-    """Explain an error code, a log event, or a condition of AMQP. Without CODE: list all error codes.
+def command(words: tuple[str, ...], topology_path: Path | None, out: Output) -> None:
+    """Explain an error code, a log event, or a condition of AMQP; or an address, a client, or what a user may do.
+
+    Without an argument: list all error codes.
+
+    \b
+    address  what the topology declares about ADDRESS, in which line; and in the mesh that runs here: its producers, who
+             waits for what, the takers with cost and credit, which of them gets the next delivery, its queues
+    client   the connections and links of a client, by container-id, id or user, and what its producers wait for
+    access   whether USER may send to and receive from ADDRESS, view, browse and manage it: the pattern that allows
+             it, or why none does; USER is anonymous for a client without a login
+
+    The numbers are those of the records of the nodes on this machine, as of `amqpmesh top`; no node is asked.
 
     \b
     Examples:
       amqpmesh explain AM103
       amqpmesh explain node_died
       amqpmesh explain amqp:link:detach-forced
+      amqpmesh explain address orders.eu
+      amqpmesh explain client till-12
+      amqpmesh explain access alice orders.eu
       amqpmesh explain --json
     """
+    if words and words[0] in USES:
+        _explain_in_mesh(words[0], words[1:], topology_path, out)
+        return
+    if len(words) > 1:
+        raise click.UsageError(f"expected one code, event or condition, or {', '.join(USES)} first: got {words[0]!r}")
+    code = words[0] if words else None
     if code is None:
         list_codes(out)
     elif ":" in code:
@@ -35,6 +61,23 @@ def command(code: str | None, out: Output) -> None:
         explain_code(code.upper(), out)
     else:
         explain_event(code.lower(), out)
+
+
+def _explain_in_mesh(what: str, arguments: tuple[str, ...], path: Path | None, out: Output) -> None:
+    from mesh.operations import explained_texts
+    from mesh.terminal.topology_file import load_topology
+
+    wanted = USES[what]
+    if len(arguments) != len(wanted):
+        got = f"got {len(arguments)} arguments" if arguments else "got nothing"
+        raise click.UsageError(f"`explain {what}` expects {' '.join(wanted)}, {got}")
+    topology = load_topology(path)
+    if what == "access":
+        explained_texts.show_access(topology, *arguments, out=out)
+    elif what == "address":
+        explained_texts.show_address(topology, *arguments, out=out)
+    else:
+        explained_texts.show_client(topology, *arguments, out=out)
 
 
 def list_codes(out: Output) -> None:

@@ -24,7 +24,7 @@ MAX_OF_A_KIND: Final = 20
 _NAMED: Final = 3
 """The most users or nodes that a sentence names."""
 _SHOWN_CHARS: Final = 120
-_CAUSES: Final = {
+CAUSES: Final = {
     "no_taker": (
         "no consumer takes messages from the address",
         "Start a consumer, or declare `fallback` for the address, so that a queue takes its messages.",
@@ -160,7 +160,7 @@ def _waiting(host: HostModel, sees: Sees) -> tuple[list[Trouble], int]:
 
 
 def _waiting_at(address: str, cause: str, count: int, users: dict[str, None]) -> Trouble:
-    reason, fix = _CAUSES.get(cause, (cause, "Look at the address."))
+    reason, fix = CAUSES.get(cause, (cause, "Look at the address."))
     place = f"at {_short(address)}" if address else "without a fixed address"
     return Trouble(
         f"waiting {cause} {address}", "waiting", address,

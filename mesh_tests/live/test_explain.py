@@ -1,0 +1,115 @@
+"""`amqpmesh explain address` and `client` of a mesh that runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from mesh.terminal.exit_codes import ExitCode
+from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.running_mesh import AMQPMESH, RunningMesh
+from mesh_tests.waiting import wait_until
+
+TOPOLOGY = """
+mesh: explained
+routers: {r1: {connect: [{to: r2, cost: 3}]}, r2: }
+brokers: {b1: {data: ./data, routers: [r2]}}
+addresses:
+  rpc: {type: anycast, distribution: closest}
+  orders.#: queue
+"""
+WITHIN_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def mesh(start_module_mesh: Any) -> RunningMesh:
+    running: RunningMesh = start_module_mesh(TOPOLOGY)
+    return running
+
+
+def explained(mesh: RunningMesh, *words: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(mesh.run("explain", *words, "--json"))
+    return document
+
+
+def test_an_address_is_explained_with_its_line_producers_and_takers(mesh: RunningMesh):
+    with (
+        WireClient(mesh.port("r1"), container_id="till") as till,
+        WireClient(mesh.port("r2"), container_id="far") as far,
+        WireClient(mesh.port("r1"), container_id="near") as near,
+    ):
+        every = [till, far, near]
+        till.sender("rpc")
+
+        def wait_for(holds: Any) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+
+            def look() -> bool:
+                for each in every:
+                    each.step()
+                found.update(explained(mesh, "address", "rpc"))
+                return bool(holds(found))
+
+            wait_until(look, WITHIN_S, "the explanation")
+            return found
+
+        waiting = wait_for(lambda found: any("no consumer takes" in note for note in found["notes"]))
+        assert waiting["declared"][0].startswith("rpc: anycast, declared by its name (amqpmesh.yml:")
+        assert waiting["producers"][0]["waits_for"] == "no_taker"
+        far.receiver("rpc", credit=5)
+        wait_with(every, lambda: True, "", 1)
+        found = wait_for(lambda found: any(taker["cost"] == 3 for taker in found["takers"] if taker["router"] == "r1"))
+        (circuit,) = [taker for taker in found["takers"] if taker["router"] == "r1"]
+        assert (circuit["note"], circuit["to"]) == ("next", "r2 over r1>r2")
+        near.receiver("rpc", credit=5)
+        found = wait_for(lambda found: sum(taker["router"] == "r1" for taker in found["takers"]) == 2)
+        notes = {taker["cost"]: taker["note"] for taker in found["takers"] if taker["router"] == "r1"}
+        assert notes == {0: "next", 3: "3 against 0"}
+        text = mesh.run("explain", "address", "rpc")
+        assert "consumer r1/" in text
+        assert "each message goes to the taker with the least path cost" in text
+
+
+def test_a_client_is_explained_with_its_links(mesh: RunningMesh):
+    with WireClient(mesh.port("r1"), container_id="worker") as worker:
+        worker.receiver("orders.eu", credit=3)
+
+        def look() -> dict[str, Any] | None:
+            worker.step()
+            done = run(mesh, "client", "worker", "--json")
+            found = json.loads(done.stdout) if done.returncode == 0 else {"links": []}
+            return found if found["links"] else None
+
+        found = wait_until(look, WITHIN_S, "the client")
+        assert [(link["role"], link["address"]) for link in found["links"]] == [("consumer", "orders.eu")]
+        assert "orders.eu" in mesh.run("explain", "client", found["connections"][0]["id"])
+        queue = explained(mesh, "address", "orders.eu")
+        assert "tied to a link of its own at broker b1" in queue["declared"][1]
+        assert [each["node"] for each in queue["queues"]] == ["b1"]
+
+
+def run(mesh: RunningMesh, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [AMQPMESH, "explain", *words, "-t", str(mesh.topology_file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("client", "nobody"), ExitCode.FAILED, "no client 'nobody' is connected to a router on this machine"),
+        (("address",), ExitCode.USAGE, "`explain address` expects ADDRESS, got nothing"),
+        (("access", "alice"), ExitCode.USAGE, "`explain access` expects USER ADDRESS, got 1 arguments"),
+        (("addres", "rpc"), ExitCode.USAGE, "expected one code, event or condition, or address, client, access first"),
+    ],
+)
+def test_bad_input_gets_a_sentence(mesh: RunningMesh, words: tuple[str, ...], code: ExitCode, sentence: str):
+    done = run(mesh, *words)
+    assert done.returncode == code
+    assert sentence in done.stderr
+
+
+def test_an_address_that_nobody_declares_is_explained(mesh: RunningMesh):
+    assert "the topology declares no such address" in mesh.run("explain", "address", "nothing")
