@@ -116,6 +116,7 @@ class WritingHost:
         (folder / "log").mkdir(exist_ok=True)
         views = OperatorViews(topology, self.host, rows, self.writes, self.audit, NodeEvents(folder / "log"))
         state = ObserverState("shop", "1.0", self.host, self.access, rows, is_complete=True)
+        self.stopping = state.stopping
         self.console = state.console = Console(topology, self.host, self.access, rows)
         state.operations = [*self.writes.routes(), *views.routes()]
         self.routes = routes_of(state)

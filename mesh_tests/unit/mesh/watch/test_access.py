@@ -1,0 +1,241 @@
+"""Who is let in, and what each sees: passwords with few tries, sessions of users, rows by right."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from addressing.topology.credentials import make_secret, parse_secret
+from mesh.watch import password_login
+from mesh.watch.password_login import MAX_CHECKS, RIGHT_S, TRIES, TRY_S, PasswordLogin, PasswordResult
+from mesh_tests.unit.mesh.watch.console_host import PORT
+from mesh_tests.unit.mesh.watch.test_writes import filled
+from mesh_tests.unit.mesh.watch.writing_host import PASSWORD, URL, WritingHost
+from wire.sasl.authenticator import Authenticator, PasswordCheck
+
+RIGHT, WRONG, LIMITED, BUSY = (
+    PasswordResult.RIGHT, PasswordResult.WRONG, PasswordResult.LIMITED, PasswordResult.BUSY
+)  # fmt: skip
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> WritingHost:
+    return filled(tmp_path)
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def passwords(clock: Clock) -> PasswordLogin:
+    secret = parse_secret(make_secret("hers", iterations=4096))
+    return PasswordLogin(Authenticator({"alice": secret, "bob": secret}), clock)
+
+
+# Passwords
+def test_a_wrong_password_costs_a_try_and_a_right_one_none() -> None:
+    async def run() -> None:
+        clock = Clock()
+        login = passwords(clock)
+        for _ in range(3 * TRIES):
+            assert await login.check("bob", "hers") is RIGHT
+            clock.now += RIGHT_S
+        for _ in range(TRIES):
+            assert await login.check("alice", "wrong") is WRONG
+        assert await login.check("alice", "hers") is LIMITED
+        assert await login.check("bob", "hers") is RIGHT
+        clock.now += TRY_S
+        assert await login.check("alice", "hers") is RIGHT
+
+    asyncio.run(run())
+
+
+def test_a_right_password_is_not_checked_again_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    monkeypatch.setattr(PasswordCheck, "is_right", lambda self: checked.append(self.user) or self.password == "hers")
+
+    async def run() -> None:
+        clock = Clock()
+        login = passwords(clock)
+        for _ in range(5):
+            assert await login.check("alice", "hers") is RIGHT
+        assert checked == ["alice"]
+        # The time of a password that is not remembered says nothing about a password that is.
+        assert await login.check("alice", "hers2") is WRONG
+        clock.now += RIGHT_S
+        assert await login.check("alice", "hers") is RIGHT
+        assert checked == ["alice"] * 3
+
+    asyncio.run(run())
+
+
+def test_tries_at_the_same_moment_all_count_and_so_many_wait() -> None:
+    async def run() -> None:
+        login = passwords(Clock())
+        found = await asyncio.gather(*(login.check("alice", f"wrong{number}") for number in range(20)))
+        assert (found.count(WRONG), found.count(LIMITED)) == (TRIES, 20 - TRIES)
+        names = await asyncio.gather(*(login.check(f"nobody{number}", "x") for number in range(40)))
+        assert names.count(WRONG) == MAX_CHECKS
+        assert names.count(BUSY) == 40 - MAX_CHECKS
+
+    asyncio.run(run())
+
+
+def test_names_that_nobody_has_are_limited_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PasswordCheck, "is_right", lambda self: False)
+
+    async def run() -> None:
+        login = passwords(Clock())
+        found = [await login.check(f"nobody{number}", "x") for number in range(100)]
+        assert found.count(WRONG) == password_login.ALL_TRIES
+
+    asyncio.run(run())
+
+
+def test_basic_lets_a_user_in_and_nothing_else(host: WritingHost) -> None:
+    assert host.ask("GET", "/api/me", "oncall").json()["user"] == "oncall"
+    for given in ("Basic", "Basic x", "Basic eA==", "Basic " + "A" * 100_000, "Digest x", "Bearer x", "Basic w6k="):
+        answer = host.client.get("/api/me", headers={"authorization": given})
+        assert answer.status_code == 401, given
+        assert "Basic" in answer.headers["www-authenticate"]
+    assert host.client.get("/api/me", auth=("oncall", "wrong")).status_code == 401
+    assert host.client.get("/api/me", auth=("stranger", PASSWORD)).status_code == 401
+
+
+def test_too_many_wrong_passwords_are_a_429_that_says_when_to_try_again(host: WritingHost) -> None:
+    answers = [host.client.get("/api/me", auth=("oncall", f"wrong{number}")) for number in range(TRIES + 1)]
+    assert [each.status_code for each in answers] == [401] * TRIES + [429]
+    assert answers[-1].headers["retry-after"] == "10"
+
+
+def test_a_browser_is_asked_for_no_password_of_its_own(host: WritingHost) -> None:
+    answer = host.client.get("/api/me", headers={"sec-fetch-mode": "cors", "sec-fetch-site": "same-origin"})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+# Sessions
+def session(host: WritingHost, user: str) -> dict[str, str]:
+    answer = host.client.post("/login", json={"user": user, "password": PASSWORD})
+    assert answer.status_code == 200, answer.text
+    host.client.cookies.clear()
+    return {"cookie": answer.headers["set-cookie"].partition(";")[0], "sec-fetch-site": "same-origin"}
+
+
+def test_a_session_of_a_user_has_his_rights(host: WritingHost) -> None:
+    headers = session(host, "keeper")
+    assert host.client.get("/api/me", headers=headers).json()["user"] == "keeper"
+    assert host.write("/api/queues/b1/1/purge", {"up_to": 1}, None, **headers).status_code == 200
+    assert host.write("/api/links/r1/10/close", {"reason": "x"}, None, **headers).status_code == 403
+    assert host.audited()[-1]["login"] == "session"
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "x"])
+def test_a_page_of_another_site_changes_nothing_by_a_session(host: WritingHost, site: str) -> None:
+    headers = session(host, "keeper") | {"sec-fetch-site": site}
+    assert host.write("/api/queues/b1/1/purge", {"up_to": 1}, None, **headers).status_code in (401, 403)
+    assert host.requests.asked == []
+
+
+def test_a_browser_that_does_not_name_the_site_has_to_name_the_origin(host: WritingHost) -> None:
+    headers = session(host, "keeper")
+    del headers["sec-fetch-site"]
+    for origin, status in ((None, 401), ("null", 401), ("http://127.0.0.1:1", 401), (URL, 200)):
+        more = {} if origin is None else {"origin": origin}
+        answer = host.write("/api/queues/b1/1/purge", {"up_to": 1}, None, **headers, **more)
+        assert answer.status_code == status, origin
+
+
+def test_a_session_of_a_user_ends_with_the_user_or_the_password(tmp_path: Path) -> None:
+    headers = session(filled(tmp_path), "keeper")
+    secret = make_secret("other", iterations=4096)
+    for users, status in (
+        (f"\nusers:\n  keeper: {{password: '{secret}', manage: ['#']}}\n", 401),
+        (f"\nusers:\n  other: {{password: '{secret}', manage: ['#']}}\n", 401),
+    ):
+        assert filled(tmp_path, users).client.get("/api/me", headers=headers).status_code == status
+    assert filled(tmp_path).client.get("/api/me", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("body", [{"user": "keeper"}, {"user": "keeper", "password": 1}, {"user": [], "password": ""}])
+def test_a_login_without_a_password_is_refused(host: WritingHost, body: Any) -> None:
+    assert host.client.post("/login", json=body).status_code == 400
+
+
+def test_a_wrong_password_and_an_unknown_user_are_refused_alike(host: WritingHost) -> None:
+    answers = [host.client.post("/login", json={"user": user, "password": "wrong"}) for user in ("keeper", "stranger")]
+    assert [each.status_code for each in answers] == [403, 403]
+    assert answers[0].text == answers[1].text
+    assert "set-cookie" not in answers[0].headers
+
+
+def test_a_logout_ends_the_cookie(host: WritingHost) -> None:
+    answer = host.client.post("/logout", headers=session(host, "keeper"))
+    assert answer.status_code == 200
+    assert "max-age=0" in answer.headers["set-cookie"].lower()
+    assert host.client.post("/logout", headers={"origin": f"http://127.0.0.1:{PORT + 1}"}).status_code in (401, 403)
+
+
+# Rows
+SEEN = {
+    "owner": {"queues": {"b1/1", "b1/2", "b1/3"}, "links": {"r1/10", "r1/20"}, "connections": {"r1/1", "r1/2"},
+              "users": {"viewer", "oncall"}},
+    "viewer": {"queues": {"b1/1"}, "links": {"r1/10"}, "connections": {"r1/1"}, "users": {"viewer"}},
+    "keeper": {"queues": {"b1/1"}, "links": {"r1/10"}, "connections": set(), "users": set()},
+}  # fmt: skip
+SEEN["admin"] = SEEN["oncall"] = SEEN["owner"]
+SEEN["browser"] = SEEN["keeper"]
+
+
+@pytest.mark.parametrize("user", SEEN)
+def test_each_sees_the_rows_of_his_rights_alone_in_lists_and_one_by_one(host: WritingHost, user: str) -> None:
+    for things, expected in SEEN[user].items():
+        page = host.ask("GET", f"/api/{things}", user).json()
+        assert {item["id"] for item in page["items"]} == expected, things
+        assert page["total"] == len(expected)
+        for id_ in SEEN["owner"][things]:
+            assert host.ask("GET", f"/api/{things}/{id_}", user).status_code == (200 if id_ in expected else 404)
+    for things in ("nodes", "neighbors"):
+        assert host.ask("GET", f"/api/{things}", user).json()["total"] > 0
+
+
+@pytest.mark.parametrize("user", ["viewer", "keeper", "oncall"])
+def test_metrics_in_detail_are_those_of_the_rows(host: WritingHost, user: str) -> None:
+    text = host.ask("GET", "/metrics/detailed?family=queue", user).text
+    assert ('address="orders"' in text, 'address="news.#"' in text) == (True, user == "oncall")
+
+
+@pytest.mark.parametrize("user", ["viewer", "keeper", "oncall"])
+def test_the_map_and_the_clients_show_no_more_than_the_rows(host: WritingHost, user: str) -> None:
+    drawn = host.ask("GET", "/console/map", user).json()
+    shown = {box["user"] for box in drawn["boxes"] if box["kind"] == "clients"}
+    clients = {each["user"] for each in host.ask("GET", "/console/clients", user).json()["items"]}
+    assert shown == clients == SEEN[user]["users"]
+
+
+def test_a_user_without_rights_sees_nothing(host: WritingHost) -> None:
+    for path in ("/api/nodes", "/api/queues", "/api/stream?entity=links", "/metrics", "/readyz", "/console/map", "/"):
+        answer = host.ask("GET", path, "nobody")
+        assert answer.status_code == 403, path
+        assert "gives none of view, browse and manage" in answer.json()["error"]
+
+
+def test_a_stream_has_the_rows_of_the_requester(host: WritingHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    original = host.host.states
+
+    def states(entity: Any) -> Any:
+        asked.append(entity.plural)
+        host.stopping.set()
+        return original(entity)
+
+    monkeypatch.setattr(host.host, "states", states)
+    text = host.ask("GET", "/api/stream?entity=queues&fields=address", "viewer").text
+    assert asked == ["queues"]
+    assert '"address": "orders"' in text
+    assert "news" not in text
