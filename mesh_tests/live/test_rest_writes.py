@@ -142,7 +142,7 @@ def test_messages_are_moved_sent_again_and_removed(rest: Rest, producer: WireCli
 
 def test_a_connection_and_a_link_of_a_client_are_closed(mesh: RunningMesh, rest: Rest) -> None:
     with WireClient(mesh.port("r1"), container_id="stuck") as client:
-        link = client.sender("work/1", credit=0) if False else client.receiver("work/1", credit=1)
+        link = client.receiver("work/1", credit=1)
         found = rest.one("/api/links?filter=container=stuck")
         status, done = rest.write(f"/api/links/{found['id']}/close", {"reason": "it is stuck"})
         assert (status, done["done"]) == (200, {"links": 1}), done
