@@ -64,15 +64,33 @@ def status(url: str, body: Any = None, **headers: str) -> int:
         return error.code
 
 
-def test_the_url_of_the_console_opens_it(mesh: RunningMesh) -> None:
-    url = mesh.run("console").strip()
-    assert json.loads(mesh.run("console", "--json")) == {"schema": "amqpmesh.console/1", "url": url}
+def base_of(mesh: RunningMesh) -> str:
+    parts = urlsplit(mesh.run("console").strip())
+    assert (parts.path, bool(parts.fragment)) == ("/login", True)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def test_the_url_of_the_console_logs_its_owner_in(mesh: RunningMesh) -> None:
+    url = json.loads(mesh.run("console", "--json"))["url"]
     with urlopen(url, timeout=SOON_S) as answer:
+        assert b"/console/page/login.js" in answer.read()
+    base, once = url.partition("/login#")[::2]
+    login = Request(f"{base}/login", json.dumps({"once": once}).encode())
+    with urlopen(login, timeout=SOON_S) as answer:
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert ask(f"{base}/api/me", Cookie=cookie)["is_owner"] is True
+
+
+def test_without_users_everybody_looks_and_needs_a_login_to_change(mesh: RunningMesh) -> None:
+    base = base_of(mesh)
+    with urlopen(f"{base}/", timeout=SOON_S) as answer:
         assert b"/console/page/console.js" in answer.read()
+    assert ask(f"{base}/api/me")["is_owner"] is False
+    assert status(f"{base}/api/neighbors/r1/r2/cost", {"cost": 3}) == 401
 
 
 def test_each_command_of_a_page_runs(mesh: RunningMesh) -> None:
-    pages = ask(mesh.run("console").strip() + "console/model")["pages"]
+    pages = ask(base_of(mesh) + "/console/model")["pages"]
     for command in {page["command"] for page in pages}:
         _, *arguments = shlex.split(command)
         assert arguments[-2:] == ["-t", str(mesh.topology_file)]
@@ -80,7 +98,7 @@ def test_each_command_of_a_page_runs(mesh: RunningMesh) -> None:
 
 
 def test_a_killed_node_is_lost_and_its_neighbor_missing(mesh: RunningMesh) -> None:
-    url = mesh.run("console").strip() + "console/map"
+    url = base_of(mesh) + "/console/map"
 
     def troubles() -> set[tuple[str, str]]:
         return {(each["kind"], each["subject"]) for each in ask(url)["troubles"]}
