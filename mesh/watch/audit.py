@@ -71,9 +71,6 @@ class AuditLog:
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._page, query)
 
-    def close(self) -> None:
-        self._thread.shutdown()
-
     # In the thread
     def _append(self, entry: Mapping[str, Any]) -> None:
         if self._number is None:

@@ -127,9 +127,6 @@ class WriteKeys:
         line: dict[str, Any] = {"who": who, "key": key}
         await self._append(line | ({"status": answer.status, "answer": answer.content} if is_kept else {"drop": True}))
 
-    def close(self) -> None:
-        self._file.shutdown()
-
     # Memory
     def _add(self, name: _KeyOfOperator, use: _KeyUse) -> None:
         self._uses[name] = use

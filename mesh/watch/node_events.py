@@ -74,9 +74,6 @@ class NodeEvents:
         """Return `items` and `next`, the cursor to go on with, or None. Raises QueryError."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._page, parameters)
 
-    def close(self) -> None:
-        self._thread.shutdown()
-
     # In the thread
     def _page(self, parameters: Sequence[tuple[str, str]]) -> dict[str, Any]:
         names = self._names()

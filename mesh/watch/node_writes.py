@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mesh.watch.mesh_requests import MeshRequests, refused_by
 from mesh.watch.write_request import WriteRefused, WriteRequest
@@ -11,8 +11,6 @@ from mesh.watch.write_request import WriteRefused, WriteRequest
 if TYPE_CHECKING:
     from addressing.topology.model import Topology
     from mesh.watch.states import ObservedConnection, ObservedLink, ObservedNeighbor
-
-ALL_MODULES: Final = ""
 
 
 class NodeWrites:
@@ -31,6 +29,18 @@ class NodeWrites:
             case "close-link":
                 return _shown(state, "name", "address_text", "role", "user_name", "connection_id")
         return _shown(state, "user_name", "container", "remote_address", "role")
+
+    async def after(self, node: str, request: WriteRequest) -> dict[str, Any] | None:
+        """Return what was changed, as it is after the change; None for what is gone, or was started."""
+        match request.operation.name:
+            case "cost":
+                return {"cost": request.arguments["cost"]}
+            case "log-level":
+                try:
+                    return {"levels": await self._ask(node, "log_levels", is_begun=False)}
+                except WriteRefused:
+                    return None
+        return None
 
     def preview(self, request: WriteRequest, state: Any) -> dict[str, Any]:
         """Return what ``request`` would do, without doing it."""

@@ -158,7 +158,7 @@ def _write(operation: WriteOperation) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {_JSON: {"schema": schema}}},
         "responses": {
             "200": {
-                "description": "What was done.",
+                "description": "The change was made, or counted.",
                 "content": {_JSON: {"schema": {"$ref": "#/components/schemas/change"}}},
             },
             **errors(*ERRORS),

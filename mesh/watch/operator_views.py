@@ -65,7 +65,7 @@ class OperatorViews:
         arguments = parse_browse(request.query_params.multi_items())
         operator = requester_of(request).operator
         try:
-            queue = find(self._host, self._rows.of(operator), self._topology, QUEUE.plural, id_of(request))
+            queue = find(self._host, self._rows.of(operator), self._topology, QUEUE, id_of(request))
             place = self._writes.place(queue)
             if arguments["bodies"] and not operator.may_browse(place.mesh_address):
                 raise WriteRefused(403, f"you have no right `browse` of {place.mesh_address!r}: ask without bodies")

@@ -7,22 +7,23 @@ of addresses are in no id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.mesh_requests import SHOWS
-from mesh.watch.states import GETTERS
 from mesh.watch.write_request import MAX_BODY_BYTES, WriteRefused
-from recording.entities import BY_PLURAL, NODE
+from recording.entities import LINK, NEIGHBOR, NODE, QUEUE
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from addressing.topology.model import Topology
     from mesh.watch.host_model import HostModel
+    from mesh.watch.states import ObservedNode
     from mesh.watch.visible_rows import VisibleRows
     from recording.entities import Entity
 
-_SHOWN_CHARS = 80
+_SHOWN_CHARS: Final = 80
+_NUMBER_DIGITS: Final = 20
 
 
 def path_of(path: str, entity: Entity) -> str:
@@ -34,13 +35,12 @@ def id_of(request: Request) -> str:
     return "/".join(request.path_params[name] for name in ("node", "of_node") if name in request.path_params)
 
 
-def find(host: HostModel, rows: VisibleRows, topology: Topology, plural: str, id_: str) -> Any:
-    """Return the state of an entity that ``rows`` shows.
+def find(host: HostModel, rows: VisibleRows, topology: Topology, entity: Entity, id_: str) -> Any:
+    """Return the state of the ``entity`` with an id, if ``rows`` shows it.
 
     Raises WriteRefused: 501 for an existing broker's, 502 for one of a node that does not run here, 404 for an unknown.
     """
-    entity = BY_PLURAL[plural]
-    name = id_.partition("/")[0]
+    name, _, of_node = id_.partition("/")
     broker = topology.brokers.get(name)
     if broker is not None and not broker.is_embedded:
         raise WriteRefused(
@@ -49,12 +49,25 @@ def find(host: HostModel, rows: VisibleRows, topology: Topology, plural: str, id
         )  # fmt: skip
     node = host.nodes.get(name)
     if (name in topology.brokers or name in topology.routers) and (node is None or node.is_over):
-        raise WriteRefused(502, f"{name} does not run on this host. {SHOWS}")
-    value_of = GETTERS[entity]["id"]
-    found = next((each for each in host.states(entity) if value_of(each) == id_), None)
+        raise WriteRefused(502, f"{name} does not run on this host: ask the observer of its host. {SHOWS}")
+    found = node if entity is NODE or node is None else _of_node(node, entity, of_node)
     if found is None or not rows.has(entity, found):
         raise WriteRefused(404, f"there is no {entity.name} {id_[:_SHOWN_CHARS]!r} now")
     return found
+
+
+def _of_node(node: ObservedNode, entity: Entity, segment: str) -> Any:
+    """Return the state with the last ``segment`` of its id, or None."""
+    if entity is NEIGHBOR:
+        return node.neighbors.get(segment)
+    # A number has one form only, without zeros before it: else one entity had several ids, and keys of its own by each.
+    if not (segment.isascii() and segment.isdecimal()) or str(int(segment[:_NUMBER_DIGITS])) != segment:
+        return None
+    number = int(segment)
+    if entity is LINK:
+        link = node.links.get(number)
+        return None if link is None or link.is_ended else link
+    return (node.queues if entity is QUEUE else node.connections).get(number)
 
 
 async def body_of(request: Request) -> bytes:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 MAX_AT_ONCE: Final = 16
 """The most changes that are under way."""
+FAILED: Final = KeptAnswer(
+    500, {"error": "the change failed, or the observer ended: look whether it was made", "is_uncertain": True}
+)
 INTERRUPTED: Final = KeptAnswer(
     409,
     {"error": "the observer ended while this change was under way: look whether it was made, and give another change "
@@ -98,9 +101,13 @@ class MeshWrites:
         ]
 
     async def settle_interrupted(self) -> None:
-        """Tell the audit of changes that the end of an earlier observer has interrupted. Raises OSError."""
+        """Tell the audit of changes that the end of an earlier observer has interrupted.
+
+        Raises OSError if their keys cannot be written; whoever gives one of them is refused all the same.
+        """
         for what in self._keys.interrupted():
-            await self._audit.append({**what, "outcome": "interrupted", "status": INTERRUPTED.status})
+            with self._disk_trouble():
+                await self._audit.append({**what, "outcome": "interrupted", "status": INTERRUPTED.status})
         self._keys.settle_interrupted(INTERRUPTED)
 
     def _endpoint(self, operation: WriteOperation) -> Any:
@@ -138,7 +145,7 @@ class MeshWrites:
         if attempt.operation.right is NeededRight.MESH and not operator.manages_mesh:
             raise WriteRefused(403, f"to {attempt.operation.name.replace('-', ' ')} needs the right `manage` of #")
         node = attempt.id.partition("/")[0]
-        found = find(self._host, self._rows.of(operator), self._topology, entity.plural, attempt.id)
+        found = find(self._host, self._rows.of(operator), self._topology, entity, attempt.id)
         attempt.what = {name: value for name in _TOLD[entity] if (value := GETTERS[entity][name](found)) is not None}
         if entity is QUEUE:
             place = self.place(found)
@@ -189,7 +196,7 @@ class MeshWrites:
 
     async def _make(self, attempt: _Attempt, request: WriteRequest, state: Any, who: str) -> KeptAnswer:
         assert request.key is not None
-        answer, is_kept = KeptAnswer(500, {"error": "the change failed: see the log of the observer"}), True
+        answer, is_kept = FAILED, True
         try:
             answer, is_kept = await self._changed(attempt, request, state)
             return answer
@@ -197,7 +204,7 @@ class MeshWrites:
             # Also after a failure that nobody has foreseen the key has an answer, and the change is in the audit.
             with self._disk_trouble():
                 await self._keys.end(who, request.key, answer, is_kept=is_kept)
-            if answer.status == 500:
+            if answer is FAILED:
                 await self._tell(attempt, "failed", answer.status)
 
     async def _changed(self, attempt: _Attempt, request: WriteRequest, state: Any) -> tuple[KeptAnswer, bool]:
@@ -217,7 +224,7 @@ class MeshWrites:
         if request.operation.entity is not QUEUE:
             attempt.before = await self._nodes.before(node, request, state)
             done = await self._nodes.run(node, request, state, attempt.requester.operator.name)
-            attempt.after = {name: done[name] for name in ("cost", "levels") if name in done} or None
+            attempt.after = await self._nodes.after(node, request)
             return done
         place = self.place(state)
         attempt.before = await self._depth(place)

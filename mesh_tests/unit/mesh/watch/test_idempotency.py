@@ -119,7 +119,7 @@ def test_a_file_that_was_cut_or_damaged_loses_at_most_that_line(
     later = WriteKeys(path, clock)
     for number, key in enumerate(("1", "2", "3")):
         # The line of a key's end is the third, sixth and ninth of lines that begin with an empty one.
-        if size >= len(b"\n".join(whole.split(b"\n")[: 4 * number + 4])):
+        if size > len(b"\n".join(whole.split(b"\n")[: 4 * number + 4])):
             assert asyncio.run(later.begin("alice", key, "digest", {})) == ANSWER
     asyncio.run(made(later, "4"))
     assert asyncio.run(WriteKeys(path, clock).begin("alice", "4", "digest", {})) == ANSWER

@@ -185,7 +185,15 @@ def test_a_queue_that_is_another_one_by_now_is_not_changed(host: WritingHost) ->
 
 @pytest.mark.parametrize(
     ("id_", "status", "word"),
-    [("b1/99", 404, "there is no queue"), ("rabbit/1", 501, "existing broker"), ("b9/1", 404, "there is no queue")],
+    [
+        ("b1/99", 404, "there is no queue"),
+        ("b1/01", 404, "there is no queue"),
+        ("b1/x", 404, "there is no queue"),
+        ("b1/" + "9" * 5000, 404, "there is no queue"),
+        ("b1/²", 404, "there is no queue"),
+        ("rabbit/1", 501, "existing broker"),
+        ("b9/1", 404, "there is no queue"),
+    ],
 )
 def test_a_queue_that_cannot_be_changed_is_refused_with_a_sentence(
     host: WritingHost, id_: str, status: int, word: str
@@ -288,6 +296,43 @@ def test_of_many_requests_at_once_with_one_key_one_is_made(host: WritingHost) ->
     answers = asyncio.run(all_at_once())
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.text for answer in answers}) == 1
+    assert host.requests.ops() == ["purge"]
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def test_a_change_that_the_end_of_the_observer_interrupted_is_in_the_audit_and_not_made_again(tmp_path: Path) -> None:
+    host = filled(tmp_path)
+
+    async def killed(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    host.requests.ask_broker = killed  # type: ignore[method-assign]
+    # Nothing is written any more, as by a process that was killed.
+    host.keys.end = killed  # type: ignore[method-assign]
+    host.audit.append = killed  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        host.write("/api/queues/b1/1/purge", {"up_to": 20}, Idempotency_Key="k")
+    later = filled(tmp_path)
+    (entry,) = later.audited()
+    assert (entry["outcome"], entry["operation"], entry["target"]) == ("interrupted", "purge", "b1/1")
+    answer = later.write("/api/queues/b1/1/purge", {"up_to": 20}, Idempotency_Key="k")
+    assert (answer.status_code, answer.json()["is_uncertain"]) == (409, True)
+    assert later.requests.ops() == []
+    assert len(filled(tmp_path).audited()) == 2
+
+
+def test_a_failure_that_nobody_has_foreseen_is_in_the_audit_and_not_made_again(host: WritingHost) -> None:
+    def fail(_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    host.requests.answers["purge"] = fail
+    with pytest.raises(RuntimeError):
+        host.write("/api/queues/b1/1/purge", {"up_to": 20}, Idempotency_Key="k")
+    assert host.audited()[0]["outcome"] == "failed"
+    assert host.write("/api/queues/b1/1/purge", {"up_to": 20}, Idempotency_Key="k").status_code == 500
     assert host.requests.ops() == ["purge"]
 
 
