@@ -93,15 +93,18 @@ def own() -> Iterator[Callable[..., ServedConsole]]:
 
     yield make
     for each in made:
-        each.stop()
+        each.close()
 
 
 @pytest.fixture
 def tab(browser: Any) -> Iterator[Callable[..., Tab]]:
     opened: list[Tab] = []
 
-    def open_tab(served: ServedConsole, view: str | None = "/", **options: Any) -> Tab:
-        opened.append(Tab(browser, served.url, **options))
+    def open_tab(
+        served: ServedConsole, view: str | None = "/", login: bool = True, user: str | None = None, **options: Any
+    ) -> Tab:
+        cookie = served.cookie(user) if login else None
+        opened.append(Tab(browser, served.url, cookie, **options))
         return opened[-1] if view is None else opened[-1].open(view)
 
     yield open_tab

@@ -6,14 +6,15 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
 
-from mesh_tests.browser.faked_writes import FakedWrites
+from mesh_tests.browser.faked_mesh import FakedMesh, RecordedWrites, WritingConsoleHost
 from mesh_tests.ports import free_port
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
 
@@ -25,8 +26,9 @@ class ServedConsole:
     """Serves until ``close``. ``change`` changes the host as the observer does: between requests."""
 
     def __init__(self, topology: str | Path = TRIANGLE, token: str | None = None) -> None:
-        self.host = ConsoleHost(topology, token)
-        self.writes = FakedWrites(self.host.app)
+        self._folder = TemporaryDirectory()
+        self.host = WritingConsoleHost(Path(self._folder.name), topology, token)
+        self.writes = RecordedWrites(self.host.app)
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._began = time.monotonic()
@@ -38,17 +40,34 @@ class ServedConsole:
         self._thread.start()
         assert ready.wait(SOON_S)
 
+    @property
+    def mesh(self) -> FakedMesh:
+        return self.host.mesh
+
+    def cookie(self, user: str | None = None) -> dict[str, str]:
+        """Return the cookie of a login of a user, or of the owner."""
+        sessions = self.host.access.sessions
+        return {"name": sessions.cookie, "value": sessions.new_session(user), "url": self.url}
+
     def change(self, work: Callable[[ConsoleHost], Any]) -> Any:
         async def do() -> Any:
             return work(self.host)
 
-        return asyncio.run_coroutine_threadsafe(do(), self._loop).result(SOON_S)
+        return self.run(do())
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SOON_S)
 
     def stop(self) -> None:
         """Stop as an observer that is killed: open connections break."""
         self._server.should_exit = self._server.force_exit = True
         self._thread.join(SOON_S)
         assert not self._thread.is_alive()
+
+    def close(self) -> None:
+        self.stop()
+        self.host.close()
+        self._folder.cleanup()
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mesh_tests.installed import PEERS, require
 from mesh_tests.waiting import wait_until
 
 SOON_S = 20.0
@@ -21,8 +22,10 @@ HOSTILE = (
 class Tab:
     """A tab at the console. ``wrongs``: what the browser complained of, and requests to other places."""
 
-    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+    def __init__(self, browser: Any, url: str, cookie: Any = None, **options: Any) -> None:
         self._context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        if cookie is not None:
+            self._context.add_cookies([cookie])
         self.page = self._context.new_page()
         self.url = url
         self.wrongs: list[str] = []
@@ -63,6 +66,18 @@ class Tab:
 
     def text(self, selector: str) -> str:
         return str(self.page.evaluate("it => document.querySelector(it)?.textContent ?? ''", selector))
+
+    def axe(self) -> list[tuple[str, Any, Any]]:
+        """Return what axe-core finds wrong: rule, element, and what was expected."""
+        axe = PEERS / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+        require(axe.exists(), "axe-core")
+        self.page.evaluate(axe.read_text())
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations', 'incomplete']})")
+        return [
+            (each["id"], node["target"], node["any"] and node["any"][0]["message"])
+            for each in found["violations"]
+            for node in each["nodes"]
+        ]
 
     def close(self) -> None:
         self._context.close()

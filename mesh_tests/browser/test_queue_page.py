@@ -10,16 +10,21 @@ from typing import Any
 
 import pytest
 
+from addressing.topology.credentials import make_secret
 from mesh.commands.cli import cli
-from mesh_tests.browser.faked_writes import json_body, message
+from mesh_tests.browser.faked_mesh import json_body, message, text_body
 from mesh_tests.browser.served_console import ServedConsole
 from mesh_tests.browser.tabs import HOSTILE, SOON_S, Tab
-from mesh_tests.unit.mesh.watch.console_host import ConsoleHost
+from mesh_tests.unit.mesh.watch.console_host import TRIANGLE, ConsoleHost
 from mesh_tests.waiting import wait_until
 from recording.columns import RecordEvent, RecordKind
 
 QUEUE = "/queue?node=b1&address=orders&subscriber="
-READER = {"user": "alice", "is_owner": False, "view": ["orders.#"], "browse": [], "manage": []}
+QUEUES = f"{TRIANGLE}  late: queue\n  later: queue\n"
+READERS = f'''{TRIANGLE}
+users:
+  alice: {{password: "{make_secret("hers", iterations=4096)}", view: [orders]}}
+'''
 Own = Callable[..., ServedConsole]
 Open = Callable[..., Tab]
 
@@ -27,9 +32,9 @@ Open = Callable[..., Tab]
 @pytest.fixture
 def served(own: Own) -> ServedConsole:
     """Serves the queue orders of b1 with the messages 1 to 5."""
-    console = own()
+    console = own(topology=QUEUES)
     console.change(add_queue)
-    console.writes.queues["b1/1"] = [message(number) for number in range(1, 6)]
+    console.mesh.queues["orders"] = [message(number) for number in range(1, 6)]
     return console
 
 
@@ -67,7 +72,7 @@ def test_the_page_says_how_old_the_queue_is_and_that_nobody_takes(served: Served
 
 
 def test_messages_are_searched_and_the_search_is_in_the_url(served: ServedConsole, tab: Open) -> None:
-    served.writes.queues["b1/1"][2]["properties"] = {"region": "north"}
+    served.mesh.queues["orders"][2]["properties"] = {"region": "north"}
     shown = tab(served, QUEUE)
     wait_until(lambda: numbers(shown) == ["1", "2", "3", "4", "5"], SOON_S, "the messages")
     shown.page.keyboard.press("/")
@@ -83,8 +88,8 @@ def test_rows_of_messages_change_in_place(served: ServedConsole, tab: Open) -> N
     shown = tab(served, QUEUE)
     wait_until(lambda: len(numbers(shown)) == 5, SOON_S, "the messages")
     shown.page.evaluate("window.before = document.querySelectorAll('tbody tr')[1]")
-    del served.writes.queues["b1/1"][0]
-    served.writes.queues["b1/1"][0]["is_locked"] = True
+    del served.mesh.queues["orders"][0]
+    served.mesh.queues["orders"][0]["is_locked"] = True
     wait_until(lambda: numbers(shown) == ["2", "3", "4", "5"], SOON_S, "the first to go")
     assert shown.page.evaluate("window.before === document.querySelector('tbody tr')")
     assert shown.page.evaluate("window.before.textContent").endswith("at a consumer")
@@ -93,18 +98,18 @@ def test_rows_of_messages_change_in_place(served: ServedConsole, tab: Open) -> N
 @pytest.mark.parametrize(
     ("body", "viewer", "expected"),
     [
-        ({"kind": "text", "text": "hello\nthere", "bytes": 11}, "text", "hello\nthere"),
+        (text_body("hello\nthere"), "text", "hello\nthere"),
         (json_body('{"id":9007199254740993,"a":[],"b":[1,"x,y"]}'), "json",
          '{\n  "id": 9007199254740993,\n  "a": [],\n  "b": [\n    1,\n    "x,y"\n  ]\n}'),
         ({"kind": "binary", "base64": base64.b64encode(b"\x00\xffAB").decode(), "bytes": 4}, "hex",
          "000000  00 ff 41 42                                      ..AB"),
-        ({"kind": "text", "text": "{oops", "bytes": 5}, "text", "{oops"),
+        (text_body("{oops"), "text", "{oops"),
     ],
 )  # fmt: skip
 def test_a_body_is_shown_as_what_it_is(
     body: dict[str, Any], viewer: str, expected: str, served: ServedConsole, tab: Open
 ) -> None:
-    served.writes.queues["b1/1"][0]["body"] = {"is_cut": False, **body}
+    served.mesh.queues["orders"][0]["body"] = {"is_cut": False, **body}
     shown = tab(served, f"{QUEUE}&open=1")
     shown.wait("document.querySelector('pre.body')?.textContent")
     assert shown.text("pre.body") == expected
@@ -132,14 +137,14 @@ def test_a_viewer_that_is_chosen_is_in_the_url(served: ServedConsole, tab: Open)
 def test_a_body_that_cannot_be_shown_says_why(
     body: dict[str, Any] | None, why: str, served: ServedConsole, tab: Open
 ) -> None:
-    served.writes.queues["b1/1"][0]["body"] = body
+    served.mesh.queues["orders"][0]["body"] = body
     shown = tab(served, f"{QUEUE}&open=1")
     wait_until(lambda: shown.text(".message-body .note") == why, SOON_S, why)
     assert shown.page.is_hidden("pre.body")
 
 
 def test_a_cut_body_says_so_and_is_not_copied(served: ServedConsole, tab: Open) -> None:
-    served.writes.queues["b1/1"][0]["body"] = {"kind": "text", "text": "[" * 65_536, "bytes": 900_000, "is_cut": True}
+    served.mesh.queues["orders"][0]["body"] = {"kind": "text", "text": "[" * 65_536, "bytes": 900_000, "is_cut": True}
     shown = tab(served, f"{QUEUE}&open=1")
     wait_until(lambda: "The first 65.5 kB of 900 kB" in shown.text(".message-body .note"), SOON_S, "the size")
     assert "900,000 bytes" in shown.text(".message .why")
@@ -147,7 +152,7 @@ def test_a_cut_body_says_so_and_is_not_copied(served: ServedConsole, tab: Open) 
 
 
 def test_a_deep_body_does_not_grow(served: ServedConsole, tab: Open) -> None:
-    served.writes.queues["b1/1"][0]["body"] = json_body("[" * 5000 + "]" * 5000)
+    served.mesh.queues["orders"][0]["body"] = json_body("[" * 5000 + "]" * 5000)
     shown = tab(served, f"{QUEUE}&open=1")
     shown.wait("document.querySelector('pre.body')?.textContent.length > 5000")
     assert shown.page.evaluate("document.querySelector('pre.body').textContent.length") < 10_000 * 85
@@ -157,7 +162,7 @@ def test_a_deep_body_does_not_grow(served: ServedConsole, tab: Open) -> None:
 @pytest.mark.parametrize("place", range(len(HOSTILE)))
 def test_a_hostile_message_is_shown_and_does_nothing(place: int, served: ServedConsole, tab: Open) -> None:
     text = HOSTILE[place]
-    served.writes.queues["b1/1"] = [
+    served.mesh.queues["orders"] = [
         message(7, {"kind": "text", "text": text, "bytes": len(text), "is_cut": False}, message_id=text, subject=text,
                 reply_to=text, properties={text: text}, annotations={text: [text, {text: 1}]}),
     ]  # fmt: skip
@@ -182,16 +187,16 @@ def test_a_purge_needs_the_typed_count_and_spares_what_came_later(served: Served
     show_dialog(shown, "Purge what is shown")
     shown.wait("document.querySelector('#confirm-count')")
     assert "Nothing has changed yet. It would do: messages: 5" in shown.text(".would")
-    served.writes.queues["b1/1"].append(message(6))
+    served.mesh.queues["orders"].append(message(6))
     assert shown.page.is_disabled("button.confirm")
     shown.page.fill("#confirm-count", "6")
     assert shown.page.is_disabled("button.confirm")
     shown.page.fill("#confirm-count", "5")
     confirm(shown)
-    assert shown.text(".done") == "Done: messages: 5."
-    assert real(served) == [("POST", "/api/queues/b1/1/purge", {"up_to": 5})]
-    assert served.writes.expected == {"node": "b1", "address": "orders", "subscriber": None}
-    assert [each["number"] for each in served.writes.queues["b1/1"]] == [6]
+    assert shown.text(".done") == "Done: messages: 5. Before: messages: 6; after: messages: 1."
+    expected = {"node": "b1", "address": "orders", "subscriber": None}
+    assert real(served) == [("POST", "/api/queues/b1/1/purge", {"up_to": 5, "expect": expected})]
+    assert [each["number"] for each in served.mesh.queues["orders"]] == [6]
     shown.page.keyboard.press("Escape")
     wait_until(lambda: numbers(shown) == ["6"], SOON_S, "the message that came later")
 
@@ -203,15 +208,16 @@ def test_selected_messages_move_after_a_dry_run(served: ServedConsole, tab: Open
     shown.page.check("input[aria-label='Select message 4']")
     assert "select=2,4" in shown.page.url
     show_dialog(shown, "Move selected")
-    shown.page.fill("#write-target", "rpc.other")
+    shown.page.fill("#write-target", "late")
     shown.page.click("#write button:text-is('Show what it would do')")
     shown.wait("document.querySelector('.would')")
     assert real(served) == []
-    shown.page.fill("#write-target", "rpc.another")
+    shown.page.fill("#write-target", "later")
     shown.wait("document.querySelector('button.confirm').hidden")
     shown.page.click("#write button:text-is('Show what it would do')")
     confirm(shown)
-    assert real(served) == [("POST", "/api/queues/b1/1/move", {"target": "rpc.another", "numbers": [2, 4]})]
+    assert served.mesh.asked == [("b1", {"op": "move", "source": "orders", "target": "later", "numbers": [2, 4]})]
+    assert [each["number"] for each in served.mesh.queues["later"]] == [2, 4]
     keys = [key for *_, key in served.writes.asked]
     assert len(set(keys)) == len(keys) == 3
 
@@ -229,25 +235,24 @@ def test_a_write_without_an_answer_is_sent_again_with_the_same_key_and_done_once
     asked = [key for _, _, is_dry, _, key in served.writes.asked if not is_dry]
     assert len(asked) == 3
     assert len(set(asked)) == 1
-    assert len(served.writes.audit) == 1
-    wait_until(lambda: "Audit entry 1: /owner, remove" in shown.text(".audited"), SOON_S, "the audit entry")
+    assert [request["op"] for _, request in served.mesh.asked] == ["remove"]
+    wait_until(lambda: "the owner of the mesh, remove of b1/1, repeated" in shown.text(".audited"), SOON_S, "the entry")
 
 
 def test_a_refused_write_shows_the_sentence_and_changes_nothing(served: ServedConsole, tab: Open) -> None:
     shown = tab(served, QUEUE)
     wait_until(lambda: len(numbers(shown)) == 5, SOON_S, "the messages")
-    served.writes.refuses = (409, "the target is the queue itself, expected another queue")
     show_dialog(shown, "Move what is shown")
     shown.page.click("#write button:text-is('Show what it would do')")
     assert "Name the queue that takes the messages" in shown.text("#write .error")
-    shown.page.fill("#write-target", "orders")
+    shown.page.fill("#write-target", "rpc.x")
     shown.page.click("#write button:text-is('Show what it would do')")
-    wait_until(lambda: "expected another queue" in shown.text("#write .error"), SOON_S, "the sentence")
+    wait_until(lambda: "the topology has no queue of this address at b1" in shown.text("#write .error"), SOON_S, "why")
     assert shown.page.is_hidden("button.confirm")
 
 
 def test_a_copy_is_edited_and_goes_to_the_address(served: ServedConsole, tab: Open) -> None:
-    served.writes.queues["b1/1"][0].update(properties={"region": "north", "count": 3}, annotations={"x-opt-was": "b"})
+    served.mesh.queues["orders"][0].update(properties={"region": "north", "count": 3}, annotations={"x-opt-was": "b"})
     shown = tab(served, f"{QUEUE}&open=1")
     shown.wait("document.querySelector('pre.body')?.textContent")
     shown.page.click(".message button:has-text('Send an edited copy')")
@@ -266,13 +271,14 @@ def test_a_copy_is_edited_and_goes_to_the_address(served: ServedConsole, tab: Op
         "subject": "order", "message_id": "m-1", "priority": 4, "durable": True, "properties": {"region": "south"},
         "body": {"kind": "text", "text": "order 1, again"},
     }  # fmt: skip
+    assert [address for address, _ in served.mesh.sent] == ["orders"]
 
 
-def test_a_reader_sees_why_nothing_can_be_changed_and_no_body_is_asked_for(
-    own: Own, served: ServedConsole, tab: Open
-) -> None:
-    served.writes.me = READER | {"view": ["orders"]}
-    shown = tab(served, f"{QUEUE}&open=1")
+def test_a_reader_sees_why_nothing_can_be_changed_and_no_body_is_asked_for(own: Own, tab: Open) -> None:
+    console = own(topology=READERS, token="the-token-of-the-owner")
+    console.change(add_queue)
+    console.mesh.queues["orders"] = [message(number) for number in range(1, 6)]
+    shown = tab(console, f"{QUEUE}&open=1", user="alice")
     wait_until(lambda: len(numbers(shown)) == 5, SOON_S, "the messages")
     shown.wait("document.querySelector('#queue-why:not([hidden])')")
     assert "alice may not change this address" in shown.text("#queue-why")
@@ -290,7 +296,7 @@ def test_a_queue_is_found_again_by_name_after_a_restart(served: ServedConsole, t
         host.add("b1", RecordKind.QUEUE, queue=1, address="rpc.other", depth_count=1)
         host.add("b1", RecordKind.QUEUE, queue=9, address="orders", depth_count=2)
 
-    served.writes.queues["b1/9"] = [message(21), message(22)]
+    served.mesh.queues["orders"] = [message(21), message(22)]
     served.change(restart)
     wait_until(lambda: numbers(shown) == ["21", "22"], SOON_S, "the messages of the same queue")
 

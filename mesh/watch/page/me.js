@@ -5,6 +5,7 @@ import { el, readable, setText } from "./dom.js";
 import { get } from "./observer.js";
 
 const EVERYTHING = "#";
+const ANONYMOUS = "anonymous";
 const MAX_PATTERN_CHARS = 1024;
 const TITLES = { view: "see", browse: "read the messages of", manage: "change" };
 let rights = { user: null, is_owner: false, view: [], browse: [], manage: [] };
@@ -28,7 +29,7 @@ export async function readRights(place) {
 }
 
 function isNobody() {
-  return !rights.is_owner && rights.user === null;
+  return !rights.is_owner && (rights.user === null || rights.user === ANONYMOUS);
 }
 
 function name() {

@@ -16,7 +16,8 @@ export function show(context) {
   const name = parameter("name") ?? "";
   let shown;
   const level = writeButton("Change the log level \u2026", null, () => changeLevel(shown));
-  const events = new EventList(context, { path: () => `/api/events?node=${encodeURIComponent(name)}&limit=${LAST_EVENTS}` });
+  const events = el("div");
+  const path = () => `/api/events?node=${encodeURIComponent(name)}&limit=${LAST_EVENTS}`;
   const fixed = () => [`node=${name}`];
   const tables = [
     table("neighbors", "Neighbors", { ...context, prefix: "n.", fixed, columns: ["neighbor", "cost", "since"], main: "neighbor" }),
@@ -29,9 +30,10 @@ export function show(context) {
     told,
     gone: "No node of this host has this name. It may run on another host, which `amqpmesh status` there shows.",
     actions: [level.element],
-    parts: [el("section", {}, el("div", { class: "above" }, el("h2", { text: "Last events" }), el("a", { href: link("/events", { node: name }), text: "All events of the node" })), events.element)],
+    parts: [el("section", {}, el("div", { class: "above" }, el("h2", { text: "Last events" }), el("a", { href: link("/events", { node: name }), text: "All events of the node" })), events)],
     onRow: (row) => {
       shown = row;
+      if (row && !events.children.length) events.append(new EventList(context, { path }).element);
       level.allow(unchanged(row?.state === "running" ? row : undefined));
     },
   });

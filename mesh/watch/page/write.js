@@ -25,28 +25,28 @@ export function dry(path) {
  */
 export async function send(method, path, body, key) {
   for (let turn = 0; ; turn++) {
-    const response = await attempt(method, path, body, key);
+    const answer = await attempt(method, path, body, key);
     const isLast = turn === AGAIN_MS.length;
-    if (response && (isLast || response.status !== BUSY)) return contentOf(response);
+    if (answer && (isLast || answer.status !== BUSY)) return judged(answer);
     if (isLast) throw new NoAnswer("The observer does not answer.");
     await new Promise((done) => setTimeout(done, AGAIN_MS[turn]));
   }
 }
 
+/** Return status and content of the answer, or null if it did not come as a whole. */
 async function attempt(method, path, body, key) {
   try {
     const headers = { "content-type": "application/json", "idempotency-key": key };
-    return await fetch(path, { method, headers, body: JSON.stringify(body), cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+    const response = await fetch(path, { method, headers, body: JSON.stringify(body), cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+    return { status: response.status, ok: response.ok, content: await response.json() };
   } catch {
     return null;
   }
 }
 
-async function contentOf(response) {
-  const content = await response.json().catch(() => null);
-  if (response.status === 401) observer.lost(true);
+function judged({ status, ok, content }) {
+  if (status === 401) observer.lost(true);
   else observer.heard();
-  if (response.ok && content === null) throw new NoAnswer("The answer of the observer broke off.");
-  if (!response.ok) throw new Refused(response.status, content ?? {});
+  if (!ok) throw new Refused(status, content ?? {});
   return content;
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from addressing.topology.credentials import make_secret
 from addressing.topology.loader import load_topology, parse_topology
@@ -20,6 +21,11 @@ from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import RingRecords
 from mesh.watch.visible_rows import RowsByOperator
 from recording.columns import RecordEvent, RecordKind
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
+
+    from addressing.topology.model import Topology
 
 NOW_S = 1_800_000_000.0
 PORT = 15680
@@ -73,11 +79,16 @@ class ConsoleHost:
         )
         self.model.on_time(NOW_S)
         self.runs: dict[str, NodeRecords] = {}
-        access = Access(parsed, token or TOKEN, lambda: self.model.utc_s)
+        access = self.access = Access(parsed, token or TOKEN, lambda: self.model.utc_s)
         rows = RowsByOperator(self.model, parsed)
         state = ObserverState("shop", "0.1.0", self.model, access, rows)
         state.console = Console(parsed, self.model, access, rows)
+        state.operations = self.operations(parsed, rows)
         self.app = application(state)
+
+    def operations(self, _: Topology, __: RowsByOperator) -> Sequence[Route]:
+        """Return the routes of changes, of which a host of its own has none."""
+        return ()
 
     @property
     def state(self) -> MeshState:
