@@ -18,6 +18,7 @@ from mesh_tests.browser.tabs import HOSTILE, SOON_S, Tab
 from mesh_tests.unit.mesh.watch.console_host import TRIANGLE, ConsoleHost
 from mesh_tests.waiting import wait_until
 from recording.columns import RecordEvent, RecordKind
+from wire.message_json import FIELDS, encode_message
 
 QUEUE = "/queue?node=b1&address=orders&subscriber="
 QUEUES = f"{TRIANGLE}  late: queue\n  later: queue\n"
@@ -269,7 +270,7 @@ def test_a_copy_is_edited_and_goes_to_the_address(served: ServedConsole, tab: Op
     assert path == "/api/queues/b1/1/send"
     assert body["message"] == {
         "subject": "order", "message_id": "m-1", "priority": 4, "durable": True, "properties": {"region": "south"},
-        "body": {"kind": "text", "text": "order 1, again"},
+        "body": {"kind": "text", "section": "data", "text": "order 1, again"},
     }  # fmt: skip
     assert [address for address, _ in served.mesh.sent] == ["orders"]
 
@@ -320,3 +321,28 @@ def test_a_name_that_nobody_can_read_is_in_no_command(own: Own, tab: Open) -> No
     console.change(lambda host: host.add("b1", RecordKind.QUEUE, queue=1, address="a\u202eb", depth_count=1))
     shown = tab(console, "/queue?node=b1&address=a%E2%80%AEb&subscriber=")
     assert shown.text("#command").startswith("amqpmesh status")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message_id": {"$ulong": 5}, "creation_time": "2026-11-27T23:44:38.123Z", "body": text_body("x")},
+        {"correlation_id": {"$uuid": "6ba7b810-9dad-11d1-80b4-00c04fd430c8"}, "properties": {"at": {"$short": 3}},
+         "body": {**json_body('{"a": [1, null]}'), "section": "value"}},
+        {"body": {"kind": "binary", "section": "data", "base64": "AP9BQg==", "bytes": 4, "is_cut": False, "why": None}},
+        {"body": {"kind": "value", "section": "value", "text": '{"$map": [[{"$symbol": "a"}, 1]]}', "bytes": 9,
+                  "is_cut": False, "why": None}},
+        {"body": {"kind": "none", "section": None, "bytes": 0, "is_cut": False, "why": None}, "group_id": "g"},
+    ],
+)  # fmt: skip
+def test_a_copy_that_nobody_edits_is_the_same_message(fields: dict[str, Any], served: ServedConsole, tab: Open) -> None:
+    original = served.mesh.queues["orders"][0]
+    original.update(fields)
+    shown = tab(served, f"{QUEUE}&open=1")
+    shown.page.click(".message button:has-text('Send an edited copy'):enabled")
+    shown.page.click("#write button:text-is('Show what it would do')")
+    confirm(shown)
+    ((address, sent),) = served.mesh.sent
+    copy = {name: value for name, value in original.items() if name in (*FIELDS, "durable", "priority", "properties")}
+    assert address == "orders"
+    assert sent == encode_message({**copy, "body": original["body"]})

@@ -90,15 +90,16 @@ class Confirmation {
       const body = { ...asked, expect: this.expect };
       const answer = await send(method, dry(path), body, newKey());
       this.planned = { method, path, body, key: newKey() };
-      this.#offer(answer.would ?? {});
+      this.#offer(answer.would ?? {}, answer.before);
     } catch (error) {
       this.#fail(error);
     }
     this.#busy(false);
   }
 
-  #offer(would) {
-    this.said.replaceChildren(el("p", { class: "would" }, "Nothing has changed yet. It would do: ", el("strong", { text: words(would) })));
+  #offer(would, before) {
+    const now = before && Object.keys(before).length ? ` Now: ${words(before)}.` : "";
+    this.said.replaceChildren(el("p", { class: "would" }, "Nothing has changed yet. It would do: ", el("strong", { text: words(would) }), ".", now));
     const wanted = this.typed && String(would[this.typed] ?? 0);
     setText(this.confirm, wanted ? `${this.verb} ${count(Number(wanted))} ${this.typed.replaceAll("_", " ")}` : this.verb);
     this.confirm.hidden = false;
