@@ -52,16 +52,17 @@ MAP_ENTRIES = 256
 BODY_VALUE_BYTES = 16384
 """The value of a body that is neither text nor binary is shown only if it has at most so many encoded bytes."""
 START_CHARACTERS = 200
+NAMESPACE = b"amqp:"
 _NAMES = {
-    b"amqp:header:list": HEADER,
-    b"amqp:delivery-annotations:map": DELIVERY_ANNOTATIONS,
-    b"amqp:message-annotations:map": ANNOTATIONS,
-    b"amqp:properties:list": PROPERTIES,
-    b"amqp:application-properties:map": APPLICATION_PROPERTIES,
-    b"amqp:data:binary": DATA,
-    b"amqp:amqp-sequence:list": SEQUENCE,
-    b"amqp:amqp-value:*": VALUE,
-    b"amqp:footer:map": FOOTER,
+    b"header:list": HEADER,
+    b"delivery-annotations:map": DELIVERY_ANNOTATIONS,
+    b"message-annotations:map": ANNOTATIONS,
+    b"properties:list": PROPERTIES,
+    b"application-properties:map": APPLICATION_PROPERTIES,
+    b"data:binary": DATA,
+    b"amqp-sequence:list": SEQUENCE,
+    b"amqp-value:*": VALUE,
+    b"footer:map": FOOTER,
 }
 _SECTIONS = {DATA: "data", SEQUENCE: "sequence", VALUE: "value"}
 _TEXT_CODES = (0xA1, 0xB1)
@@ -152,7 +153,7 @@ def _descriptor(encoded: bytes, at: int) -> tuple[int, int]:
         return int.from_bytes(encoded[at + 2 : end], "big"), end
     if code in (0xA3, 0xB3):
         name = encoded[at + (3 if code == 0xA3 else 6) : end]
-        return _NAMES.get(name, 0), end
+        return _NAMES.get(name.removeprefix(NAMESPACE), 0), end
     raise _Damage(f"expected a number or a symbol as the descriptor of the section at byte {at:,}, got 0x{code:02x}")
 
 
@@ -181,7 +182,7 @@ def _extent(encoded: bytes, at: int) -> tuple[int, int]:
         count -= 1
         kind = code >> 4
         if kind < 4:
-            raise _Damage(f"0x{code:02x} at byte {at - 1:,} is no AMQP type")
+            raise _Damage(f"0x{code:02x} at byte {at - 1:,} is not a valid AMQP type")
         if kind < 0xA:
             size = 0 if kind == 4 else 1 << (kind - 5)
         else:

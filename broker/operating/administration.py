@@ -25,7 +25,7 @@ from broker.operating.browsing import (
     MOST_BODY_BYTES,
     MOST_LISTED,
     MOST_SEARCHED_CHARACTERS,
-    Query,
+    BrowseQuery,
     expires_at,
     page_steps,
 )
@@ -110,7 +110,7 @@ class Administration:
         if search is not None:
             refuse_beyond("characters to search for", len(search), 1, MOST_SEARCHED_CHARACTERS)
         held = self._named.one(address, subscriber)
-        query = Query(-1 if after is None else after, limit, search, bodies, body_bytes)
+        query = BrowseQuery(-1 if after is None else after, limit, search, bodies, body_bytes)
         for step in page_steps(self._message_store, held, query, self._wall_offset_s, lambda: refuse_deleted(held)):
             yield AnswerPart(step) if isinstance(step, dict) else step
 

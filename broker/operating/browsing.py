@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker.queueing.held_queue import HeldQueue
-from broker.queueing.look import Look, Seen
+from broker.queueing.look import BrowsedMessage, Look
 from broker.queueing.message import QueueEntry
 from broker.queueing.message_store import MessageStore
 from wire.message_json import FIELDS, MessageParts, body_to_json, parts_of
@@ -39,7 +39,7 @@ UNREADABLE = "the message cannot be read: its body in the store is damaged or mi
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BrowseQuery:
     """What an operator wants to see: at most ``limit`` messages with numbers above ``after`` that have ``search``.
 
     ``search`` is looked for in the fields, properties and annotations and, ``with_bodies``, in the bodies, in any case
@@ -54,7 +54,11 @@ class Query:
 
 
 def page_steps(
-    message_store: MessageStore, held: HeldQueue, query: Query, wall_offset_s: float, refuse_deleted: Callable[[], None]
+    message_store: MessageStore,
+    held: HeldQueue,
+    query: BrowseQuery,
+    wall_offset_s: float,
+    refuse_deleted: Callable[[], None],
 ) -> Iterator[Look | dict[str, Any] | None]:
     """Make one page in steps: yield a Look when its bodies have to be read, None after other steps, and last the page.
 
@@ -83,7 +87,7 @@ def page_steps(
 class _Page:
     """The page so far. ``next`` is the number of the last message that is on the page, or that was searched in vain."""
 
-    def __init__(self, held: HeldQueue, query: Query, message_store: MessageStore, wall_offset_s: float) -> None:
+    def __init__(self, held: HeldQueue, query: BrowseQuery, message_store: MessageStore, wall_offset_s: float) -> None:
         self._held, self._query = held, query
         self._message_store, self._wall_offset_s = message_store, wall_offset_s
         self._last = held.queue.snapshot().next_position - 1
@@ -95,7 +99,7 @@ class _Page:
         self._is_end = False
         self.read_bytes = HEAD_BYTES + (query.body_bytes if query.with_bodies else 0)
 
-    def take(self, seen: Seen) -> bool:
+    def take(self, seen: BrowsedMessage) -> bool:
         """Put a message on the page, if it is searched for; return False if the page was full before it."""
         if self._is_full():
             self.has_more = False
@@ -129,7 +133,7 @@ class _Page:
             len(self._messages) >= self._query.limit or self._bytes >= PAGE_BYTES or self._scanned >= SCANNED_MESSAGES
         )
 
-    def _message(self, seen: Seen, parts: MessageParts) -> dict[str, Any]:
+    def _message(self, seen: BrowsedMessage, parts: MessageParts) -> dict[str, Any]:
         entry = seen.entry
         body = {"body": body_to_json(parts, self._query.body_bytes)} if self._query.with_bodies else {}
         return {
@@ -174,7 +178,7 @@ def _folded(text: str) -> bytes:
     return text.encode("utf-8", "replace").lower()
 
 
-def _parts(seen: Seen) -> MessageParts:
+def _parts(seen: BrowsedMessage) -> MessageParts:
     if seen.body is None:
         return MessageParts(why=UNREADABLE)
     message = seen.entry.message

@@ -4,7 +4,7 @@ from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message import QueueEntry
 from broker.queueing.message_store import MessageStore
 
-class Seen:
+class BrowsedMessage:
     @property
     def entry(self) -> QueueEntry: ...
     @property
@@ -27,7 +27,7 @@ class Look:
         body_bytes: int,
     ) -> None: ...
     @property
-    def messages(self) -> list[Seen]: ...
+    def messages(self) -> list[BrowsedMessage]: ...
     @property
     def last_position(self) -> int: ...
     @property

@@ -14,7 +14,7 @@ from broker.store.addressed import as_delivered, as_published
 from broker.store.batch import BodyRange
 
 
-cdef class Seen:
+cdef class BrowsedMessage:
     """One message of a look.
 
     ``body`` has its encoded bytes, or the first of them, as a consumer of the queue gets them, without the history that
@@ -39,7 +39,7 @@ cdef class _LookedAt(Fetch):
     """A read of the body of one message of a look."""
 
     cdef Look look
-    cdef Seen seen
+    cdef BrowsedMessage seen
 
     cdef int arrive(self, bytes body, double now) except -1:
         self.look._put(self.seen, body)
@@ -101,7 +101,7 @@ cdef class Look:
     def end(self):
         """Let go of the messages; call once, not while bodies are being read."""
         cdef Pack pack
-        cdef Seen seen
+        cdef BrowsedMessage seen
         messages, self.messages = self.messages, []
         for seen in messages:
             self.message_store.release(seen.entry.message)
@@ -112,7 +112,7 @@ cdef class Look:
 
     cdef int _add(self, QueueEntry entry, size_t body_bytes) except -1:
         cdef QueuedMessage message = entry.message
-        cdef Seen seen = Seen.__new__(Seen)
+        cdef BrowsedMessage seen = BrowsedMessage.__new__(BrowsedMessage)
         cdef _LookedAt fetch
         seen.entry = entry
         seen.annotations = self.message_store.annotated.get(self.held, message.message_id)
@@ -133,7 +133,7 @@ cdef class Look:
         self.missing += 1
         return self.message_store.body_cache.fetch(fetch)
 
-    cdef int _put(self, Seen seen, bytes body) except -1:
+    cdef int _put(self, BrowsedMessage seen, bytes body) except -1:
         cdef bint is_exact = self.held.is_subscription and not self.held.has_wildcards
         seen.body = as_published(body) if is_exact else as_delivered(body)
         return 0

@@ -37,6 +37,7 @@ cdef enum:
     # One call of `on_time` expires about this many entries, which takes some ten milliseconds.
     _A_TURN = 10000
 
+cdef double _START_OF_2020 = 1577836800
 cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 cdef dict _REASONS = {
     Departure.REJECTED: Reason.REJECTED,
@@ -169,12 +170,13 @@ cdef class MessageStore(BrokerQueues):
         return 0
 
     def begin_positions(self):
-        """Have positions begin at the Unix time in microseconds: call when a broker starts with a store that was used.
+        """Have positions begin at the time since 2020 in tenths of microseconds.
 
-        Operators know messages by their positions. A queue gets fewer than a million messages in a second, so no
-        position from before the start is used again: a number shown then never means a later message.
+        Call when a broker starts with a store that was used. Operators know messages by their positions. A queue gets
+        fewer than ten million messages in a second, also at a start, so no position from before the start is used
+        again: a number shown then never means a later message. Until 2048 they are below 2^53, as JSON demands.
         """
-        self.least_position = <long long>((self.now + self.wall_offset_s) * 1e6)
+        self.least_position = max(1, <long long>((self.now + self.wall_offset_s - _START_OF_2020) * 1e7))
 
     def first_position(self):
         return self.least_position

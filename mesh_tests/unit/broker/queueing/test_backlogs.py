@@ -13,7 +13,7 @@ from broker.queueing.body_cache import BodyCache
 from broker.queueing.message import QueueEntry
 from broker.queueing.queue import FRONT_ENTRIES
 from mesh_tests.inventories import held_by
-from mesh_tests.unit.broker.operating.test_administration import DURABLE, subscribe
+from mesh_tests.unit.broker.operator import DURABLE, subscribe
 from mesh_tests.unit.broker.rig import Client, Consumer, Rig, topology_with
 from wire.delivery import ACCEPTED, rejected
 from wire.terminus import DistributionMode

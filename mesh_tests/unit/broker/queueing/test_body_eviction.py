@@ -9,7 +9,7 @@ import pytest
 from broker.events import MemoryFine, MemoryLow, SubscriberBehind
 from broker.queueing.body_eviction import CROWDED_BYTES
 from broker.queueing.held_queue import HeldQueue
-from mesh_tests.unit.broker.operating.test_administration import subscribe
+from mesh_tests.unit.broker.operator import subscribe
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Received, Rig, topology_with
 from wire.delivery import ACCEPTED
 
