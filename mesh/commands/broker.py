@@ -1,37 +1,26 @@
-"""`amqpmesh broker list|show|create|delete|purge|move|redrive`"""
+"""`amqpmesh broker list|show|create|delete|purge|remove`, with the commands of `broker_messages`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from mesh.commands.broker_messages import browse_some, move_some, redrive_some
+from mesh.commands.broker_options import (
+    broker_option,
+    described,
+    numbers_in,
+    refuse_shared,
+    selection,
+    subscriber_option,
+    up_to_option,
+)
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.options import output_options, topology_option
 from mesh.terminal.output import Output
 
-if TYPE_CHECKING:
-    from mesh.operations.broker_control import QueueSite
-
-broker_option = click.option(
-    "--broker",
-    "only",
-    metavar="NAME",
-    help="Act at this broker only. [default: the brokers of the address in the topology]",
-)
-subscriber_option = click.option(
-    "--subscriber", metavar="NAME", help="Name of the durable subscription, as `broker list` shows it."
-)
-count_option = click.option(
-    "-c",
-    "--count",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Take only the first N messages. [default: all messages that wait now]",
-)
 yes_option = click.option("-y", "--yes", "is_yes", is_flag=True, help="Do not ask for confirmation.")
 
 
@@ -207,20 +196,28 @@ def delete_one(
 @command.command("purge")
 @click.argument("address")
 @subscriber_option
+@up_to_option
 @yes_option
 @broker_option
 @topology_option
 @output_options
 def purge_one(
-    address: str, subscriber: str | None, is_yes: bool, only: str | None, topology_path: Path | None, out: Output
+    address: str,
+    subscriber: str | None,
+    up_to: int | None,
+    is_yes: bool,
+    only: str | None,
+    topology_path: Path | None,
+    out: Output,
 ) -> None:
     """Drop all messages that wait in a queue or subscription now. Messages that are with a consumer stay there.
 
     Ctrl-C stops the command; messages dropped by then are gone.
 
     \b
-    Example:
+    Examples:
       amqpmesh broker purge orders
+      amqpmesh broker purge orders --up-to 4711
     """
     from mesh.operations.broker_control import ask_each, sites_of
     from mesh.operations.broker_report import tell_totals
@@ -228,107 +225,61 @@ def purge_one(
 
     topology = load_topology(topology_path)
     sites = sites_of(topology, address, only)
-    confirm(f"Drop all messages that wait in {described(address, subscriber, sites)}?", is_yes)
-    found = ask_each(topology, sites, "purge", lambda site: {"address": site.address, "subscriber": subscriber})
+    refuse_shared("--up-to", address, sites, up_to)
+    which = "all messages" if up_to is None else f"the messages up to number {up_to}"
+    confirm(f"Drop {which} that wait in {described(address, subscriber, sites)}?", is_yes)
+    found = ask_each(
+        topology,
+        sites,
+        "purge",
+        lambda site: {"address": site.address, "subscriber": subscriber, **selection(up_to=up_to)},
+    )
     fields = {"address": address, "subscriber": subscriber}
     tell_totals(found, out, fields, lambda messages: f"dropped {messages} of {address}")
 
 
-@command.command("move")
-@click.argument("source")
-@click.argument("target")
+@command.command("remove")
+@click.argument("address")
+@click.argument("numbers", nargs=-1, required=True, metavar="NUMBER...", callback=lambda c, o, texts: numbers_in(texts))
 @subscriber_option
-@count_option
+@yes_option
 @broker_option
 @topology_option
 @output_options
-def move_some(
-    source: str,
-    target: str,
+def remove_some(
+    address: str,
+    numbers: list[int],
     subscriber: str | None,
-    count: int | None,
+    is_yes: bool,
     only: str | None,
     topology_path: Path | None,
     out: Output,
 ) -> None:
-    """Move messages that wait in a queue, in order, to another queue of the same broker.
-
-    Whatever happens, each message is in one of the two queues at any time. Messages that are with a consumer are not
-    moved. Ctrl-C stops the command; messages moved by then stay in the new queue.
-
-    \b
-    Examples:
-      amqpmesh broker move orders orders.parked
-      amqpmesh broker move orders.parked orders -c 100
-    """
-    from mesh.operations.broker_control import ask_each, name_at, sites_of
-    from mesh.operations.broker_report import tell_totals
-    from mesh.terminal.topology_file import load_topology
-
-    topology = load_topology(topology_path)
-    sites = sites_of(topology, source, only)
-    refuse_shared_count(source, sites, count)
-    found = ask_each(
-        topology,
-        sites,
-        "move",
-        lambda site: {
-            "source": site.address,
-            "target": name_at(topology, target, site.broker),
-            "subscriber": subscriber,
-            "count": count,
-        },
-    )
-    fields = {"source": source, "target": target, "subscriber": subscriber}
-    tell_totals(found, out, fields, lambda messages: f"moved {messages} from {source} to {target}")
-
-
-@command.command("redrive")
-@click.argument("queue")
-@click.option(
-    "--to",
-    "target",
-    metavar="ADDRESS",
-    help="Move all messages to this queue. [default: each to the queue that it comes from]",
-)
-@count_option
-@broker_option
-@topology_option
-@output_options
-def redrive_some(
-    queue: str, target: str | None, count: int | None, only: str | None, topology_path: Path | None, out: Output
-) -> None:
-    """Move dead letters back to the queues that they come from, as `broker move` does; they count as never delivered.
+    """Drop the messages with these numbers, as `broker browse` shows them. Messages that are with a consumer stay.
 
     \b
     Example:
-      amqpmesh broker redrive orders.dead --to orders
+      amqpmesh broker remove orders 17 23
     """
-    from mesh.operations.broker_control import ask_each, name_at, sites_of
-    from mesh.operations.broker_report import tell_totals
+    from mesh.operations.broker_control import ask_each, sites_of
+    from mesh.operations.broker_report import tell_removed
     from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
-    sites = sites_of(topology, queue, only)
-    refuse_shared_count(queue, sites, count)
+    sites = sites_of(topology, address, only)
+    refuse_shared("NUMBER", address, sites, numbers)
+    confirm(f"Drop {len(numbers)} messages of {described(address, subscriber, sites)}?", is_yes)
     found = ask_each(
         topology,
         sites,
-        "redrive",
-        lambda site: {
-            "address": site.address,
-            "to": None if target is None else name_at(topology, target, site.broker),
-            "count": count,
-        },
+        "remove",
+        lambda site: {"address": site.address, **selection(subscriber=subscriber), "numbers": numbers},
     )
-    where = "where they come from" if target is None else target
-    fields = {"source": queue, "target": target}
-    tell_totals(found, out, fields, lambda messages: f"moved {messages} from {queue} to {where}")
+    tell_removed(found, out, {"address": address, "subscriber": subscriber})
 
 
-def described(address: str, subscriber: str | None, sites: Sequence[QueueSite]) -> str:
-    whose = f"the subscription of {subscriber} to " if subscriber is not None else ""
-    return f"{whose}{address} on {', '.join(site.broker for site in sites)}"
+for each in (browse_some, move_some, redrive_some):
+    command.add_command(each)
 
 
 def confirm(question: str, is_yes: bool) -> None:
@@ -342,11 +293,3 @@ def confirm(question: str, is_yes: bool) -> None:
 
 def is_attended() -> bool:
     return sys.stdin.isatty()
-
-
-def refuse_shared_count(address: str, sites: Sequence[QueueSite], count: int | None) -> None:
-    if count is not None and len(sites) > 1:
-        names = ", ".join(site.broker for site in sites)
-        raise click.UsageError(
-            f"-c counts messages of one broker, and {address} is spread over {names}: name one with --broker"
-        )

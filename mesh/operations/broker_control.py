@@ -25,6 +25,7 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 ANSWER_CREDIT = 10
 FIX = "`amqpmesh status` shows what runs."
+PAGE_MESSAGES = 100
 NOT_MADE_YET = "not-made-yet"
 """The error code in the answer of a broker that the topology names for the queue, and that has not made it yet."""
 
@@ -135,7 +136,7 @@ def ask_each(
     for site in sites:
         parts: list[Answer] = []
         try:
-            asyncio.run(ask_broker(topology, site.broker, {"op": op, **arguments(site)}, parts))
+            asyncio.run(_ask(topology, site.broker, {"op": op, **arguments(site)}, parts))
         except MeshError as error:
             failed = as_failure(error)
             told = _of(site.broker, failed, _total(parts, "messages"))
@@ -169,6 +170,11 @@ async def ask_broker(
     link, and TimedOut or Unreachable if the broker does not answer.
     """
     found: list[Answer] = [] if parts is None else parts
+    await _ask(topology, broker, request, found)
+    return found
+
+
+async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
     async with connected(node_server(topology, broker), CONNECT_TIMEOUT_S) as client:
         answers = await client.receiver(None, credit=ANSWER_CREDIT)
         requests = await client.sender(CONTROL_ADDRESS)
@@ -185,9 +191,8 @@ async def ask_broker(
             answer = json.loads(decode(received.data).body)
             if not answer["ok"]:
                 raise CommandFailed(answer["error"], code=answer.get("code"))
-            found.append(answer[request["op"]])
+            parts.append(answer[request["op"]])
             has_more = answer["more"]
-    return found
 
 
 async def _in_time(what: Any) -> Any:
@@ -196,6 +201,36 @@ async def _in_time(what: Any) -> Any:
             return await what
     except TimeoutError:
         raise TimedOut(f"the broker did not answer the request within {ANSWER_TIMEOUT_S:g} s", fix=FIX) from None
+
+
+def browse_each(
+    topology: Topology, sites: Iterable[QueueSite], arguments: Callable[[QueueSite], Answer], most: int
+) -> BrokerAnswers:
+    """Send requests ``browse`` to the broker of each site until it has shown ``most`` messages, or all there are.
+
+    The parts of an answer are its pages; failures of brokers are as for `ask_each`.
+    """
+    found = BrokerAnswers()
+    for site in sites:
+        pages: list[Answer] = []
+        try:
+            asyncio.run(_browse(topology, site.broker, {"op": "browse", **arguments(site)}, pages, most))
+        except MeshError as error:
+            found.failures.append(_of(site.broker, as_failure(error), 0))
+            if not pages:
+                continue
+        found.answers.append((site, pages))
+    return found
+
+
+async def _browse(topology: Topology, broker: str, request: Answer, pages: list[Answer], most: int) -> None:
+    while most > 0:
+        (page,) = await ask_broker(topology, broker, {**request, "limit": min(most, PAGE_MESSAGES)})
+        pages.append(page)
+        most -= len(page["messages"])
+        if page["next"] is None:
+            return
+        request = {**request, "after": page["next"]}
 
 
 # Answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,22 @@ MESSAGES = {
     "ORIGIN": "origin",
 }
 
+
+BROWSED = {
+    "BROKER": "broker",
+    "NUMBER": "number",
+    "STATE": "state",
+    "BYTES": "bytes",
+    "DELIVERED": "attempts",
+    "EXPIRES": "expires_at",
+    "REASON": "reason",
+    "MESSAGE-ID": "message_id",
+    "SUBJECT": "subject",
+    "PROPERTIES": "properties",
+}
+"""Columns of the table of `broker browse`, which has BODY after them with the bodies."""
+MOST_CHARACTERS = 60
+"""A cell of that table has at most so many characters of what the sender wrote."""
 
 STAYED = {
     "without_queue": "they come from no queue of this broker; name a queue with --to",
@@ -85,7 +102,7 @@ def tell_totals(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], do
 
 def _say_total(total: Mapping[str, Any], out: Output, done: Callable[[str], str]) -> None:
     count = total["messages"]
-    out.say(f"{total['broker']}: {done(f'{count:,} messages' if count != 1 else '1 message')}")
+    out.say(f"{total['broker']}: {done(_messages_in_words(count))}")
     others = total.get("not_moved", 0)
     for name, why in STAYED.items():
         if stayed := min(total.get(name, 0), others):
@@ -93,6 +110,80 @@ def _say_total(total: Mapping[str, Any], out: Output, done: Callable[[str], str]
             out.say(f"{total['broker']}: {stayed:,} stay: {why}")
     if others:
         out.say(f"{total['broker']}: {others:,} stay or are gone: there already, taken, or expired meanwhile")
+
+
+def tell_messages(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], *, with_bodies: bool) -> None:
+    """Print the messages on the brokers' pages, and from where on the next page shows more.
+
+    Raises CommandFailed if a broker failed, after printing what the other brokers answered.
+    """
+    found.raise_failures(are_all=True)
+    messages = [
+        {"broker": site.broker, **message}
+        for site, pages in found.answers
+        for page in pages
+        for message in page["messages"]
+    ]
+    brokers = [
+        {
+            "broker": site.broker,
+            "address": site.address,
+            "next": pages[-1]["next"],
+            "last": pages[0]["last"],
+            "scanned": sum(page["scanned"] for page in pages),
+        }
+        for site, pages in found.answers
+    ]
+    if out.is_json:
+        out.document({**fields, "messages": messages, "brokers": brokers})
+    else:
+        columns = {**BROWSED, "BODY": "body"} if with_bodies else BROWSED
+        out.table(tuple(columns), [_row(_browsed(message), columns) for message in messages])
+        for broker in brokers:
+            if broker["next"] is not None:
+                out.say(f"{broker['broker']}: more follow: go on with --after {broker['next']}")
+    found.raise_failures()
+
+
+def _browsed(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with texts for the cells of a table, cut to MOST_CHARACTERS."""
+    body = message.get("body")
+    shown = "-" if body is None else body.get("text") or body["why"] or body.get("base64")
+    return {
+        **message,
+        "state": "locked" if message["is_locked"] else "available",
+        "message_id": _cell(message["message_id"]),
+        "subject": _cell(message["subject"]),
+        "properties": _cell(message["why"] or message["properties"] or None),
+        "body": _cell(shown),
+    }
+
+
+def _cell(form: Any) -> str | None:
+    if form is None:
+        return None
+    text = form if isinstance(form, str) else json.dumps(form, ensure_ascii=False)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
+
+
+def tell_removed(found: BrokerAnswers, out: Output, fields: Mapping[str, Any]) -> None:
+    """Print what became of numbered messages: dropped, missing, or with a consumer. Raises CommandFailed as above."""
+    found.raise_failures(are_all=True)
+    brokers = [
+        {"broker": site.broker, "address": site.address, **part} for site, parts in found.answers for part in parts
+    ]
+    if out.is_json:
+        out.document({**fields, "messages": sum(broker["messages"] for broker in brokers), "brokers": brokers})
+    for broker in brokers:
+        out.say(f"{broker['broker']}: dropped {_messages_in_words(broker['messages'])} of {fields['address']}")
+        for name, why in (("missing", "not there"), ("locked", "with a consumer")):
+            if broker[name]:
+                out.say(f"{broker['broker']}: {why}: {', '.join(map(str, broker[name]))}")
+    found.raise_failures()
+
+
+def _messages_in_words(count: int) -> str:
+    return f"{count:,} messages" if count != 1 else "1 message"
 
 
 def departed(queue: Mapping[str, Any]) -> str | None:

@@ -200,6 +200,34 @@ def test_by_force_a_client_at_another_router_loses_its_link_and_is_told_why(mesh
         assert client.wait_detached(link).error.condition == "amqp:resource-deleted"
 
 
+# Browsing, and what was seen
+
+
+def test_what_was_seen_is_purged_and_what_came_later_stays(mesh):
+    mesh.run("send", "orders.seen", "-m", "early", "-c", "150")
+    shown = told(mesh, "browse", "orders.seen", "--bodies", "-n", "200")
+    assert [message["body"]["text"] for message in shown["messages"]] == ["early"] * 150
+    (page,) = shown["brokers"]
+    assert page["next"] is None
+    mesh.run("send", "orders.seen", "-m", "late", "-c", "3")
+    assert told(mesh, "purge", "orders.seen", "--yes", "--up-to", str(page["last"]))["messages"] == 150
+    late = told(mesh, "browse", "orders.seen", "--search", "late", "--bodies")["messages"]
+    assert len(late) == 3
+    first, second, third = (str(message["number"]) for message in late)
+    assert told(mesh, "remove", "orders.seen", first, "--yes")["messages"] == 1
+    assert told(mesh, "move", "orders.seen", "orders.aside", "--numbers", second)["messages"] == 1
+    mesh.kill("b1")
+    wait_until(lambda: broker(mesh, "list", "--broker", "b1").returncode == ExitCode.OK, 30.0, "b1 again")
+    (left,) = told(mesh, "browse", "orders.seen", "--bodies")["messages"]
+    assert (left["body"]["text"], left["number"] > int(third)) == ("late", True)
+    assert len(told(mesh, "browse", "orders.aside")["messages"]) == 1
+    assert broker(mesh, "browse", "orders.seen").stdout.splitlines()[1].split()[:3] == [
+        "b1",
+        str(left["number"]),
+        "available",
+    ]
+
+
 # What cannot be done
 
 

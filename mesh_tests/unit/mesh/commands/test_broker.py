@@ -255,3 +255,97 @@ def test_every_column_is_explained_in_the_help() -> None:
     shown = run("list", "--help").stdout + run("show", "--help").stdout
     # What they are is in their names.
     assert {*QUEUES, *MESSAGES} - set(re.findall(r"[A-Z]+", shown)) <= {"BROKER", "ADDRESS"}
+
+
+# Browsing, and what was seen
+
+MESSAGE = {
+    "number": 17,
+    "priority": 4,
+    "durable": False,
+    "expires_at": None,
+    "stored_at": None,
+    "attempts": 0,
+    "bytes": 99,
+    "message_id": {"$ulong": 5},
+    "correlation_id": None,
+    "subject": "\u202e\x1b[31mred",
+    "properties": {"k" * 100: 1},
+    "annotations": {},
+    "is_locked": True,
+    "reason": None,
+    "origin": None,
+    "why": None,
+    "left_out": [],
+    "body": {"kind": "text", "text": "hello\x00world", "bytes": 11, "is_cut": False, "why": None},
+}
+
+
+def page(*messages: Mapping[str, Any], after: int | None = None) -> Answer:
+    return {"messages": list(messages), "next": after, "last": 20, "scanned": 3}
+
+
+def test_pages_are_asked_for_until_enough_is_shown(brokers: Brokers) -> None:
+    brokers.parts = {"b1": [page(*[MESSAGE] * 60, after=60)]}
+    document = json.loads(run("browse", "orders.a", "-n", "120", "--search", "x", "--json").stdout)
+    assert [request for _, request in brokers.asked] == [
+        {"op": "browse", "address": "orders.a", "search": "x", "limit": 100},
+        {"op": "browse", "address": "orders.a", "search": "x", "after": 60, "limit": 60},
+    ]
+    assert len(document["messages"]) == 120
+    assert document["messages"][0] == {"broker": "b1", **MESSAGE}
+    assert document["brokers"] == [{"broker": "b1", "address": "orders.a", "next": 60, "last": 20, "scanned": 6}]
+
+
+def test_a_table_of_messages_has_no_escapes_and_says_how_to_go_on(brokers: Brokers) -> None:
+    brokers.parts = {"b1": [page(MESSAGE, after=17)]}
+    result = run("browse", "orders.a", "--bodies", "-n", "1")
+    head, row = result.stdout.splitlines()
+    assert head.split() == [
+        *["BROKER", "NUMBER", "STATE", "BYTES", "DELIVERED", "EXPIRES"],
+        *["REASON", "MESSAGE-ID", "SUBJECT", "PROPERTIES", "BODY"],
+    ]
+    assert row.startswith("b1      17      locked  99")
+    assert row.endswith("hello world")
+    assert row.isprintable()
+    assert len(row) < 250
+    assert result.stderr == "b1: more follow: go on with --after 17\n"
+
+
+def test_what_was_seen_is_purged_removed_moved_and_sent_back(brokers: Brokers) -> None:
+    brokers.parts = {"b1": [{"messages": 1, "missing": [4], "locked": [5, 6]}]}
+    run("purge", "orders.a", "--up-to", "20", "-y")
+    removed = run("remove", "orders.a", "17", "4", "5", "6", "-y")
+    run("move", "orders.a", "orders.b", "--numbers", "17,18")
+    run("redrive", "orders.a", "--up-to", "20")
+    assert removed.stderr == ("b1: dropped 1 message of orders.a\nb1: not there: 4\nb1: with a consumer: 5, 6\n")
+    assert [{**request} for _, request in brokers.asked] == [
+        {"op": "purge", "address": "orders.a", "subscriber": None, "up_to": 20},
+        {"op": "remove", "address": "orders.a", "numbers": [17, 4, 5, 6]},
+        {
+            "op": "move",
+            "source": "orders.a",
+            "target": "orders.b",
+            "subscriber": None,
+            "count": None,
+            "numbers": [17, 18],
+        },
+        {"op": "redrive", "address": "orders.a", "to": None, "count": None, "up_to": 20},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["remove", "orders.a", "x", "-y"], "expected numbers of messages, as `amqpmesh broker browse` shows them"),
+        (["move", "orders.a", "orders.b", "--numbers", "1,,2"], "got ''"),
+        (["remove", "jobs", "1", "-y"], "NUMBER is about messages of one broker, and jobs is spread over b1, b2"),
+        (["purge", "jobs", "--up-to", "1", "-y"], "--up-to is about messages of one broker"),
+        (["browse", "jobs", "--after", "1"], "--after is about messages of one broker"),
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_refused(brokers: Brokers, arguments: list[str], said: str) -> None:
+    refused = run(*arguments)
+    assert refused.exit_code == ExitCode.USAGE
+    assert said in " ".join(refused.stderr.split())
+    assert brokers.asked == []
