@@ -17,27 +17,32 @@ from mesh.terminal.output import Output
 @click.option("-q", "--queues", is_flag=True, help="Show also every queue and subscription of the embedded brokers.")
 @output_options
 def command(topology_path: Path | None, connections: bool, addresses: bool, queues: bool, out: Output) -> int:
-    """Show the nodes of a running mesh. With --json: the whole snapshot of each.
+    """Show the nodes of a running mesh, on all its hosts. With --json: the whole snapshot of each on this host.
+
+    Of nodes on other hosts, the observers there tell (`amqpmesh watch`), by way of this host's observer, or over the
+    mesh itself if none runs here. A node of which nobody can tell is unknown, with the time since it was last heard of
+    and the reason; all that is known of it then is that the topology declares it.
 
     Below the tables: connections that are missing, and full queues that producers wait for.
 
-    Exit code 1 when a node is not up, or when `up` crashed and nothing restarts nodes; 69 when none runs.
+    Exit code 1 when a node is not up, here or as its observer tells, or when `up` crashed and nothing restarts nodes.
+    An unknown node does not count. Exit code 69 when none runs here and nobody tells of any.
 
     \b
     Columns of nodes:
       STATE      up; starting: no answer yet; silent: runs, but does not answer any more;
-                 waiting: died, to be started again; stopping; down
+                 waiting: died, to be started again; stopping; down; unknown: on another host, nobody can tell
       PID        process id of the node
       RESTARTS   number of restarts of the node since `up`
       NEIGHBORS  routers with a connection to the node, and HELLO both ways
       BROKERS    brokers with a connection to the node
       CLIENTS    connections of clients
-      DETAIL     what a node waits for, or why it died
+      DETAIL     what a node waits for, or why it died; the host of a node elsewhere, or why it is unknown
 
     \b
     Columns of --connections:
       KIND       client; inter-router; edge: an edge router; uplink: the router of an edge router; broker;
-                 arriving: another node or an operator, not open yet
+                 operator: an observer or a command; arriving: another node or an operator, not open yet
       CONTAINER  container-id of the peer
       REMOTE     host and port of the peer
       USER       user who logged in; none for anonymous

@@ -17,6 +17,8 @@ class NodeState(StrEnum):
     """The node died; the supervisor starts the node again after a delay, see ``mesh.deploy.backoff``."""
     STOPPING = "stopping"
     DOWN = "down"
+    UNKNOWN = "unknown"
+    """The node is not on this host, and no observer can tell of it; only `status` reports this state."""
 
 
 class MeshPhase(StrEnum):

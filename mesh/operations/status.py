@@ -1,9 +1,12 @@
-"""Runs `amqpmesh status`: shows each node of a mesh, from the node's own snapshot and the supervisor's view of it."""
+"""Runs `amqpmesh status`: shows each node of a mesh, from the node's own snapshot and the supervisor's view of it.
+
+Of nodes on other hosts, the observers there tell.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from mesh.deploy.running_processes import (
 )
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.operations.costs import changed_costs
+from mesh.operations.nodes_elsewhere import NodeElsewhere, nodes_elsewhere
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.output import Output
 
@@ -40,6 +44,8 @@ class NodeView:
     restarts: int
     detail: str
     snapshot: Snapshot | None
+    elsewhere: NodeElsewhere | None = None
+    """What is known of a node that is not on this host; None for a node of this host."""
 
     @property
     def name(self) -> str:
@@ -49,7 +55,14 @@ class NodeView:
     def kind(self) -> NodeKind:
         return self.node.kind
 
+    @property
+    def is_well(self) -> bool:
+        """Tell whether nobody says that the node is not up: a node elsewhere, of which nobody can tell, is no fault."""
+        return self.state is NodeState.UP or (self.elsewhere is not None and self.state is NodeState.UNKNOWN)
+
     def count_clients(self) -> int | None:
+        if self.elsewhere is not None:
+            return self.elsewhere.clients
         if self.snapshot is None or "connections" not in self.snapshot:
             return None
         return len([one for one in self.snapshot["connections"] if one["kind"] == "client"])
@@ -58,15 +71,18 @@ class NodeView:
 def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Path | None = None) -> int:
     """Show the status of a mesh; return exit code OK if all nodes are up and a supervisor has not crashed, else FAILED.
 
-    ``path`` is the topology file that the user named, if any. Raises Unreachable if nothing of the mesh runs here.
+    A node of another host is no fault if nobody can tell of it. ``path`` is the topology file that the user named, if
+    any. Raises Unreachable if nothing of the mesh runs here, and nobody tells of a node elsewhere.
     """
     workdir = WorkDir(topology.work_dir)
     supervised = ask_supervisor(workdir)
-    views = [view(workdir, node, supervised) for node in plan(topology)]
-    if all(found.pid is None for found in views) and supervised is None:
+    views = add_elsewhere(topology, [view(workdir, node, supervised) for node in plan(topology)], supervised)
+    is_told = any(found.elsewhere is not None and found.state is not NodeState.UNKNOWN for found in views)
+    if all(found.pid is None for found in views) and supervised is None and not is_told:
         raise Unreachable(f"no node of mesh {topology.mesh} runs here", fix=fix_not_running(topology, path))
     note = change_note(topology, path)
-    missing = list(missing_links(topology, [(found.node, found.snapshot) for found in views]))
+    here = [found for found in views if found.elsewhere is None]
+    missing = list(missing_links(topology, [(found.node, found.snapshot) for found in here]))
     costs = list(changed_costs(topology, {found.name: found.snapshot for found in views}))
     notes = {
         key: [sentence for found in views if found.kind is kind for sentence in tell(found.name, found.snapshot)]
@@ -86,7 +102,7 @@ def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Pa
         out.say(sentence)
     if note:
         out.say(note)
-    is_well = not is_lost and all(found.state is NodeState.UP for found in views)
+    is_well = not is_lost and all(found.is_well for found in views)
     return ExitCode.OK if is_well else ExitCode.FAILED
 
 
@@ -121,6 +137,28 @@ def view(workdir: WorkDir, node: NodePlan, supervised: MeshStatus | None) -> Nod
         state = NodeState.STARTING if pid is not None else NodeState.DOWN
     restarts = known.restarts if known is not None else 0
     return NodeView(node, state, pid, restarts, known.detail if known is not None else "", snapshot)
+
+
+def add_elsewhere(topology: Topology, views: list[NodeView], supervised: MeshStatus | None) -> list[NodeView]:
+    """Return ``views``, with what observers tell of nodes that are not here.
+
+    A node that has left a file in the work directory was here: it is elsewhere only if an observer says that it runs.
+    """
+    workdir = WorkDir(topology.work_dir)
+    away = {found.name for found in views if found.pid is None}
+    if supervised is not None:
+        away -= {node.name for node in supervised.nodes}
+    told = {
+        name: each
+        for name, each in nodes_elsewhere(topology, away).items()
+        if each.state in (NodeState.UP, NodeState.SILENT) or not workdir.pid_file(name).exists()
+    }
+    return [
+        replace(found, state=each.state, detail=each.detail, elsewhere=each)
+        if (each := told.get(found.name)) is not None
+        else found
+        for found in views
+    ]
 
 
 def unanswered(pid: int | None) -> NodeState:
@@ -166,6 +204,9 @@ def to_map(
                 "pid": found.pid,
                 "restarts": found.restarts,
                 "detail": found.detail,
+                "host": found.elsewhere.host if found.elsewhere is not None else None,
+                "is_elsewhere": found.elsewhere is not None,
+                "age_s": found.elsewhere.age_s if found.elsewhere is not None else None,
                 "snapshot": found.snapshot,
             }
             for found in views

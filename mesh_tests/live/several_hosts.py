@@ -91,6 +91,8 @@ class SeveralHosts:
         YAML().dump(model, authority / FILE)
         subprocess.run([AMQPMESH, "certs", "make", "-t", FILE], cwd=authority, check=True, capture_output=True)
         parsed = load_topology(authority / FILE)
+        self.authority = HostOfMesh("authority", authority, parsed.mesh, ())
+        """A machine without nodes, that has the operator's certificate."""
         self.hosts: dict[str, HostOfMesh] = {}
         for name, nodes in hosts.items():
             host = self.hosts[name] = HostOfMesh(name, directory / name, parsed.mesh, nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,44 @@ def test_an_observer_without_any_router_shows_its_own_host_and_why_nothing_else(
     for name in ("h1", "h2", "h3"):
         mesh[name].start(HOSTS[name][0])
     mesh.wait_states("h2", RUNNING)
+
+
+def told_by_status(mesh: SeveralHosts, host: str) -> tuple[int, dict[str, str], dict[str, str]]:
+    """The exit code, and by node the state and the detail."""
+    asked = mesh.authority if host == "authority" else mesh[host]
+    done = asked.run("status", "--json")
+    nodes = json.loads(done.stdout)["nodes"]
+    shown = asked.run("status").stdout
+    assert all(node["state"] in shown for node in nodes)
+    return done.returncode, {each["name"]: each["state"] for each in nodes}, {
+        each["name"]: each["detail"] for each in nodes
+    }  # fmt: skip
+
+
+def test_status_shows_the_whole_mesh_from_any_machine_with_an_observer_or_without(mesh: SeveralHosts) -> None:
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING)
+    up = dict.fromkeys(RUNNING, "up")
+    for host in (*HOSTS, "authority"):
+        assert told_by_status(mesh, host)[:2] == (0, up)
+    # Without an observer of its own, h1 asks over the mesh.
+    mesh["h1"].kill(OBSERVER)
+    assert told_by_status(mesh, "h1")[:2] == (0, up)
+    code, states, details = told_by_status(mesh, "h3")
+    assert (code, states["r1"]) == (0, "unknown")
+    assert "nobody answers at" in details["r1"]
+    mesh["h2"].kill("b1")
+    mesh.wait_states("h3", RUNNING | {"b1": "lost", "r1": "unknown"})
+    for host in ("h1", "h3"):
+        code, states, details = told_by_status(mesh, host)
+        assert (code, states["b1"]) == (1, "down")
+        assert "lost: the process failed" in details["b1"]
+    mesh["h2"].kill()
+    mesh["h3"].kill()
+    code, states, details = told_by_status(mesh, "h1")
+    assert (code, states) == (0, {"r1": "up", "r2": "unknown", "b1": "unknown", "r3": "unknown"})
+    assert details["r2"] == "no observer has told of it"
+    mesh["h1"].kill()
+    nothing = mesh["h1"].run("status")
+    assert nothing.returncode == 69
+    assert "no node of mesh spread runs here" in nothing.stderr
