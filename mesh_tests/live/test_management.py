@@ -385,6 +385,23 @@ def test_an_operator_changes_costs_and_closes_connections_and_links(mesh: Runnin
     }  # fmt: skip
 
 
+def test_an_operator_sets_the_level_of_a_log(mesh: RunningMesh) -> None:
+    with ManagementClient(f"amqp://127.0.0.1:{mesh.node_port('r1')}", "_topo/0/r2/$management") as operator:
+        assert {each["module"]: each["enable"] for each in operator.query("log")} == {"DEFAULT": "info+"}
+        changed = operator.call("UPDATE", {"enable": "debug+"}, type="log", identity="log/router.routes")
+        assert (changed["module"], changed["enable"]) == ("router.routes", "debug+")
+        levels = {each["module"]: each["enable"] for each in operator.query("log")}
+        assert levels == {"DEFAULT": "info+", "router.routes": "debug+"}
+        assert operator.error("UPDATE", {"enable": "loud"}, type="log", identity="log/DEFAULT") == (
+            400, "enable: expected one of debug+, info+, warning+, error+, got 'loud'",
+        )  # fmt: skip
+        status, sentence = operator.error("UPDATE", {"enable": "debug+"}, type="log", identity="log/nonsense")
+        assert (status, sentence.startswith("r2 refused the change")) == (400, True)
+        assert (
+            operator.call("UPDATE", {"enable": "info+"}, type="log", identity="log/router.routes")["enable"] == "info+"
+        )
+
+
 # Rights
 SECRET = make_secret("pw")
 CLOSED = f"""

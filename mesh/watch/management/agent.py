@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Coroutine, Generator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from mesh.deploy.control import RequestRefused, ask_async
 from mesh.deploy.log_tail import TAIL_BYTES
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.watch.management.answering import Question, answer, attributes_of, find
+from mesh.watch.management.config_types import LOG
 from mesh.watch.management.entity_types import NodeView
 from mesh.watch.management.protocol import (
     ManagementError,
@@ -39,7 +40,7 @@ from mesh.watch.management.protocol import (
     encode_error,
     parse,
 )
-from mesh.watch.management.updates import NodeChange, change_of
+from mesh.watch.management.updates import NodeChange, change_of, named_module
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.states import RUNNING, SILENT
 from wire.codec.values import encode
@@ -61,6 +62,7 @@ ANSWER_S: Final = 5.0
 FORWARD_S: Final = 2.0
 SLICE_S: Final = 0.005
 MAX_LOG_LINES: Final = 1000
+MOST_KNOWN: Final = 200_000
 _ROUTER_ROLES: Final = ("router", "edge")
 _Result = TypeVar("_Result")
 
@@ -104,6 +106,8 @@ class ManagementAgent:
         self._links: dict[str, MeshLink] = {}
         self._served: dict[str, set[str]] = {}
         """By router of this host, the nodes for which its link serves requests of other hosts."""
+        self._known: dict[str, dict[str, bool]] = {}
+        """By name of an operator and address, whether the operator may view the address."""
         self._places = asyncio.Semaphore(AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -203,6 +207,9 @@ class ManagementAgent:
             # A client that asks for connections sees its own. Later pages are of the same look.
             self._refresh()
         question = self._question(node, request, operator)
+        asked = request.text("entityType") or request.text("type")
+        if asked in (None, LOG.name, LOG.short_name):
+            question = replace(question, view=replace(question.view, log_levels=await self._log_levels(node)))
         if not operator.sees_mesh:
             raise ManagementError(Status.FORBIDDEN, f"{operator.name} may not see anything of the mesh")
         match request.operation:
@@ -224,11 +231,21 @@ class ManagementAgent:
                 Status.UNAVAILABLE, f"{node} does not run: it is {found.state}, and wrote last {found.age_s:.0f} s ago"
             )
         note = f"{node} has been silent for {found.age_s:.0f} s" if found.state == SILENT else ""
-        return Question(request, NodeView(self._host, found, self._topology), operator, note)
+        known = self._known.setdefault(operator.name, {})
+        if len(known) > MOST_KNOWN:
+            known.clear()
+        return Question(request, NodeView(self._host, found, self._topology), operator, note, known)
+
+    async def _log_levels(self, node: str) -> dict[str, str]:
+        # A node that does not answer has the level that nodes begin with, as far as anybody knows.
+        with suppress(OSError):
+            return dict(await ask_async(self._workdir.control_socket(node), "log_levels"))
+        return {"": "info"}
 
     # Changes
     async def _update(self, question: Question) -> bytes:
-        type_, state = await _in_slices(find(question))
+        found = named_module(question)
+        type_, state = found if found is not None else await _in_slices(find(question))
         change = change_of(question, type_, state)
         attributes = attributes_of(question.view, type_, state)
         if change is not None:

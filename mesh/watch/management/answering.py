@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from addressing.address import AREA_PREFIX
 from addressing.management import MANAGEMENT
 from mesh.watch.management.dispatch_entities import ALL_NAMES, MANAGEMENT_TYPE, TYPES, type_of
-from mesh.watch.management.entity_types import PREFIX, EntityType, NodeView
+from mesh.watch.management.entity_types import PREFIX, EntityType, NodeView, Viewer
 from mesh.watch.management.protocol import (
     ManagementError,
     Request,
@@ -52,6 +52,8 @@ class Question:
     view: NodeView
     operator: Operator
     note: str = ""
+    known: dict[str, bool] = field(default_factory=dict)
+    """As in `Viewer`; kept over the requests of an operator."""
 
     def ok(self, body: bytes, count: int | None = None, description: str = "OK") -> bytes:
         """Return the answer with an encoded ``body``; ``count`` is its number of rows, if it has rows."""
@@ -113,14 +115,14 @@ def _query(question: Question) -> Steps:
 def _seen(question: Question, type_: EntityType) -> Generator[None, None, list[Any]]:
     """Return the entities of ``type_`` that the operator may see, in the order in which the node got them."""
     states: Collection[Any] = type_.rows(question.view)
-    may_see, operator = type_.may_see, question.operator
+    may_see, viewer = type_.may_see, Viewer(question.operator, question.known)
     # The list is a copy, since entities come and go between slices.
     found = list(states)
-    if may_see is None or operator.views_all:
+    if may_see is None or question.operator.views_all:
         return found
     seen: list[Any] = []
     for start in range(0, len(found), LOOKED_AT_A_SLICE):
-        seen += [state for state in found[start : start + LOOKED_AT_A_SLICE] if may_see(operator, state)]
+        seen += [state for state in found[start : start + LOOKED_AT_A_SLICE] if may_see(viewer, state)]
         yield
     return seen
 

@@ -14,11 +14,10 @@ from mesh.watch.management.config_rows import (
     link_routes,
     listeners,
 )
-from mesh.watch.management.entity_types import PREFIX, EntityType, NodeView, ValueType, fixed, head, unknown
+from mesh.watch.management.entity_types import PREFIX, EntityType, NodeView, ValueType, Viewer, fixed, head, unknown
 from mesh.watch.management.entity_types import Attribute as _A
 
 if TYPE_CHECKING:
-    from addressing.operator_rights import Operator
     from addressing.topology.model import DeclaredAddress
 
 _STRING, _BOOLEAN, _INT, _UINT = ValueType.STRING, ValueType.BOOLEAN, ValueType.INT, ValueType.UINT
@@ -55,14 +54,14 @@ ADDRESS: Final = EntityType(
     ),
     lambda view: list(view.topology.addresses.items()) if view.is_router else [],
     lambda view, each: each[0],
-    lambda operator, each: operator.may_view(each[0]),
+    lambda viewer, each: viewer.may_view(each[0]),
     ignores_unknown=True,
 )  # fmt: skip
 
 
 # Queues and topics
-def _may_see_route(operator: Operator, row: RouteRow) -> bool:
-    return operator.may_view(row.pattern)
+def _may_see_route(viewer: Viewer, row: RouteRow) -> bool:
+    return viewer.may_view(row.pattern)
 
 
 def _route_status(view: NodeView, row: RouteRow) -> str:
@@ -183,7 +182,7 @@ def _level(view: NodeView, module: tuple[str, str]) -> str:
 _LOG_NAME: Final = PREFIX + "log"
 LOG: Final = EntityType(
     _LOG_NAME,
-    "The level of the node's log.",
+    "A module of the node whose log has a level of its own, and DEFAULT for all other modules.",
     (
         *head(_LOG_NAME, lambda view, module: f"log/{module[0] or 'DEFAULT'}"),
         _A("module", _STRING, "module of the node; DEFAULT for all that have no level of their own",
@@ -193,7 +192,7 @@ LOG: Final = EntityType(
         fixed("includeSource", _BOOLEAN, False, "false: an event has a name"),
         _A("outputFile", _STRING, "file of the log", lambda view, module: f"log/{view.name}.log"),
     ),
-    lambda view: [("", "info")],
+    lambda view: list(view.log_levels.items()),
     lambda view, module: f"log/{module[0] or 'DEFAULT'}",
     None,
     ("enable",),

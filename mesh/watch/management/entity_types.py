@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,11 +47,15 @@ _MAKE: Final[dict[ValueType, Callable[[Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node of the observer's host, as management shows it: from the model, and from the topology that it runs."""
+    """A node of the observer's host, as management shows it: from the model, and from the topology that it runs.
+
+    ``log_levels``: levels of the node's log by module, as the node told them; "" is the level of all other modules.
+    """
 
     host: HostModel
     node: ObservedNode
     topology: Topology
+    log_levels: Mapping[str, str] = field(default_factory=lambda: {"": "info"})
 
     @property
     def name(self) -> str:
@@ -64,6 +68,27 @@ class NodeView:
     def age_of(self, utc_s: float | None) -> float | None:
         """Return the seconds since ``utc_s``, None if it is unknown."""
         return None if utc_s is None else max(0.0, self.host.utc_s - utc_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """An operator who looks at entities. ``known``: by address, whether the operator may view it.
+
+    The judge of rights takes 5 us for an address, and a page of a table asks about all entities before the page.
+    """
+
+    operator: Operator
+    known: dict[str, bool]
+
+    def may_view(self, address: str) -> bool:
+        found = self.known.get(address)
+        if found is None:
+            found = self.known[address] = self.operator.may_view(address)
+        return found
+
+    def sees_own(self, user: str | None) -> bool:
+        """Say whether ``user``, whose connection or link it is, is the operator."""
+        return user is not None and user == self.operator.name
 
 
 Value = Callable[[NodeView, Any], Any]
@@ -92,8 +117,9 @@ class Attribute:
 class EntityType:
     """A type. ``rows`` returns the states of its entities at a node; ``identity`` identifies one of them there.
 
-    ``may_see``: whether an operator may see an entity; None: all operators may. ``ignores_unknown``: a query for an
-    attribute that the type has not gets null, as in Dispatch for the types of its core, and not an error.
+    ``may_see``: whether somebody who may not view everything sees an entity; None: everybody does.
+    ``ignores_unknown``: a query for an attribute that the type has not gets null, as in Dispatch for the types of its
+    core, and not an error.
     """
 
     name: str
@@ -101,7 +127,7 @@ class EntityType:
     attributes: tuple[Attribute, ...]
     rows: Callable[[NodeView], Collection[Any]]
     identity: Value
-    may_see: Callable[[Operator, Any], bool] | None = None
+    may_see: Callable[[Viewer, Any], bool] | None = None
     updated: tuple[str, ...] = ()
     """Attributes that UPDATE changes."""
     ignores_unknown: bool = False

@@ -26,7 +26,6 @@ from mesh.watch.management.entity_types import Attribute as _A
 from recording.entities import CONNECTION, LINK
 
 if TYPE_CHECKING:
-    from addressing.operator_rights import Operator
     from mesh.watch.states import NodeAddress, ObservedConnection, ObservedLink
 
 _STRING, _BOOLEAN, _INT, _UINT = ValueType.STRING, ValueType.BOOLEAN, ValueType.INT, ValueType.UINT
@@ -82,10 +81,6 @@ def _connection_rows(view: NodeView) -> Collection[ObservedConnection]:
     return view.node.connections.values()
 
 
-def _is_own(operator: Operator, user: str | None) -> bool:
-    return user is not None and user == operator.name
-
-
 _CONNECTION_NAME: Final = PREFIX + "connection"
 CONNECTION_TYPE: Final = EntityType(
     _CONNECTION_NAME,
@@ -125,7 +120,7 @@ CONNECTION_TYPE: Final = EntityType(
     ),
     _connection_rows,
     lambda view, each: number_of(each.id),
-    lambda operator, each: operator.views_all or _is_own(operator, each.user_name),
+    lambda viewer, each: viewer.sees_own(each.user_name),
     ("adminStatus",),
     ignores_unknown=True,
 )  # fmt: skip
@@ -159,10 +154,6 @@ def _priority(view: NodeView, pattern: str | None) -> int:
 
 def _link_rows(view: NodeView) -> Collection[ObservedLink]:
     return [link for link in view.node.links.values() if not link.is_ended]
-
-
-def _sees_link(operator: Operator, link: ObservedLink) -> bool:
-    return operator.views_all or _is_own(operator, link.user_name)
 
 
 _LINK_NAME: Final = PREFIX + "router.link"
@@ -209,7 +200,7 @@ LINK_TYPE: Final = EntityType(
     ),
     _link_rows,
     lambda view, each: str(each.number),
-    _sees_link,
+    lambda viewer, each: viewer.sees_own(each.user_name),
     ("adminStatus",),
     ignores_unknown=True,
 )  # fmt: skip
@@ -262,6 +253,6 @@ ADDRESS_TYPE: Final = EntityType(
     ),
     lambda view: view.node.addresses.values(),
     _key,
-    lambda operator, there: operator.may_view(there.address.address),
+    lambda viewer, there: viewer.may_view(there.address.address),
     ignores_unknown=True,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from mesh.watch.management.entity_types import (
     FieldAttributes,
     NodeView,
     ValueType,
+    Viewer,
     fixed,
     head,
     number_of,
@@ -24,7 +25,6 @@ from mesh.watch.management.entity_types import Attribute as _A
 from recording.entities import NODE, QUEUE
 
 if TYPE_CHECKING:
-    from addressing.operator_rights import Operator
     from mesh.watch.states import ObservedPath, ObservedQueue
 
 _STRING, _INT, _UINT = ValueType.STRING, ValueType.INT, ValueType.UINT
@@ -154,8 +154,8 @@ _queue = FieldAttributes(QUEUE)
 _QUEUE_NAME: Final = "amqpmesh.queue"
 
 
-def _sees_queue(operator: Operator, queue: ObservedQueue) -> bool:
-    return operator.views_all or (queue.address_text is not None and operator.may_view(queue.address_text))
+def _sees_queue(viewer: Viewer, queue: ObservedQueue) -> bool:
+    return queue.address_text is not None and viewer.may_view(queue.address_text)
 
 
 QUEUE_TYPE: Final = EntityType(

@@ -31,6 +31,21 @@ class NodeChange:
     changed: dict[str, Any] = field(default_factory=dict)
 
 
+def named_module(question: Question) -> tuple[EntityType, Any] | None:
+    """Return type and state of the log of a module that an UPDATE names; None for an UPDATE of anything else.
+
+    A module without a level of its own has the level of all modules, and the node says which modules it has.
+    """
+    request = question.request
+    name = request.text("identity") or request.text("name") or ""
+    if request.text("type") not in (LOG.name, LOG.short_name) or not name.startswith("log/"):
+        return None
+    module = name.removeprefix("log/")
+    levels = question.view.log_levels
+    module = "" if module == "DEFAULT" else module
+    return LOG, (module, levels.get(module, levels.get("", "info")))
+
+
 def change_of(question: Question, type_: EntityType, state: Any) -> NodeChange | None:
     """Return the change that an UPDATE of an entity asks for; None if all attributes have these values already.
 
