@@ -56,6 +56,8 @@ class MeshLink:
         self._servers, self._container_id = servers, container_id
         self._handlers: dict[str, Handler] = {}
         self._connection: _Connection | None = None
+        self._opened: _Connection | None = None
+        """The connection already while its addresses are attached: requests may come that are answered over it."""
 
     @property
     def is_up(self) -> bool:
@@ -130,9 +132,9 @@ class MeshLink:
             raise TimedOut(f"{address} took no message within {timeout_s:g} s") from None
 
     def _open_connection(self) -> _Connection:
-        if self._connection is None:
+        if self._opened is None:
             raise Unreachable(f"the observer has no connection to a router: {self.reason}")
-        return self._connection
+        return self._opened
 
     async def _send(self, connection: _Connection, message: Message) -> asyncio.Future[Outcome | None]:
         self.sent += 1
@@ -157,13 +159,14 @@ class MeshLink:
             async with connected(server, CONNECT_S, container_id=self._container_id) as client:
                 connection = _Connection(client, await client.sender(None), await client.receiver(None))
                 self._start(connection, self._take_answers(connection))
+                self._opened = connection
                 try:
                     for address, handler in list(self._handlers.items()):
                         await self._attach(connection, address, handler)
                     self._connection, was_up = connection, True
                     await self._wait_lost(connection, stopping)
                 finally:
-                    self._connection = None
+                    self._connection = self._opened = None
                     await _cancel(connection.tasks)
                     for answer in connection.waiting.values():
                         if not answer.done():

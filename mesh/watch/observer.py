@@ -237,6 +237,7 @@ async def _observe(
     agent = ManagementAgent(
         topology,
         host,
+        link,
         lambda name: MeshLink(lambda: servers_for_programs(topology, name), container_id(name)),
         rings.step,
         log.emit,

@@ -10,6 +10,7 @@ import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import proton
@@ -20,6 +21,7 @@ from addressing.topology.credentials import make_secret
 from mesh.deploy.workdir import OBSERVER
 from mesh_tests.conftest import StartMesh
 from mesh_tests.live.management_client import PREFIX, ManagementClient, assert_as_in_reference, managing, reference
+from mesh_tests.live.several_hosts import SeveralHosts
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
@@ -454,6 +456,49 @@ def test_each_user_sees_what_the_user_may(start_mesh: StartMesh) -> None:
     assert len(receivers) == 2
     with suppress(proton.ProtonException):
         consumer.close()
+
+
+# Several hosts
+SPREAD = """
+mesh: spread
+routers:
+  r1: {connect: [r2]}
+  r2: {}
+brokers:
+  b1: {routers: [r2]}
+addresses: {rpc: anycast}
+"""
+
+
+def test_nodes_of_other_hosts_answer_by_their_own_observer(tmp_path: Path) -> None:
+    """The host of the broker has no router: its observer is connected to one of another host."""
+    mesh = SeveralHosts(SPREAD, {"h1": ("r1",), "h2": ("r2",), "h3": ("b1",)}, tmp_path)
+    try:
+        mesh.start()
+
+        def answer(node: str) -> tuple[int, Any]:
+            with managing(f"amqp://127.0.0.1:{mesh.ports['r1']}", f"_topo/0/{node}/$management") as client:
+                found = client.ask("QUERY", {"attributeNames": ["id"]}, entityType="router")
+                is_ok = found.properties["statusCode"] == 200
+                return found.properties["statusCode"], found.body["results"] if is_ok else None
+
+        def is_attached() -> bool:
+            with suppress(LinkDetached):
+                return answer("r1")[0] == 200
+            return False
+
+        wait_until(is_attached, LONG_S, "management at r1")
+        for node in ("r2", "b1", "r1"):
+            wait_until(lambda node=node: answer(node) == (200, [[node]]), LONG_S, node)  # type: ignore[misc]
+        mesh["h3"].kill(OBSERVER)
+        wait_until(lambda: answer("b1")[0] == 504, LONG_S, "that nobody answers for b1")
+        assert answer("r2") == (200, [["r2"]])
+        mesh["h3"].start(OBSERVER)
+        wait_until(lambda: answer("b1") == (200, [["b1"]]), LONG_S, "b1 again")
+        mesh["h2"].kill("r2")
+        wait_until(lambda: answer("r2")[0] in (503, 504), LONG_S, "that r2 is lost")
+    finally:
+        mesh.down()
 
 
 # Loss

@@ -85,13 +85,16 @@ class NodeManaged(LogEvent):
 class ManagementAgent:
     """Answers requests to `$management` of all nodes of this host.
 
-    ``link_to``: makes the link to a router, by name. ``refresh``: has the model read what the nodes have recorded.
+    ``shared``: the observer's link to the mesh, over which requests of other hosts come. ``link_to``: makes a link to a
+    router of this host, by name, over which requests of the router's clients come. ``refresh``: has the model read what
+    the nodes have recorded.
     """
 
     def __init__(
         self,
         topology: Topology,
         host: HostModel,
+        shared: MeshLink,
         link_to: Callable[[str], MeshLink],
         refresh: Callable[[], object],
         emit: Emit,
@@ -99,13 +102,14 @@ class ManagementAgent:
         self._topology = topology
         self._workdir = WorkDir(topology.work_dir)
         self._host = host
+        self._shared = shared
         self._link_to = link_to
         self._refresh = refresh
         self._emit = emit
         self._rights = OperatorRights(topology)
         self._links: dict[str, MeshLink] = {}
-        self._served: dict[str, set[str]] = {}
-        """By router of this host, the nodes for which its link serves requests of other hosts."""
+        self._served: set[str] = set()
+        """Nodes of this host about which requests of other hosts are answered."""
         self._known: dict[str, dict[str, bool]] = {}
         """By name of an operator and address, whether the operator may view the address."""
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -130,14 +134,12 @@ class ManagementAgent:
             if name not in self._links and name in self._topology.routers:
                 link = self._links[name] = self._link_to(name)
                 await link.serve(REQUESTS_ADDRESS, partial(self._on_request, link))
-                self._served[name] = set()
                 self._start(link.run(stopping))
-        brokers = [node.name for node in nodes if node.is_broker]
-        for name, link in self._links.items():
-            for node in (name, *brokers):
-                if node not in self._served[name]:
-                    self._served[name].add(node)
-                    await link.serve(management_address(node), partial(self._on_forwarded, link))
+        for name in self._host.nodes.keys() - self._served:
+            self._served.add(name)
+            # An address that cannot be attached now is attached with the next connection.
+            with suppress(MeshError):
+                await self._shared.serve(management_address(name), partial(self._on_forwarded, self._shared))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -56,6 +56,12 @@ _ROLES: Final = {"client": "normal", "operator": "normal", "router": "inter-rout
                  "broker": "route-container"}  # fmt: skip
 
 
+def _role(view: NodeView, connection: ObservedConnection) -> str:
+    if view.node.role == "edge" and connection.role == "router":
+        return "edge"
+    return _ROLES.get(connection.role, connection.role)
+
+
 def _mechanism(view: NodeView, connection: ObservedConnection) -> str | None:
     if connection.mechanism is not None:
         return connection.mechanism
@@ -90,7 +96,7 @@ CONNECTION_TYPE: Final = EntityType(
               lambda view, each: f"connection/{each.remote_address}"),
         _connection("host", _STRING, "remote_address"),
         _A("role", _STRING, "normal: of a client; inter-router, edge, route-container: of a router, an edge router, a "
-           "broker", lambda view, each: _ROLES.get(each.role, each.role), "role"),
+           "broker", _role, "role"),
         fixed("protocol", _STRING, "amqp", "amqp, always"),
         _A("dir", _STRING, "in: the node accepted the connection; out: the node dialed the peer",
            lambda view, each: {"incoming": "in", "outgoing": "out"}.get(each.direction or ""), "direction"),
@@ -219,6 +225,12 @@ def _remote_routers(view: NodeView, there: NodeAddress) -> list[str]:
     return sorted(name for name, other in found if other is not None and other.consumers)
 
 
+def _to_fallback(view: NodeView, there: NodeAddress) -> int:
+    pattern = there.address.pattern_text
+    entry = view.topology.addresses.get(pattern) if pattern is not None else None
+    return there.to_brokers if entry is not None and entry.fallback is not None else 0
+
+
 def _address(name: str, type_: ValueType, meaning: str, attribute: str) -> _A:
     return _A(name, type_, meaning, lambda view, there: getattr(there, attribute))
 
@@ -245,7 +257,8 @@ ADDRESS_TYPE: Final = EntityType(
         fixed("deliveriesFromContainer", _ULONG, 0, "0: a router has no producers of its own"),
         _address("deliveriesEgressRouteContainer", _ULONG, "deliveries to brokers", "to_brokers"),
         _address("deliveriesIngressRouteContainer", _ULONG, "deliveries from brokers", "from_brokers"),
-        unknown("deliveriesRedirectedToFallback", _ULONG, "a delivery counts for the address that it was sent to"),
+        _A("deliveriesRedirectedToFallback", _ULONG, "deliveries that left to the broker of the address's fallback "
+           "queue; 0 without such a queue. Those that go by way of another router are not counted", _to_fallback),
         unknown("transitOutstanding", _STRINGS, "not recorded"),
         unknown("trackedDeliveries", _LONG, "not recorded"),
         _A("priority", _INT, "priority of the address",

@@ -43,6 +43,10 @@ def _mode(view: NodeView, state: Any) -> str:
     return {"router": "interior", "edge": "edge"}.get(view.node.role, "endpoint")
 
 
+def _to_fallback(view: NodeView, state: Any) -> int | None:
+    return None if any(entry.fallback is not None for entry in view.topology.addresses.values()) else 0
+
+
 _ROUTER_NAME: Final = PREFIX + "router"
 ROUTER: Final = EntityType(
     _ROUTER_NAME,
@@ -78,7 +82,8 @@ ROUTER: Final = EntityType(
         _node("deliveriesDelayed10Sec", _ULONG, "in_delayed_10s"),
         _A("deliveriesStuck", _ULONG, "deliveries at present that wait for an outcome on links that stand still for "
            "10 s", _stuck),
-        unknown("deliveriesRedirectedToFallback", _ULONG, "a delivery counts for the address that it was sent to"),
+        _A("deliveriesRedirectedToFallback", _ULONG, "0 if no address has a fallback queue; else null, as not all such "
+           "deliveries are counted", _to_fallback),
         _node("linksBlocked", _ULONG, "waiting_producers"),
         _node("deliveriesIngress", _ULONG, "ingress_deliveries"),
         _node("deliveriesEgress", _ULONG, "egress_deliveries"),
