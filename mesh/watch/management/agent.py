@@ -31,10 +31,10 @@ from mesh.deploy.log_tail import TAIL_BYTES
 from mesh.deploy.workdir import OBSERVER, WorkDir
 from mesh.watch.management.answering import Question, answer, attributes_of, find
 from mesh.watch.management.config_types import LOG
-from mesh.watch.management.entity_types import NodeView
+from mesh.watch.management.entity_types import ManagedNode
 from mesh.watch.management.protocol import (
     ManagementError,
-    Request,
+    ManagementRequest,
     Status,
     encode_answer,
     encode_error,
@@ -169,7 +169,7 @@ class ManagementAgent:
         await self._places.acquire()
         self._start(self._reply(link, outer, request, may_forward=may_forward))
 
-    async def _reply(self, link: MeshLink, outer: Message, request: Request, *, may_forward: bool) -> None:
+    async def _reply(self, link: MeshLink, outer: Message, request: ManagementRequest, *, may_forward: bool) -> None:
         try:
             node = str(outer.properties.get(NODE_PROPERTY, ""))
             try:
@@ -204,7 +204,7 @@ class ManagementAgent:
         if outcome is None or outcome.kind is not OutcomeCode.ACCEPTED:
             raise error
 
-    async def _answer(self, node: str, request: Request, operator: Operator) -> bytes:
+    async def _answer(self, node: str, request: ManagementRequest, operator: Operator) -> bytes:
         if not request.number("offset"):
             # A client that asks for connections sees its own. Later pages are of the same look.
             self._refresh()
@@ -222,7 +222,7 @@ class ManagementAgent:
             case _:
                 return await _in_slices(answer(question))
 
-    def _question(self, node: str, request: Request, operator: Operator) -> Question:
+    def _question(self, node: str, request: ManagementRequest, operator: Operator) -> Question:
         """Raises ManagementError for a node of which this observer cannot tell anything."""
         found = self._host.nodes.get(node)
         names: Collection[str] = self._topology.node_names
@@ -236,7 +236,7 @@ class ManagementAgent:
         known = self._known.setdefault(operator.name, {})
         if len(known) > MOST_KNOWN:
             known.clear()
-        return Question(request, NodeView(self._host, found, self._topology), operator, note, known)
+        return Question(request, ManagedNode(self._host, found, self._topology), operator, note, known)
 
     async def _log_levels(self, node: str) -> dict[str, str]:
         # A node that does not answer has the level that nodes begin with, as far as anybody knows.

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from addressing.address import AREA_PREFIX
 from addressing.management import MANAGEMENT
 from mesh.watch.management.dispatch_entities import ALL_NAMES, MANAGEMENT_TYPE, TYPES, type_of
-from mesh.watch.management.entity_types import PREFIX, EntityType, NodeView, Viewer
+from mesh.watch.management.entity_types import PREFIX, EntityType, ManagedNode, Viewer
 from mesh.watch.management.protocol import (
     ManagementError,
-    Request,
+    ManagementRequest,
     Status,
     encode_answer,
     encode_rows,
@@ -48,8 +48,8 @@ NOT_LIVE: Final = (
 class Question:
     """A request about a node, and who asks. ``note``: what to say of the node in the status of a good answer."""
 
-    request: Request
-    view: NodeView
+    request: ManagementRequest
+    view: ManagedNode
     operator: Operator
     note: str = ""
     known: dict[str, bool] = field(default_factory=dict)
@@ -159,7 +159,7 @@ def _read(question: Question) -> Steps:
     return question.ok(encode(attributes_of(question.view, type_, state)))
 
 
-def attributes_of(view: NodeView, type_: EntityType, state: Any) -> dict[str, Any]:
+def attributes_of(view: ManagedNode, type_: EntityType, state: Any) -> dict[str, Any]:
     """Return all attributes of an entity, as `wire.codec.values` encodes them."""
     return {each.name: each.of(view, state) for each in type_.attributes}
 

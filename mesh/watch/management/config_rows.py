@@ -9,7 +9,7 @@ from addressing.topology.queries import Authentication
 
 if TYPE_CHECKING:
     from addressing.topology.model import DeclaredAddress, Listener
-    from mesh.watch.management.entity_types import NodeView
+    from mesh.watch.management.entity_types import ManagedNode
     from mesh.watch.states import ObservedConnection
 
 NODES_LISTENER = "nodes"
@@ -68,7 +68,7 @@ class ConnectorRow:
     is_up: bool
 
 
-def link_routes(view: NodeView) -> list[RouteRow]:
+def link_routes(view: ManagedNode) -> list[RouteRow]:
     """Return the queues and topics on one broker, if the router is to be connected to this broker.
 
     Empty for a broker.
@@ -76,12 +76,12 @@ def link_routes(view: NodeView) -> list[RouteRow]:
     return _routes(view, is_sharded=False)
 
 
-def auto_links(view: NodeView) -> list[RouteRow]:
+def auto_links(view: ManagedNode) -> list[RouteRow]:
     """Return the queues on several brokers, for each broker that the router is connected to; empty for a broker."""
     return _routes(view, is_sharded=True)
 
 
-def _routes(view: NodeView, *, is_sharded: bool) -> list[RouteRow]:
+def _routes(view: ManagedNode, *, is_sharded: bool) -> list[RouteRow]:
     if not view.is_router:
         return []
     topology, there = view.topology, view.topology.brokers_at(view.name)
@@ -94,7 +94,7 @@ def _routes(view: NodeView, *, is_sharded: bool) -> list[RouteRow]:
     ]
 
 
-def listeners(view: NodeView) -> list[ListenerRow]:
+def listeners(view: ManagedNode) -> list[ListenerRow]:
     topology, name = view.topology, view.name
     if not view.is_router:
         broker = topology.brokers[name]
@@ -106,7 +106,7 @@ def listeners(view: NodeView) -> list[ListenerRow]:
     return [*clients, ListenerRow(NODES_LISTENER, router.host, router.port, None)]
 
 
-def connectors(view: NodeView) -> list[ConnectorRow]:
+def connectors(view: ManagedNode) -> list[ConnectorRow]:
     """Return the connections that a router dials; empty for a broker."""
     if not view.is_router:
         return []
@@ -127,7 +127,7 @@ def connectors(view: NodeView) -> list[ConnectorRow]:
     return rows
 
 
-def is_broker_up(view: NodeView, broker: str) -> bool:
+def is_broker_up(view: ManagedNode, broker: str) -> bool:
     """Say whether the router has a connection to ``broker``; to any broker, if it is an existing one."""
     is_embedded = view.topology.brokers[broker].is_embedded
     return any(_is_to(each, broker, is_embedded) for each in view.node.connections.values())

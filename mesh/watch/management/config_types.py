@@ -14,7 +14,7 @@ from mesh.watch.management.config_rows import (
     link_routes,
     listeners,
 )
-from mesh.watch.management.entity_types import PREFIX, EntityType, NodeView, ValueType, Viewer, fixed, head, unknown
+from mesh.watch.management.entity_types import PREFIX, EntityType, ManagedNode, ValueType, Viewer, fixed, head, unknown
 from mesh.watch.management.entity_types import Attribute as _A
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _Declared = tuple[str, "DeclaredAddress"]
 
 
 # Addresses of the topology
-def _distribution(view: NodeView, declared: _Declared) -> str:
+def _distribution(view: ManagedNode, declared: _Declared) -> str:
     entry = declared[1]
     if entry.type is AddressKind.ANYCAST:
         return entry.distribution.value
@@ -64,7 +64,7 @@ def _may_see_route(viewer: Viewer, row: RouteRow) -> bool:
     return viewer.may_view(row.pattern)
 
 
-def _route_status(view: NodeView, row: RouteRow) -> str:
+def _route_status(view: ManagedNode, row: RouteRow) -> str:
     return "active" if is_broker_up(view, row.broker) else "inactive"
 
 
@@ -147,7 +147,7 @@ LISTENER: Final = EntityType(
 _CONNECTOR_NAME: Final = PREFIX + "connector"
 
 
-def _connector_status(view: NodeView, row: ConnectorRow) -> str:
+def _connector_status(view: ManagedNode, row: ConnectorRow) -> str:
     return "SUCCESS" if row.is_up else "CONNECTING"
 
 
@@ -175,7 +175,7 @@ CONNECTOR: Final = EntityType(
 
 
 # Logs, and what amqpmesh has not
-def _level(view: NodeView, module: tuple[str, str]) -> str:
+def _level(view: ManagedNode, module: tuple[str, str]) -> str:
     return f"{module[1]}+"
 
 
@@ -199,11 +199,11 @@ LOG: Final = EntityType(
 )  # fmt: skip
 
 
-def _none(view: NodeView) -> list[Any]:
+def _none(view: ManagedNode) -> list[Any]:
     return []
 
 
-def _nothing(view: NodeView, state: Any) -> str:
+def _nothing(view: ManagedNode, state: Any) -> str:
     return ""
 
 

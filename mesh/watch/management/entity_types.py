@@ -46,7 +46,7 @@ _MAKE: Final[dict[ValueType, Callable[[Any], Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class ManagedNode:
     """A node of the observer's host, as management shows it: from the model, and from the topology that it runs.
 
     ``log_levels``: levels of the node's log by module, as the node told them; "" is the level of all other modules.
@@ -91,7 +91,7 @@ class Viewer:
         return user is not None and user == self.operator.name
 
 
-Value = Callable[[NodeView, Any], Any]
+Value = Callable[[ManagedNode, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Attribute:
     value: Value
     field: str = ""
 
-    def of(self, view: NodeView, state: Any) -> Any:
+    def of(self, view: ManagedNode, state: Any) -> Any:
         """Return the value as `wire.codec.values` encodes it."""
         found = self.value(view, state)
         return None if found is None else _MAKE[self.type](found)
@@ -125,7 +125,7 @@ class EntityType:
     name: str
     meaning: str
     attributes: tuple[Attribute, ...]
-    rows: Callable[[NodeView], Collection[Any]]
+    rows: Callable[[ManagedNode], Collection[Any]]
     identity: Value
     may_see: Callable[[Viewer, Any], bool] | None = None
     updated: tuple[str, ...] = ()

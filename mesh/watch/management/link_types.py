@@ -15,7 +15,7 @@ from mesh.watch.management.entity_types import (
     PREFIX,
     EntityType,
     FieldAttributes,
-    NodeView,
+    ManagedNode,
     ValueType,
     fixed,
     head,
@@ -56,13 +56,13 @@ _ROLES: Final = {"client": "normal", "operator": "normal", "router": "inter-rout
                  "broker": "route-container"}  # fmt: skip
 
 
-def _role(view: NodeView, connection: ObservedConnection) -> str:
+def _role(view: ManagedNode, connection: ObservedConnection) -> str:
     if view.node.role == "edge" and connection.role == "router":
         return "edge"
     return _ROLES.get(connection.role, connection.role)
 
 
-def _mechanism(view: NodeView, connection: ObservedConnection) -> str | None:
+def _mechanism(view: ManagedNode, connection: ObservedConnection) -> str | None:
     if connection.mechanism is not None:
         return connection.mechanism
     has_certificate = connection.tls_version is not None and connection.role != "client"
@@ -73,17 +73,17 @@ def _has_user(connection: ObservedConnection) -> bool:
     return connection.user is not None and connection.user.name != "anonymous"
 
 
-def _strength(view: NodeView, connection: ObservedConnection) -> int:
+def _strength(view: ManagedNode, connection: ObservedConnection) -> int:
     cipher = connection.tls_cipher or ""
     return 256 if "256" in cipher or "CHACHA20" in cipher else 128 if "128" in cipher else 0
 
 
-def _last_delivery_age(view: NodeView, connection: ObservedConnection) -> float | None:
+def _last_delivery_age(view: ManagedNode, connection: ObservedConnection) -> float | None:
     last = max(connection.incoming.last_at or 0.0, connection.outgoing.last_at or 0.0)
     return view.age_of(last) if last else None
 
 
-def _connection_rows(view: NodeView) -> Collection[ObservedConnection]:
+def _connection_rows(view: ManagedNode) -> Collection[ObservedConnection]:
     return view.node.connections.values()
 
 
@@ -136,29 +136,29 @@ _link = FieldAttributes(LINK)
 _LINK_TYPES: Final = {"producer": "endpoint", "consumer": "endpoint", "broker": "endpoint", "circuit": "inter-router"}
 
 
-def _link_type(view: NodeView, link: ObservedLink) -> str:
+def _link_type(view: ManagedNode, link: ObservedLink) -> str:
     if link.role == "circuit" and link.connection is not None and link.connection.role == "edge":
         return "edge-downlink"
     return _LINK_TYPES.get(link.role, "endpoint")
 
 
-def _capacity(view: NodeView, link: ObservedLink) -> int | None:
+def _capacity(view: ManagedNode, link: ObservedLink) -> int | None:
     if not link.is_producer or not view.is_router:
         return None
     capacities = {listener.link_capacity for listener in view.topology.routers[view.name].listeners}
     return capacities.pop() if len(capacities) == 1 else None
 
 
-def _starved(view: NodeView, link: ObservedLink) -> float:
+def _starved(view: ManagedNode, link: ObservedLink) -> float:
     return link.starved_s if link.waits_for is not None else 0
 
 
-def _priority(view: NodeView, pattern: str | None) -> int:
+def _priority(view: ManagedNode, pattern: str | None) -> int:
     entry = view.topology.addresses.get(pattern) if pattern is not None else None
     return DEFAULT_PRIORITY if entry is None else entry.priority
 
 
-def _link_rows(view: NodeView) -> Collection[ObservedLink]:
+def _link_rows(view: ManagedNode) -> Collection[ObservedLink]:
     return [link for link in view.node.links.values() if not link.is_ended]
 
 
@@ -215,17 +215,17 @@ LINK_TYPE: Final = EntityType(
 _ADDRESS_NAME: Final = PREFIX + "router.address"
 
 
-def _key(view: NodeView, there: NodeAddress) -> str | None:
+def _key(view: ManagedNode, there: NodeAddress) -> str | None:
     return address_key(there.address.address)
 
 
-def _remote_routers(view: NodeView, there: NodeAddress) -> list[str]:
+def _remote_routers(view: ManagedNode, there: NodeAddress) -> list[str]:
     text, nodes = there.address.address, view.host.nodes.values()
     found = ((node.name, node.addresses.get(text)) for node in nodes if node is not view.node)
     return sorted(name for name, other in found if other is not None and other.consumers)
 
 
-def _to_fallback(view: NodeView, there: NodeAddress) -> int:
+def _to_fallback(view: ManagedNode, there: NodeAddress) -> int:
     pattern = there.address.pattern_text
     entry = view.topology.addresses.get(pattern) if pattern is not None else None
     return there.to_brokers if entry is not None and entry.fallback is not None else 0

@@ -58,7 +58,7 @@ class ManagementError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ManagementRequest:
     """A request. ``reply_to`` is None, and ``correlation_id`` too, where the message has none.
 
     ``properties`` are the application properties by name, as Python values of `wire.codec.values`; ``body`` is {} for a
@@ -118,7 +118,7 @@ class Request:
         return self.number("offset") or 0, MAX_ROWS if count is None else count
 
 
-def parse(message: bytes) -> Request:
+def parse(message: bytes) -> ManagementRequest:
     """Return the request in an encoded message. Raises ManagementError for bytes that are not an AMQP message."""
     properties: Any = None
     application: Any = None
@@ -136,7 +136,7 @@ def parse(message: bytes) -> Request:
         correlation_id = _field(fields, _MESSAGE_ID)
     if not isinstance(correlation_id, (str, bytes, uuid.UUID, ULong)) or isinstance(correlation_id, Symbol):
         correlation_id = None
-    return Request(
+    return ManagementRequest(
         str(reply_to) if isinstance(reply_to, str) else None, correlation_id, _map_of(application), _map_of(body)
     )
 
@@ -145,7 +145,7 @@ def _sections(message: bytes) -> Iterator[tuple[int, Any]]:
     for value in _described(message):
         code = _section_of(value)
         if code is None:
-            raise ManagementError(Status.BAD_REQUEST, "the request is not an AMQP message: a part of it is no section")
+            raise ManagementError(Status.BAD_REQUEST, "the request is not an AMQP message: expected sections only")
         yield code, value.value
 
 
@@ -185,7 +185,9 @@ def _map_of(value: Any) -> Mapping[str, Any]:
     return {str(key): item for key, item in pairs if isinstance(key, str)}
 
 
-def encode_answer(request: Request, status: Status, description: str, body: bytes, count: int | None = None) -> bytes:
+def encode_answer(
+    request: ManagementRequest, status: Status, description: str, body: bytes, count: int | None = None
+) -> bytes:
     """Return the encoded answer to ``request``; ``body`` is an encoded AMQP value, and ``count`` its number of rows."""
     properties: dict[str, Any] = {"statusCode": Int(status), "statusDescription": description}
     if count is not None:
@@ -201,7 +203,7 @@ def encode_answer(request: Request, status: Status, description: str, body: byte
     )
 
 
-def encode_error(request: Request, error: ManagementError) -> bytes:
+def encode_error(request: ManagementRequest, error: ManagementError) -> bytes:
     return encode_answer(request, error.status, str(error), encode({}))
 
 

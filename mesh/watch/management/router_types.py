@@ -13,7 +13,7 @@ from mesh.watch.management.entity_types import (
     PREFIX,
     EntityType,
     FieldAttributes,
-    NodeView,
+    ManagedNode,
     ValueType,
     Viewer,
     fixed,
@@ -35,15 +35,15 @@ _ULONG, _STRINGS = ValueType.ULONG, ValueType.STRINGS
 _node = FieldAttributes(NODE, lambda view: view.node)
 
 
-def _stuck(view: NodeView, state: Any) -> int:
+def _stuck(view: ManagedNode, state: Any) -> int:
     return sum(link.unsettled or 0 for link in view.node.links.values() if not link.is_ended)
 
 
-def _mode(view: NodeView, state: Any) -> str:
+def _mode(view: ManagedNode, state: Any) -> str:
     return {"router": "interior", "edge": "edge"}.get(view.node.role, "endpoint")
 
 
-def _to_fallback(view: NodeView, state: Any) -> int | None:
+def _to_fallback(view: ManagedNode, state: Any) -> int | None:
     return None if any(entry.fallback is not None for entry in view.topology.addresses.values()) else 0
 
 
@@ -106,7 +106,7 @@ _Known = tuple[str, "ObservedPath | None"]
 """Name of a router, and the path to it; None for the router itself."""
 
 
-def _next_hop(view: NodeView, known: _Known) -> str | None:
+def _next_hop(view: ManagedNode, known: _Known) -> str | None:
     name, path = known
     if path is None:
         return "(self)"
@@ -114,17 +114,17 @@ def _next_hop(view: NodeView, known: _Known) -> str | None:
     return None if name in view.node.neighbors or len(hops) < 2 else hops[1]
 
 
-def _router_link(view: NodeView, known: _Known) -> int | None:
+def _router_link(view: ManagedNode, known: _Known) -> int | None:
     found = (each for each in view.node.connections.values() if each.container == known[0] and each.role == "router")
     return next((int(number_of(each.id)) for each in found), None)
 
 
-def _neighbors(view: NodeView, known: _Known) -> list[str] | None:
+def _neighbors(view: ManagedNode, known: _Known) -> list[str] | None:
     node = view.host.nodes.get(known[0])
     return None if node is None else sorted(node.neighbors)
 
 
-def _node_rows(view: NodeView) -> list[_Known]:
+def _node_rows(view: ManagedNode) -> list[_Known]:
     if view.node.role != "router":
         return []
     return [(view.name, None), *sorted(view.node.paths.items())]

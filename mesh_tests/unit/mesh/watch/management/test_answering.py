@@ -12,8 +12,8 @@ from addressing.operator_rights import OWNER, Operator, OperatorRights
 from addressing.topology.loader import parse_topology
 from mesh.watch.management.answering import LOOKED_AT_A_SLICE, Question, answer, attributes_of, find, run
 from mesh.watch.management.dispatch_entities import BY_NAME, TYPES
-from mesh.watch.management.entity_types import PREFIX, NodeView
-from mesh.watch.management.protocol import MAX_ROWS, ManagementError, Request, Status
+from mesh.watch.management.entity_types import PREFIX, ManagedNode
+from mesh.watch.management.protocol import MAX_ROWS, ManagementError, ManagementRequest, Status
 from mesh.watch.management.updates import change_of, named_module
 from mesh_tests.unit.mesh.watch.sample_host import (
     SampleHost,
@@ -54,8 +54,8 @@ def question(
     body: Any = None,
     **properties: Any,
 ) -> Question:
-    request = Request("x", "c", {"operation": operation, **properties}, body or {})
-    return Question(request, NodeView(host.model, host.model.nodes[node], TOPOLOGY), operator)
+    request = ManagementRequest("x", "c", {"operation": operation, **properties}, body or {})
+    return Question(request, ManagedNode(host.model, host.model.nodes[node], TOPOLOGY), operator)
 
 
 def read(data: bytes) -> proton.Message:
@@ -243,7 +243,7 @@ def test_every_entity_can_be_read_by_its_identity(node: str) -> None:
         for each in rows(host, type_.name, node):
             found, state = _found(question(host, "READ", node, type=type_.name, identity=each["identity"]))
             assert found is type_
-            attributes = attributes_of(NodeView(host.model, host.model.nodes[node], TOPOLOGY), type_, state)
+            attributes = attributes_of(ManagedNode(host.model, host.model.nodes[node], TOPOLOGY), type_, state)
             assert attributes["identity"] == each["identity"]
 
 

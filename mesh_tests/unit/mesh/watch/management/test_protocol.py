@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mesh.watch.management.protocol import (
     MAX_ROWS,
     ManagementError,
-    Request,
+    ManagementRequest,
     Status,
     encode_answer,
     encode_error,
@@ -45,7 +45,7 @@ SCALARS = st.one_of(
     st.integers(0, 65535).map(UShort), st.integers(-(2**31), 2**31 - 1).map(Int), st.integers(-128, 127).map(Byte),
     st.integers(-(2**15), 2**15 - 1).map(Short), st.integers(0, 2**40).map(Timestamp),
     st.text(st.characters(max_codepoint=127), max_size=20).map(Symbol),
-    st.characters(exclude_categories=("Cs",)).map(Char),
+    st.characters(exclude_categories=["Cs"]).map(Char),
 )  # fmt: skip
 KEYS = st.one_of(st.text(), st.integers(-(2**63), 2**63 - 1), st.booleans(), st.none(), st.binary())
 VALUES = st.recursive(
@@ -70,7 +70,7 @@ def error_of(read: Callable[[], object]) -> ManagementError | None:
     return None
 
 
-def read_all(message: bytes) -> Request | None:
+def read_all(message: bytes) -> ManagementRequest | None:
     """Read every part of a request; each is a value, or an error with a sentence."""
     try:
         request = parse(message)
@@ -182,13 +182,13 @@ def test_what_is_wrong_with_a_request_is_said(properties: dict[str, Any], body: 
 @given(st.lists(st.text(), max_size=4), st.lists(st.lists(SCALARS, max_size=3), max_size=300))
 def test_rows_are_encoded_as_one_map(names: list[str], rows: list[list[Any]]) -> None:
     body = encode_rows(tuple(names), [encode(row) for row in rows])
-    as_whole = proton_reads(encode_answer(Request(), Status.OK, "OK", body, len(rows)))
+    as_whole = proton_reads(encode_answer(ManagementRequest(), Status.OK, "OK", body, len(rows)))
     assert as_whole.properties["count"] == len(rows)
     assert list(as_whole.body["attributeNames"]) == names
     assert len(as_whole.body["results"]) == len(rows)
 
 
 def test_an_error_is_an_answer_with_an_empty_map() -> None:
-    found = proton_reads(encode_error(Request("x", "c"), ManagementError(Status.NOT_FOUND, "no such thing")))
+    found = proton_reads(encode_error(ManagementRequest("x", "c"), ManagementError(Status.NOT_FOUND, "no such thing")))
     assert (found.body, found.correlation_id) == ({}, "c")
     assert dict(found.properties) == {"statusCode": 404, "statusDescription": "no such thing"}
