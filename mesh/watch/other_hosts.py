@@ -93,7 +93,7 @@ class OtherHost:
             if "error" in found:
                 raise Unreachable(str(found["error"]))
         except ValueError:
-            raise Unreachable("the answer of the observer is no JSON") from None
+            raise Unreachable("the answer of the observer is not valid JSON") from None
         except TimedOut:
             self.why = f"its observer did not answer within {ANSWER_S:g} s"
             self._late_at = self._clock()
