@@ -21,7 +21,7 @@ MODULES: Final = {
     "Nodes: the process": ("mesh.deploy.node_run", "mesh.deploy.log_requests", "mesh.deploy.trace_files"),
     "Nodes and `amqpmesh up`: signals": ("mesh.deploy.signals",),
     "Supervisor (`amqpmesh up`)": ("mesh.deploy.supervisor_log",),
-    "Observer": ("mesh.watch.observer", "mesh.watch.management.agent"),
+    "Observer": ("mesh.watch.observer",),
     "Writer of link logs": ("linklogs.writer.events",),
 }
 """By kind of process, the modules with the log events of the process."""

@@ -10,12 +10,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import uvicorn
 
@@ -234,13 +234,18 @@ async def _observe(
         loop.add_signal_handler(number, stop)
     signals.watch(log.emit, stop)
     following = asyncio.create_task(_follow(rings, state))
+
+    async def record_change(entry: Mapping[str, Any]) -> None:
+        with _trouble_told(log):
+            await audit.append(entry)
+
     agent = ManagementAgent(
         topology,
         host,
         link,
         lambda name: MeshLink(lambda: servers_for_programs(topology, name), container_id(name)),
         rings.step,
-        log.emit,
+        record_change,
     )
     managing = asyncio.create_task(agent.run(state.stopping))
     unlink = asyncio.Event()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Collection, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from addressing.management import (
     NODE_PROPERTY,
@@ -36,16 +36,15 @@ from mesh.watch.management.protocol import (
     ManagementError,
     ManagementRequest,
     Status,
-    encode_answer,
     encode_error,
     parse,
+    shown,
 )
 from mesh.watch.management.updates import NodeChange, change_of, named_module
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.states import RUNNING, SILENT
 from wire.codec.values import encode
 from wire.delivery import OutcomeCode
-from wire.log import Emit, Level, LogEvent
 from wire.message import MalformedMessage, Message
 from wire.message import encode as encode_message
 
@@ -67,27 +66,12 @@ _ROUTER_ROLES: Final = ("router", "edge")
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeManaged(LogEvent):
-    """A user changed something at a node over `$management`, or was refused: `outcome` is done, or the reason."""
-
-    level: ClassVar[Level] = "info"
-
-    user: str
-    managed: str
-    type: str
-    identity: str
-    op: str
-    arguments: str
-    outcome: str
-
-
 class ManagementAgent:
     """Answers requests to `$management` of all nodes of this host.
 
     ``shared``: the observer's link to the mesh, over which requests of other hosts come. ``link_to``: makes a link to a
     router of this host, by name, over which requests of the router's clients come. ``refresh``: has the model read what
-    the nodes have recorded.
+    the nodes have recorded. ``record_change``: adds a line to the audit.
     """
 
     def __init__(
@@ -97,7 +81,7 @@ class ManagementAgent:
         shared: MeshLink,
         link_to: Callable[[str], MeshLink],
         refresh: Callable[[], object],
-        emit: Emit,
+        record_change: Callable[[Mapping[str, Any]], Awaitable[None]],
     ) -> None:
         self._topology = topology
         self._workdir = WorkDir(topology.work_dir)
@@ -105,7 +89,7 @@ class ManagementAgent:
         self._shared = shared
         self._link_to = link_to
         self._refresh = refresh
-        self._emit = emit
+        self._record_change = record_change
         self._rights = OperatorRights(topology)
         self._links: dict[str, MeshLink] = {}
         self._served: set[str] = set()
@@ -248,30 +232,72 @@ class ManagementAgent:
     async def _update(self, question: Question) -> bytes:
         found = named_module(question)
         type_, state = found if found is not None else await _in_slices(find(question))
-        change = change_of(question, type_, state)
         attributes = attributes_of(question.view, type_, state)
-        if change is not None:
-            await self._change(question, change, type_.name, str(attributes["identity"]))
-            attributes |= change.changed
-        return encode_answer(question.request, Status.OK, "OK", encode(attributes))
-
-    async def _change(self, question: Question, change: NodeChange, type_: str, identity: str) -> None:
-        node = question.view.name
-        outcome = "done"
+        target = f"{question.view.name}/{attributes['identity']}"
         try:
-            await ask_async(self._workdir.control_socket(node), change.op, **change.arguments)
+            change = change_of(question, type_, state)
+        except ManagementError as error:
+            await self._record(question, target, type_.name, dict(question.request.body), error)
+            raise
+        if change is None:
+            return question.ok(encode(attributes))
+        before = {name: attributes[name] for name in change.changed}
+        try:
+            description = await self._change(question.view.name, change)
+        except ManagementError as error:
+            await self._record(question, target, change.op, change.arguments, error, before=before)
+            raise
+        await self._record(question, target, change.op, change.arguments, before=before, after=change.changed)
+        return question.ok(encode(attributes | change.changed), description=description)
+
+    async def _change(self, node: str, change: NodeChange) -> str:
+        """Make a change, and return what to say of it. Raises ManagementError if it was not made."""
+        before = await self._ask(node, change.op, change.arguments)
+        if not change.other:
+            return "OK"
+        if change.other not in self._host.nodes:
+            return f"OK: of both costs the larger one counts, and {change.other} is on another host: set it there, too"
+        try:
+            await self._ask(change.other, change.op, change.other_arguments)
+        except ManagementError:
+            await self._ask(node, change.op, {**change.arguments, "cost": before})
+            raise
+        return "OK"
+
+    async def _ask(self, node: str, op: str, arguments: Mapping[str, Any]) -> Any:
+        try:
+            return await ask_async(self._workdir.control_socket(node), op, **arguments)
         except RequestRefused as error:
-            outcome = str(error)
-            is_unknown = outcome.startswith("unknown op")
+            is_unknown = str(error).startswith("unknown op")
             raise ManagementError(
                 Status.NOT_IMPLEMENTED if is_unknown else Status.BAD_REQUEST, f"{node} refused the change: {error}"
             ) from None
         except OSError as error:
-            outcome = f"no answer: {error}"
             raise ManagementError(Status.UNAVAILABLE, f"{node} does not answer: {error or 'timed out'}") from None
-        finally:
-            arguments = json.dumps(change.arguments, ensure_ascii=False)
-            self._emit(NodeManaged(question.operator.name, node, type_, identity, change.op, arguments, outcome))
+
+    async def _record(
+        self,
+        question: Question,
+        target: str,
+        op: str,
+        arguments: Mapping[str, Any],
+        error: ManagementError | None = None,
+        **more: Any,
+    ) -> None:
+        """Add a change, or what was refused, to the audit, as the interface over HTTP does."""
+        entry = {
+            "at": time.time(),
+            "who": question.operator.name,
+            "is_owner": question.operator.is_owner,
+            "login": "management",
+            "operation": op.replace("_", "-"),
+            "target": target,
+            "arguments": {name: shown(value) if isinstance(value, str) else value for name, value in arguments.items()},
+            **more,
+            "outcome": "done" if error is None else "refused",
+            "status": int(Status.OK if error is None else error.status),
+        }
+        await self._record_change(entry if error is None else {**entry, "error": str(error)})
 
     # Logs
     async def _log(self, question: Question) -> bytes:

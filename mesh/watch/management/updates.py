@@ -24,11 +24,16 @@ REASON = "adminStatus was set to deleted, by management"
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """A request to the control socket of the entity's node. ``changed``: attributes as they are once it is done."""
+    """A request to the control socket of the entity's node. ``changed``: attributes as they are once it is done.
+
+    ``other``: the router at the other end, which has to be asked as well, with the arguments ``other_arguments``.
+    """
 
     op: str
     arguments: dict[str, Any]
     changed: dict[str, Any] = field(default_factory=dict)
+    other: str = ""
+    other_arguments: dict[str, Any] = field(default_factory=dict)
 
 
 def named_module(question: Question) -> tuple[EntityType, Any] | None:
@@ -61,7 +66,7 @@ def change_of(question: Question, type_: EntityType, state: Any) -> NodeChange |
     if not wanted:
         return None
     if type_ is CONNECTOR:
-        return _cost(wanted["cost"], state)
+        return _cost(question.view.name, wanted["cost"], state)
     if type_ is LOG:
         return _log_level(wanted["enable"], state)
     return _close(question, wanted["adminStatus"], type_, state)
@@ -87,13 +92,15 @@ def _wanted(question: Question, type_: EntityType, state: Any) -> Mapping[str, A
     return wanted
 
 
-def _cost(value: Any, state: Any) -> NodeChange:
+def _cost(node: str, value: Any, state: Any) -> NodeChange:
     # The original qdmanage sends numbers of types that its own schema does not have as text.
     cost = int(value) if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS else value
     if isinstance(cost, bool) or not isinstance(cost, int) or state.cost is None:
         what = "a whole number" if state.cost is not None else "a connection between routers, which has a cost"
         raise ManagementError(Status.BAD_REQUEST, f"cost: expected {what}, got {shown(value)}")
-    return NodeChange("cost", {"neighbor": state.to, "cost": int(cost)}, {"cost": int(cost)})
+    # Of the costs at both ends the larger one counts.
+    there = {"neighbor": node, "cost": int(cost)}
+    return NodeChange("cost", {"neighbor": state.to, "cost": int(cost)}, {"cost": int(cost)}, state.to, there)
 
 
 def _log_level(value: Any, state: Any) -> NodeChange:
