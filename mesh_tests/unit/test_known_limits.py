@@ -44,7 +44,7 @@ CHECKED_BY = {
     "tenants": UNKNOWN_KEYS,
     "LDAP": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
     "OAuth": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
-    "the `$management` address": "test_known_limits.py::test_the_management_address_does_not_exist",
+    "changes at other hosts": "mesh/watch/test_writes.py::test_a_broker_that_does_not_run_is_a_502_with_what_to_do",
     "clients that close shared connections": (
         "../sim/test_shared_connections.py::test_a_client_that_comes_back_as_another_is_under_no_suspicion"
     ),
@@ -175,14 +175,6 @@ def test_messages_of_one_group_go_to_any_consumers(rig: Rig) -> None:
     for body in range(4):
         producer.send(body, group_id="group")
     assert [len(consumer.bodies) for consumer in consumers] == [2, 2]
-
-
-def test_the_management_address_does_not_exist() -> None:
-    mesh = SimMesh({"mesh": "m", "node_tls": False, "routers": {"r1": {}}, "addresses": {"rpc.#": "anycast"}})
-    client = mesh.client("r1")
-    ends = [client.sender("$management"), client.receiver("$management")]
-    mesh.run_until(lambda: all(end.error is not None for end in ends))
-    assert {end.error.condition for end in ends} == {"amqp:not-found"}
 
 
 def test_a_silent_connection_to_a_broker_is_given_up_after_16_s() -> None:
