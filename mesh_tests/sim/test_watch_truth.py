@@ -41,6 +41,19 @@ def test_every_outcome_of_every_type_is_counted_once_for_all_that_it_concerns(ob
     observed.look()
     assert differences(observed) == {}
     assert sum(value for key, value in observed.ledger.items() if key[3] == "deliveries") > 0
+    assert at_routers(observed) == {
+        name: (each.ingress.deliveries, each.egress.deliveries) for name, each in observed.host.addresses.items()
+    }
+
+
+def at_routers(observed: ObservedMesh) -> dict[str, tuple[int, int]]:
+    """By address, deliveries from clients and to clients, summed over the routers, as each router has them."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in observed.host.nodes.values():
+        for name, there in node.addresses.items():
+            came, went = found.get(name, (0, 0))
+            found[name] = (came + there.ingress, went + there.egress)
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
