@@ -146,7 +146,7 @@ WRITES: Final = (
     ),
     WriteOperation(
         "trace", CONNECTION, "trace", NeededRight.MESH,
-        "Writes the frames of the connection to the log of its node for a time, without bodies of messages.",
+        "Writes the frames of the connection for a time to a file that the answer names, without bodies of messages.",
         (WriteMember("seconds", MemberType.NUMBER, "seconds", True, 1, MAX_TRACE_S),), "connections",
     ),
     WriteOperation(

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -151,6 +152,8 @@ def test_a_connection_and_a_link_of_a_client_are_closed(mesh: RunningMesh, rest:
         assert (status, done["done"]) == (200, {"links": 1}), done
         client.wait(lambda: link.is_gone, "the link to be closed", outlasts_detach=True)
         connection = rest.one("/api/connections?filter=container=stuck")
+        status, done = rest.write(f"/api/connections/{connection['id']}/trace", {"seconds": 30})
+        assert (status, done["done"]["seconds"], Path(done["done"]["file"]).exists()) == (200, 30, True), done
         body = {"reason": "it is stuck", "expect": {"container": "stuck"}}
         status, done = rest.write(f"/api/connections/{connection['id']}/close", body)
         assert (status, done["done"]["connections"]) == (200, 1), done
