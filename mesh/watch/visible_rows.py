@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from addressing.operator_rights import Operator
     from addressing.topology.model import Topology
     from mesh.watch.host_model import HostModel
-    from mesh.watch.states import ObservedLink, ObservedQueue
+    from mesh.watch.states import ObservedAddress, ObservedLink, ObservedQueue
 
 MAX_JUDGED: Final = 150_000
 """The most addresses for which it is known whether an operator may see them."""
@@ -47,20 +47,31 @@ class VisibleRows:
             return True
         match entity.plural:
             case ADDRESS.plural:
-                return self.may_view(state.address)
+                return self._sees_address(state)
             case PATTERN.plural:
                 return self.may_view(state.pattern)
             case QUEUE.plural:
-                return self.may_view(self.address_of(state))
+                return self._sees_end(state)
             case LINK.plural:
-                return self.is_own(state.user_name) or (state.address_text is not None and self.may_view(
-                    self.address_of(state)
-                ))  # fmt: skip
+                return self.is_own(state.user_name) or (state.address_text is not None and self._sees_end(state))
             case CONNECTION.plural:
                 return self.is_own(state.user_name)
             case USER.plural:
                 return self.is_own(state.name)
         return self.operator.sees_mesh
+
+    def _sees_end(self, state: ObservedQueue | ObservedLink) -> bool:
+        """Tell whether the operator may view the address of a queue or link."""
+        name = self.address_of(state)
+        # The model knows the address by the name at the broker, so by another pattern if the broker has another name.
+        if state.address is not None and name == state.address_text:
+            return self._sees_address(state.address)
+        return self.may_view(name)
+
+    def _sees_address(self, address: ObservedAddress) -> bool:
+        # Of 100,000 addresses of a pattern that the operator may view, none is looked at.
+        pattern = address.pattern
+        return (pattern is not None and self.may_view(pattern.pattern)) or self.may_view(address.address)
 
     def address_of(self, state: ObservedQueue | ObservedLink) -> str:
         """Return the mesh's name of the address of a queue or link, which a broker may know by another name."""
@@ -78,7 +89,7 @@ class RowsByOperator:
     def __init__(self, host: HostModel, topology: Topology) -> None:
         books = SpaceBooks(topology)
 
-        @lru_cache(10_000)
+        @lru_cache(MAX_JUDGED)
         def mesh_name(broker: str, name: str) -> str:
             return books.name_in_space(broker, name)
 

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from addressing.operator_rights import Operator, Right
 from addressing.topology.credentials import make_secret, parse_secret
 from mesh.watch import password_login
 from mesh.watch.password_login import MAX_CHECKS, RIGHT_S, TRIES, TRY_S, PasswordLogin, PasswordResult
+from mesh.watch.visible_rows import VisibleRows
 from mesh_tests.unit.mesh.watch.console_host import PORT
+from mesh_tests.unit.mesh.watch.sample_host import SampleHost, attach, connect
 from mesh_tests.unit.mesh.watch.test_writes import filled
 from mesh_tests.unit.mesh.watch.writing_host import PASSWORD, URL, WritingHost
+from recording.entities import ADDRESS, LINK
 from wire.sasl.authenticator import Authenticator, PasswordCheck
 
 RIGHT, WRONG, LIMITED, BUSY = (
@@ -202,6 +206,29 @@ def test_each_sees_the_rows_of_his_rights_alone_in_lists_and_one_by_one(host: Wr
             assert host.ask("GET", f"/api/{things}/{id_}", user).status_code == (200 if id_ in expected else 404)
     for things in ("nodes", "neighbors"):
         assert host.ask("GET", f"/api/{things}", user).json()["total"] > 0
+
+
+def test_a_pattern_that_covers_a_declared_one_shows_its_addresses_and_no_others() -> None:
+    host = SampleHost(
+        {"orders.#": "queue", "#": "queue"}, lambda name: "orders.#" if name.startswith("orders") else "#"
+    )
+    run = host.node("r1")
+    connect(run, 1, "bob")
+    addresses = ["orders", "orders.eu", "orders.us", "rpc", "orders.eu.1"]
+    for number, address in enumerate(addresses):
+        attach(run, number, "producer", address)
+
+    def seen(*patterns: str) -> set[str]:
+        operator = Operator("alice", {Right.VIEW: patterns})
+        rows = VisibleRows(host.model, operator, lambda broker, name: name)
+        found = {state.address for state in rows.states(ADDRESS)}
+        assert {link.address_text for link in rows.states(LINK)} == found
+        assert found == {address for address in addresses if operator.may_view(address)}
+        return found
+
+    assert seen("orders.#") == {"orders", "orders.eu", "orders.us", "orders.eu.1"}
+    assert seen("orders.*") == {"orders.eu", "orders.us"}
+    assert seen("orders.eu.#", "rpc") == {"orders.eu", "orders.eu.1", "rpc"}
 
 
 @pytest.mark.parametrize("user", ["viewer", "keeper", "oncall"])
