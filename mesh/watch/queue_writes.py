@@ -91,7 +91,7 @@ class QueueWrites:
         wanted = frozenset(numbers)
         last = max(numbers) if up_to is None else up_to
         count = seen = 0
-        after: int | None = min(numbers) - 1 if numbers else None
+        after: int | None = min(numbers) - 1 if min(numbers, default=0) > 0 else None
         while seen < MOST_COUNTED:
             page = await self.browse(place, {"limit": PAGE} | ({} if after is None else {"after": after}))
             messages = page["messages"]

@@ -14,6 +14,7 @@ import pytest
 from mesh.client.errors import TimedOut, Unreachable
 from mesh.deploy.control import RequestRefused
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.queue_writes import joined
 from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
 from mesh_tests.unit.mesh.watch.sample_host import attach, connect, hear, queue
 from mesh_tests.unit.mesh.watch.writing_host import BEARER, TOKEN, URL, WritingHost
@@ -388,6 +389,70 @@ def test_no_change_is_begun_if_its_key_cannot_be_written(host: WritingHost, monk
     assert host.requests.ops() == []
     monkeypatch.undo()
     assert host.write("/api/queues/b1/1/purge", {"up_to": 20}, Idempotency_Key="k").status_code == 200
+
+
+# Dry runs
+def stored(host: WritingHost, numbers: list[int], locked: tuple[int, ...] = ()) -> None:
+    """Let b1 have messages with these numbers."""
+
+    def browse(request: dict[str, Any]) -> dict[str, Any]:
+        assert request.get("after", 0) >= 0
+        later = [number for number in numbers if number > request.get("after", -1)]
+        page = [{"number": number, "is_locked": number in locked} for number in later[: request["limit"]]]
+        more = len(later) > len(page)
+        return {"messages": page, "next": page[-1]["number"] if more else None, "last": 9, "scanned": len(page)}
+
+    host.requests.answers["browse"] = browse
+    host.requests.answers["show"] = lambda request: {
+        "queues": [{"address": request["address"], "available_count": len(numbers) - len(locked)}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "would"),
+    [
+        ("purge", {"up_to": 250}, (249, False)),
+        ("purge", {"up_to": 1}, (0, False)),
+        ("purge", {"up_to": 100_000}, (299, False)),
+        ("remove", {"numbers": [1, 2, 250, 300, 301]}, (3, False)),
+        ("remove", {"numbers": [0, 3]}, (1, False)),
+        ("move", {"target": "orders.dead", "up_to": 2}, (1, False)),
+        ("move", {"target": "orders.dead", "count": 7}, (7, True)),
+        ("move", {"target": "orders.dead", "count": 7000}, (299, True)),
+        ("redrive", {}, (299, True)),
+        ("redrive", {"numbers": [2, 9]}, (2, False)),
+    ],
+)
+def test_a_dry_run_counts_what_waits_and_not_what_consumers_have(
+    host: WritingHost, name: str, body: dict[str, Any], would: tuple[int, bool]
+) -> None:
+    stored(host, list(range(1, 301)), locked=(1,))
+    answer = host.write(f"/api/queues/b1/1/{name}?dry_run=true", body).json()
+    assert answer["would"] == {"messages": would[0], "at_most": would[1]}
+    assert answer["before"] == {"messages": 299}
+
+
+def test_a_dry_run_looks_at_so_many_messages_and_then_says_at_most(host: WritingHost) -> None:
+    stored(host, list(range(1, 5001)))
+    assert host.write("/api/queues/b1/1/purge?dry_run=true", {"up_to": 5000}).json()["would"] == {
+        "messages": 5000, "at_most": True
+    }  # fmt: skip
+    assert host.write("/api/queues/b1/1/purge?dry_run=true", {"up_to": 900}).json()["would"]["messages"] == 900
+    assert len([op for _, op in host.requests.asked if op["op"] == "browse"]) == 10 + 9
+
+
+def test_a_queue_with_messages_is_deleted_by_force_only(host: WritingHost) -> None:
+    for query in ("", "?dry_run=true"):
+        answer = host.write(f"/api/queues/b1/1{query}", {}, method="DELETE")
+        assert (answer.status_code, "12 messages" in answer.json()["error"]) == (409, True)
+    assert host.requests.ops() == []
+    stored(host, [])
+    assert host.write("/api/queues/b1/1", method="DELETE").json()["done"] == {"messages": 3}
+
+
+def test_parts_of_an_answer_are_one(host: WritingHost) -> None:
+    parts = [{"messages": 2, "missing": [1], "x": 1}, {"messages": 3, "missing": [2], "x": 2, "left": 4}]
+    assert joined(parts) == {"messages": 5, "missing": [1, 2], "x": 2, "left": 4}
 
 
 # Messages
