@@ -35,7 +35,8 @@ def command(words: tuple[str, ...], topology_path: Path | None, out: Output) -> 
     access   whether USER may send to and receive from ADDRESS, view, browse and manage it: the pattern that allows
              it, or why none does; USER is anonymous for a client without a login
 
-    The numbers are those of the records of the nodes on this machine, as of `amqpmesh top`; no node is asked.
+    The numbers are those of the nodes' records: of the whole mesh if an observer runs on this machine, else of the
+    nodes on this machine. No node is asked.
 
     \b
     Examples:

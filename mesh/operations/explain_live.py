@@ -1,28 +1,28 @@
-"""Explains an address or a client: what the topology declares, and what the nodes of this machine have of it now.
+"""Explains an address or a client: what the topology declares, and what its nodes have of it now.
 
-The numbers are those of the nodes' records (`mesh.watch`); nodes are not asked.
+The numbers are those of the nodes' records, from the observer of this host or from the rings here; nodes are not asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from addressing.address import normalize
 from addressing.book import AddressPolicy, SpaceBooks
 from addressing.topology.model import Topology
 from addressing.topology.places import TopologyPlaces
-from mesh.operations.host_watch import watching
-from mesh.terminal.exit_codes import ExitCode
+from mesh.operations.entity_rows import EntityRows, Row, entity_rows
 from mesh.terminal.failure import CommandFailed
-from mesh.watch.host_model import HostModel
-from mesh.watch.states import ObservedConnection, ObservedLink, ObservedNode
+from mesh.watch.states import BROKER
 from mesh.watch.troubles import CAUSES
+from recording.entities import CONNECTION, LINK, NODE, PATH, QUEUE
 
 MOST_ROWS: Final = 50
 """Most links of a table; the busiest of thousands explain no more."""
+_NAMED: Final = 10
+"""Most clients that the text of an error lists."""
 _CLOSEST: Final = "closest"
 _BALANCED: Final = "balanced"
 
@@ -32,7 +32,7 @@ class ExplainedTaker:
     """A taker of the router ``router``: a consumer there, a circuit to another router, or a link to a broker."""
 
     router: str
-    link: ObservedLink
+    link: Row
     to: str
     cost: int | None
     note: str = ""
@@ -40,7 +40,8 @@ class ExplainedTaker:
     @property
     def may_take(self) -> bool:
         """Whether the taker has credit, as far as is recorded."""
-        return self.link.credit is None or self.link.credit > 0
+        credit: int | None = self.link["credit"]
+        return credit is None or credit > 0
 
 
 @dataclass(slots=True)
@@ -50,26 +51,24 @@ class ExplainedAddress:
     address: str
     declared: list[str]
     policy: AddressPolicy | None
-    producers: list[ObservedLink] = field(default_factory=list)
-    consumers: list[ObservedLink] = field(default_factory=list)
+    producers: list[Row] = field(default_factory=list)
+    consumers: list[Row] = field(default_factory=list)
     takers: list[ExplainedTaker] = field(default_factory=list)
-    queues: list[Any] = field(default_factory=list)
+    queues: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-@contextmanager
-def explained_address(topology: Topology, address: str) -> Iterator[ExplainedAddress]:
-    """Yield what is known of ``address`` in the mesh of ``topology``, with the records of this machine's nodes."""
+def explain_address(topology: Topology, address: str) -> ExplainedAddress:
+    """Return what is known of ``address`` in the mesh of ``topology``."""
     name = normalize(address)
     policy = SpaceBooks(topology).of("").resolve(name)
     found = ExplainedAddress(name, list(_declared(topology, name, policy)), policy)
-    with watching(topology) as watch:
-        watch.look()
-        if not watch.is_any_running:
+    with entity_rows(topology) as source:
+        if source is None:
             found.notes.append(f"no node of mesh {topology.mesh} runs on this machine: only the topology is known")
         else:
-            _observe(topology, watch.host, found)
-        yield found
+            _observe(source, found)
+    return found
 
 
 def _declared(topology: Topology, name: str, policy: AddressPolicy | None) -> Iterator[str]:
@@ -101,40 +100,44 @@ def _declared(topology: Topology, name: str, policy: AddressPolicy | None) -> It
         yield f"without a consumer, messages go to the queue {policy.fallback.name}"
 
 
-def _observe(topology: Topology, host: HostModel, found: ExplainedAddress) -> None:
-    policy = found.policy
-    shared = {found.address, policy.pattern if policy is not None else found.address}
-    for node in sorted(host.nodes.values(), key=lambda node: node.name):
-        if node.is_over:
-            continue
-        links = [link for link in node.links.values() if not link.is_ended]
-        of_address = [link for link in links if link.address_text == found.address]
-        found.producers += [link for link in of_address if link.is_producer]
-        found.consumers += [link for link in of_address if link.is_consumer]
-        found.queues += [queue for queue in node.queues.values() if queue.address_text == found.address]
-        takers = list(_takers(node, [link for link in links if link.address_text in shared], found.address))
-        if any(link.is_producer for link in of_address):
-            _choose(policy, takers)
-        found.takers += takers
-    known = {node.name for node in host.nodes.values()}
-    missing = [name for name in topology.routers if name not in known]
-    if missing:
-        found.notes.append(f"not on this machine, and not counted: {', '.join(missing)}")
-    found.notes += _waits(found.producers)
+def _observe(source: EntityRows, found: ExplainedAddress) -> None:
+    policy, brokers = found.policy, _brokers(source)
+    links = [link for link in source.rows(LINK, address=found.address) if link["node"] not in brokers]
+    found.producers = [link for link in links if link["role"] == "producer"]
+    found.consumers = [link for link in links if link["role"] == "consumer"]
+    found.queues = source.rows(QUEUE, address=found.address)
+    if policy is not None and policy.pattern not in ("", found.address):
+        # Addresses of a pattern may share circuits and links to a broker.
+        links += [
+            link
+            for link in source.rows(LINK, address=policy.pattern)
+            if link["node"] not in brokers and link["role"] in ("circuit", "broker")
+        ]
+    found.takers = sorted(_takers(source, links), key=lambda taker: (taker.router, taker.cost or 0))
+    for router in sorted({link["node"] for link in found.producers}):
+        _choose(policy, [taker for taker in found.takers if taker.router == router])
+    found.notes += [*_waits(found.producers), *source.notes]
 
 
-def _takers(node: ObservedNode, links: Iterable[ObservedLink], address: str) -> Iterator[ExplainedTaker]:
+def _brokers(source: EntityRows) -> set[str]:
+    return {node["name"] for node in source.rows(NODE, role=BROKER)}
+
+
+def _takers(source: EntityRows, links: Iterable[Row]) -> Iterator[ExplainedTaker]:
+    costs: dict[str, dict[str, int]] = {}
     for link in links:
-        if link.direction != "outgoing" or node.is_broker:
+        router, egress = link["node"], link["egress"]
+        if link["direction"] != "outgoing":
             continue
-        if link.is_consumer and link.address_text == address:
-            who = link.container or "?"
-            yield ExplainedTaker(node.name, link, f"consumer {link.id} of {who}", 0)
-        elif link.role == "circuit" and link.ingress == node.name:
-            path = node.paths.get(link.egress or "")
-            yield ExplainedTaker(node.name, link, f"{link.egress or '?'} over {link.path}", path.cost if path else None)
-        elif link.role == "broker":
-            yield ExplainedTaker(node.name, link, f"broker {link.container or '?'}", 0)
+        if link["role"] == "consumer":
+            yield ExplainedTaker(router, link, f"consumer {link['id']} of {link['container'] or '?'}", 0)
+        elif link["role"] == "circuit" and link["ingress"] == router:
+            if egress is not None and egress not in costs:
+                costs[egress] = {path["node"]: path["cost"] for path in source.rows(PATH, egress=egress)}
+            cost = costs.get(egress or "", {}).get(router)
+            yield ExplainedTaker(router, link, f"{egress or '?'} over {link['path']}", cost)
+        elif link["role"] == "broker":
+            yield ExplainedTaker(router, link, f"broker {link['container'] or '?'}", 0)
 
 
 def _choose(policy: AddressPolicy | None, takers: list[ExplainedTaker]) -> None:
@@ -148,7 +151,7 @@ def _choose(policy: AddressPolicy | None, takers: list[ExplainedTaker]) -> None:
 
     def key(taker: ExplainedTaker) -> int:
         cost = taker.cost or 0
-        return cost + (taker.link.unsettled or 0) if policy.treatment == _BALANCED else cost
+        return cost + (taker.link["unsettled"] or 0) if policy.treatment == _BALANCED else cost
 
     waits_for_closest = policy.treatment == _CLOSEST and not policy.spill
     able = takers if waits_for_closest else [taker for taker in takers if taker.may_take]
@@ -162,44 +165,43 @@ def _choose(policy: AddressPolicy | None, takers: list[ExplainedTaker]) -> None:
             taker.note = f"{key(taker)} against {least}"
 
 
-def _waits(producers: Iterable[ObservedLink]) -> Iterator[str]:
-    waiting: dict[str, list[ObservedLink]] = {}
+def _waits(producers: Iterable[Row]) -> Iterator[str]:
+    waiting: dict[str, list[Row]] = {}
     for link in producers:
-        if link.waits_for is not None:
-            waiting.setdefault(link.waits_for, []).append(link)
+        if link["waits_for"] is not None:
+            waiting.setdefault(link["waits_for"], []).append(link)
     for cause, links in waiting.items():
         sentence, fix = CAUSES.get(cause, (cause, ""))
-        longest = max(link.starved_s for link in links)
-        who = f"{len(links):,} producers wait" if len(links) > 1 else f"producer {links[0].id} waits"
+        longest = max(link["starved_s"] or 0.0 for link in links)
+        who = f"{len(links):,} producers wait" if len(links) > 1 else f"producer {links[0]['id']} waits"
         yield f"{who} for credit, without it for up to {longest:,.0f} s in all: {sentence}. {fix}"
 
 
 @dataclass(slots=True)
 class ExplainedClient:
     name: str
-    connections: list[ObservedConnection]
+    connections: list[Row]
+    links: list[Row]
     notes: list[str]
 
 
-@contextmanager
-def explained_client(topology: Topology, name: str) -> Iterator[ExplainedClient]:
-    """Yield the connections with the container-id or id ``name``, or of the user ``name``, on this machine.
+def explain_client(topology: Topology, name: str) -> ExplainedClient:
+    """Return the connections of clients with the container-id or id ``name``, or of the user ``name``, and their links.
 
     Raises CommandFailed if there is none.
     """
-    with watching(topology) as watch:
-        watch.look()
-        nodes = [node for node in watch.host.nodes.values() if not node.is_over and not node.is_broker]
-        every = [each for node in nodes for each in node.connections.values() if each.role == "client"]
-        found = [each for each in every if name in (each.container, each.id)]
-        found = found or [each for each in every if each.user_name == name]
-        if not found:
-            names = sorted({each.container for each in every if each.container})[:10]
-            known = f"expected one of {', '.join(names)}, an id, or a user" if names else "no client is connected here"
-            raise CommandFailed(
-                f"no client {name!r} is connected to a router on this machine: {known}",
-                fix="`amqpmesh top clients` shows the connections of clients.",
-                exit_code=ExitCode.FAILED,
-            )
-        links = [link for each in found for link in each.links.values() if not link.is_ended]
-        yield ExplainedClient(name, found, list(_waits(link for link in links if link.direction == "incoming")))
+    with entity_rows(topology) as source:
+        if source is not None:
+            brokers = _brokers(source)
+            for key in ("container", "id", "user"):
+                rows = source.rows(CONNECTION, role="client", **{key: name})
+                if found := [row for row in rows if row["node"] not in brokers]:
+                    links = [link for row in found for link in source.rows(LINK, connection=row["id"])]
+                    incoming = [link for link in links if link["direction"] == "incoming"]
+                    return ExplainedClient(name, found, links, [*_waits(incoming), *source.notes])
+            every = [row for row in source.rows(CONNECTION, role="client") if row["node"] not in brokers]
+            names = sorted({row["container"] for row in every if row["container"]})[:_NAMED]
+            known = f"expected one of {', '.join(names)}, an id, or a user" if names else "no client is connected"
+        else:
+            known = f"no node of mesh {topology.mesh} runs on this machine"
+    raise CommandFailed(f"no client {name!r}: {known}", fix="`amqpmesh top clients` shows the connections of clients.")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from addressing.address import normalize
 from addressing.topology.model import Topology
+from mesh.operations.entity_rows import Row
 from mesh.operations.explain_access import explain_access, to_maps
-from mesh.operations.explain_live import MOST_ROWS, ExplainedTaker, explained_address, explained_client
+from mesh.operations.explain_live import MOST_ROWS, ExplainedTaker, explain_address, explain_client
 from mesh.terminal.output import Output
-from mesh.watch.states import ObservedLink, row_of
-from recording.entities import CONNECTION, LINK, QUEUE
 
 
 def show_access(topology: Topology, user: str, address: str, *, out: Output) -> None:
@@ -23,99 +23,77 @@ def show_access(topology: Topology, user: str, address: str, *, out: Output) -> 
 
 
 def show_address(topology: Topology, address: str, *, out: Output) -> None:
-    with explained_address(topology, address) as found:
-        links = (found.producers, found.consumers)
-        if out.is_json:
-            producers, consumers = ([row_of(LINK, link) for link in some[:MOST_ROWS]] for some in links)
-            document: dict[str, Any] = {
+    found = explain_address(topology, address)
+    if out.is_json:
+        out.document(
+            {
                 "address": found.address,
                 "pattern": found.policy.pattern or None if found.policy is not None else None,
                 "declared": found.declared,
                 "counts": {"producers": len(found.producers), "consumers": len(found.consumers)},
-                "producers": producers,
-                "consumers": consumers,
+                "producers": found.producers[:MOST_ROWS],
+                "consumers": found.consumers[:MOST_ROWS],
                 "takers": [_taker_map(taker) for taker in found.takers[:MOST_ROWS]],
-                "queues": [row_of(QUEUE, queue) for queue in found.queues[:MOST_ROWS]],
+                "queues": found.queues[:MOST_ROWS],
                 "notes": found.notes,
             }
-            out.document(document)
-            return
-        for sentence in found.declared:
-            out.data(sentence)
-        _print_links("producers", found.producers, out)
-        _print_links("consumers", found.consumers, out)
-        if found.takers:
-            out.data(f"\n{len(found.takers):,} takers, of {len({taker.router for taker in found.takers})} routers")
-            rows = [
-                (each.router, each.link.id, each.to, each.cost, each.link.credit, each.link.unsettled, each.note)
-                for each in found.takers[:MOST_ROWS]
-            ]
-            out.table(("AT", "LINK", "TAKER", "COST", "CREDIT", "UNSETTLED", "NOTE"), rows)
-        if found.queues:
-            out.data(f"\n{len(found.queues):,} queues and subscriptions")
-            queues = [
-                (each.node.name, each.subscriber, each.depth, each.acquired, each.oldest_s)
-                for each in found.queues[:MOST_ROWS]
-            ]
-            out.table(("BROKER", "SUBSCRIBER", "DEPTH", "ACQUIRED", "OLDEST S"), queues)
-        _print_notes(found.notes, out)
+        )
+        return
+    for sentence in found.declared:
+        out.data(sentence)
+    _print_links("producers", found.producers, out)
+    _print_links("consumers", found.consumers, out)
+    if found.takers:
+        out.data(f"\n{len(found.takers):,} takers, of {len({taker.router for taker in found.takers})} routers")
+        rows = [tuple(_taker_map(taker).values()) for taker in found.takers[:MOST_ROWS]]
+        out.table(("AT", "LINK", "TAKER", "COST", "CREDIT", "UNSETTLED", "NOTE"), rows)
+    if found.queues:
+        out.data(f"\n{len(found.queues):,} queues and subscriptions")
+        fields = ("node", "subscriber", "depth", "acquired", "oldest_s")
+        out.table(("BROKER", "SUBSCRIBER", "DEPTH", "ACQUIRED", "OLDEST S"), _cells(found.queues, fields))
+    _print_notes(found.notes, out)
 
 
 def show_client(topology: Topology, name: str, *, out: Output) -> None:
-    with explained_client(topology, name) as found:
-        links = [link for each in found.connections for link in each.links.values() if not link.is_ended]
-        if out.is_json:
-            out.document(
-                {
-                    "client": name,
-                    "connections": [row_of(CONNECTION, each) for each in found.connections[:MOST_ROWS]],
-                    "links": [row_of(LINK, link) for link in links[:MOST_ROWS]],
-                    "notes": found.notes,
-                }
-            )
-            return
-        rows = [
-            (each.id, each.container, each.user_name, each.remote_address, each.mechanism, each.tls_version)
-            for each in found.connections[:MOST_ROWS]
-        ]
-        out.table(("CONNECTION", "CONTAINER", "USER", "REMOTE", "MECHANISM", "TLS"), rows)
-        _print_links("links", links, out)
-        _print_notes(found.notes, out)
+    found = explain_client(topology, name)
+    if out.is_json:
+        out.document(
+            {
+                "client": name,
+                "connections": found.connections[:MOST_ROWS],
+                "links": found.links[:MOST_ROWS],
+                "notes": found.notes,
+            }
+        )
+        return
+    fields = ("id", "container", "user", "remote_address", "mechanism", "tls_version")
+    out.table(("CONNECTION", "CONTAINER", "USER", "REMOTE", "MECHANISM", "TLS"), _cells(found.connections, fields))
+    _print_links("links", found.links, out)
+    _print_notes(found.notes, out)
 
 
-def _print_links(what: str, links: list[ObservedLink], out: Output) -> None:
+def _cells(rows: Sequence[Row], fields: Sequence[str]) -> list[tuple[object, ...]]:
+    return [tuple(row[name] for name in fields) for row in rows[:MOST_ROWS]]
+
+
+def _print_links(what: str, links: Sequence[Row], out: Output) -> None:
     if not links:
         out.data(f"\nno {what}")
         return
     out.data(f"\n{len(links):,} {what if len(links) > 1 else what[:-1]}")
-    columns = (
-        "LINK",
-        "ROLE",
-        "ADDRESS",
-        "CONTAINER",
-        "USER",
-        "CREDIT",
-        "WAITS FOR",
-        "STARVED S",
-        "UNSETTLED",
-        "RELEASED",
-    )
-    rows = [
-        (
-            link.id,
-            link.role,
-            link.address_text,
-            link.container,
-            link.user_name,
-            link.credit,
-            link.waits_for,
-            round(link.starved_s, 1),
-            link.unsettled,
-            link.counts.released,
-        )
-        for link in links[:MOST_ROWS]
-    ]
-    out.table(columns, rows)
+    columns = {
+        "LINK": "id",
+        "ROLE": "role",
+        "ADDRESS": "address",
+        "CONTAINER": "container",
+        "USER": "user",
+        "CREDIT": "credit",
+        "WAITS FOR": "waits_for",
+        "STARVED S": "starved_s",
+        "UNSETTLED": "unsettled",
+        "RELEASED": "released",
+    }
+    out.table(tuple(columns), _cells(links, tuple(columns.values())))
 
 
 def _print_notes(notes: list[str], out: Output) -> None:
@@ -128,10 +106,10 @@ def _print_notes(notes: list[str], out: Output) -> None:
 def _taker_map(taker: ExplainedTaker) -> dict[str, Any]:
     return {
         "router": taker.router,
-        "link": taker.link.id,
+        "link": taker.link["id"],
         "to": taker.to,
         "cost": taker.cost,
-        "credit": taker.link.credit,
-        "unsettled": taker.link.unsettled,
+        "credit": taker.link["credit"],
+        "unsettled": taker.link["unsettled"],
         "note": taker.note,
     }

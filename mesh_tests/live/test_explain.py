@@ -15,6 +15,7 @@ from mesh_tests.waiting import wait_until
 
 TOPOLOGY = """
 mesh: explained
+watch: WATCH
 routers: {r1: {connect: [{to: r2, cost: 3}]}, r2: }
 brokers: {b1: {data: ./data, routers: [r2]}}
 addresses:
@@ -24,9 +25,10 @@ addresses:
 WITHIN_S = 20.0
 
 
-@pytest.fixture(scope="module")
-def mesh(start_module_mesh: Any) -> RunningMesh:
-    running: RunningMesh = start_module_mesh(TOPOLOGY)
+@pytest.fixture(scope="module", params=["on", "off"])
+def mesh(start_module_mesh: Any, request: pytest.FixtureRequest) -> RunningMesh:
+    """With an observer, which is asked, and without one: then the command reads the rings."""
+    running: RunningMesh = start_module_mesh(TOPOLOGY.replace("WATCH", f'"{request.param}"'))
     return running
 
 
@@ -99,7 +101,7 @@ def run(mesh: RunningMesh, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("client", "nobody"), ExitCode.FAILED, "no client 'nobody' is connected to a router on this machine"),
+        (("client", "nobody"), ExitCode.FAILED, "no client 'nobody': "),
         (("address",), ExitCode.USAGE, "`explain address` expects ADDRESS, got nothing"),
         (("access", "alice"), ExitCode.USAGE, "`explain access` expects USER ADDRESS, got 1 arguments"),
         (("addres", "rpc"), ExitCode.USAGE, "expected one code, event or condition, or address, client, access first"),
