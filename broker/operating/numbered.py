@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-STEP_NUMBERS = 50
+STEP_NUMBERS = 10
 """So many of the messages are looked for in a step: each may be in another pack of the queue."""
 
 
