@@ -61,6 +61,8 @@ STAYED = {
     "for_full_queue": "their target queue is full",
 }
 """Counts of messages that `broker move` and `broker redrive` left in place, with the reason for people."""
+UNTOUCHED = {"missing": "not there", "locked": "with a consumer"}
+"""Numbers of messages that a command on numbered messages left as they are, with the reason for people."""
 NOT_MOVED = ("not_moved", *STAYED)
 
 
@@ -90,6 +92,10 @@ def tell_totals(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], do
     """
     found.raise_failures(are_all=True)
     totals = totals_in(found, ("messages", *NOT_MOVED) if "target" in fields else ("messages",))
+    for total, (_, parts) in zip(totals, found.answers, strict=False):
+        for name in UNTOUCHED:
+            if any(name in part for part in parts):
+                total[name] = [number for part in parts for number in part.get(name, ())]
     if out.is_json:
         out.document({**fields, "messages": sum(total["messages"] for total in totals), "brokers": totals})
     else:
@@ -103,6 +109,7 @@ def tell_totals(found: BrokerAnswers, out: Output, fields: Mapping[str, Any], do
 def _say_total(total: Mapping[str, Any], out: Output, done: Callable[[str], str]) -> None:
     count = total["messages"]
     out.say(f"{total['broker']}: {done(_messages_in_words(count))}")
+    _say_untouched(total, out)
     others = total.get("not_moved", 0)
     for name, why in STAYED.items():
         if stayed := min(total.get(name, 0), others):
@@ -176,10 +183,14 @@ def tell_removed(found: BrokerAnswers, out: Output, fields: Mapping[str, Any]) -
         out.document({**fields, "messages": sum(broker["messages"] for broker in brokers), "brokers": brokers})
     for broker in brokers:
         out.say(f"{broker['broker']}: dropped {_messages_in_words(broker['messages'])} of {fields['address']}")
-        for name, why in (("missing", "not there"), ("locked", "with a consumer")):
-            if broker[name]:
-                out.say(f"{broker['broker']}: {why}: {', '.join(map(str, broker[name]))}")
+        _say_untouched(broker, out)
     found.raise_failures()
+
+
+def _say_untouched(broker: Mapping[str, Any], out: Output) -> None:
+    for name, why in UNTOUCHED.items():
+        if broker.get(name):
+            out.say(f"{broker['broker']}: {why}: {', '.join(map(str, broker[name]))}")
 
 
 def _messages_in_words(count: int) -> str:

@@ -316,7 +316,10 @@ def test_what_was_seen_is_purged_removed_moved_and_sent_back(brokers: Brokers) -
     brokers.parts = {"b1": [{"messages": 1, "missing": [4], "locked": [5, 6]}]}
     run("purge", "orders.a", "--up-to", "20", "-y")
     removed = run("remove", "orders.a", "17", "4", "5", "6", "-y")
-    run("move", "orders.a", "orders.b", "--numbers", "17,18")
+    moved = run("move", "orders.a", "orders.b", "--numbers", "17,18")
+    assert moved.stderr == (
+        "b1: moved 1 message from orders.a to orders.b\nb1: not there: 4\nb1: with a consumer: 5, 6\n"
+    )
     run("redrive", "orders.a", "--up-to", "20")
     assert removed.stderr == ("b1: dropped 1 message of orders.a\nb1: not there: 4\nb1: with a consumer: 5, 6\n")
     assert [{**request} for _, request in brokers.asked] == [
