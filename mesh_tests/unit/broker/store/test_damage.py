@@ -380,3 +380,24 @@ def test_large_bodies_whose_holdings_are_damaged_stay(rig: Rig) -> None:
     rig.crash(lambda: spoil_page(rig.data, root_of(rig.data, "holding")))
     rig.crash_damaged()
     assert len(list((rig.data / "large").iterdir())) == 1
+
+
+def test_a_page_says_what_cannot_be_read_and_its_number_removes_it(rig: Rig) -> None:
+    fill(rig)
+    rig.restart()
+    rig.crash(lambda: flip_a_byte(rig.data, b"needle 030"))
+    operator = Operator(rig)
+    (page,) = operator.do("browse", address="orders")
+    assert len(page["messages"]) == COUNT
+    damaged = [message["number"] for message in page["messages"] if message["subject"] is None]
+    whys = {message["why"] for message in page["messages"] if message["subject"] is None}
+    assert whys == {"the message cannot be read: its body in the store is damaged or missing"}
+    consumer = rig.client().consumer("orders", credit=1000)
+    for received in consumer.received:
+        received.give(ACCEPTED)
+    assert rig.queue("orders").queue.unreadable_count == len(damaged) > 0
+    assert operator.count("purge", address="orders", up_to=min(damaged) - 1) == 0
+    assert rig.queue("orders").queue.unreadable_count == len(damaged)
+    (found,) = operator.do("remove", address="orders", numbers=damaged)
+    assert found == {"messages": len(damaged), "missing": [], "locked": []}
+    assert rig.queue("orders").queue.unreadable_count == 0
