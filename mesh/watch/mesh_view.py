@@ -26,7 +26,7 @@ from mesh.watch.mesh_pages import (
     rows_in,
 )
 from mesh.watch.node_summary import NodeSummary, best, never_heard, summary_of
-from mesh.watch.query import QueryError, answer, parse
+from mesh.watch.query import PLACES, QueryError, answer, parse
 from mesh.watch.states import getters_of, row_of
 from mesh.watch.troubles import Trouble
 from recording.entities import NODE, Entity
@@ -265,8 +265,8 @@ class MeshView:
 
 def _split(entity: Entity, parameters: Parameters) -> tuple[list[tuple[str, str]], str, str | None]:
     """Return the parameters of the query itself, with a filter for ``node``; the scope; and the node."""
-    mine = [each for each in parameters if each[0] in ("scope", "node")]
-    wanted = [each for each in parameters if each[0] not in ("scope", "node")]
+    mine = [each for each in parameters if each[0] in PLACES]
+    wanted = [each for each in parameters if each[0] not in PLACES]
     if len({name for name, _ in mine}) < len(mine):
         raise QueryError("scope", "the parameters scope and node can be given once")
     scope, node = dict(mine).get("scope", MESH_SCOPE), dict(mine).get("node")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mesh.watch.mesh_pages import SUMMED
 from mesh.watch.openapi_operations import errors, operation_paths, operation_schemas
 from mesh.watch.query import DEFAULT_LIMIT, MAX_LIMIT
 from recording.entities import ENTITIES, MODEL_VERSION, Entity, EntityField, EntityFieldType
@@ -24,7 +25,7 @@ def document(version: str) -> dict[str, Any]:
         "info": {
             "title": "amqpmesh observer",
             "version": f"{version}, model {MODEL_VERSION}",
-            "description": "Entities made of what the nodes of one host record. Numbers are read from the nodes' rings "
+            "description": "Entities made of what the nodes of a mesh record. Numbers are read from the nodes' rings "
             "once a second or more often. Rows are those that the login may see.",
         },
         "security": [{}, {"token": []}, {"password": []}],
@@ -45,6 +46,16 @@ def document(version: str) -> dict[str, Any]:
                     },
                 },
                 **operation_schemas(),
+                "missing": {
+                    "type": "object",
+                    "required": ["host", "nodes", "age_s", "why"],
+                    "properties": {
+                        "host": {"type": ["string", "null"], "description": "none for nodes that nobody told of"},
+                        "nodes": {"type": "array", "items": {"type": "string"}},
+                        "age_s": {"type": ["number", "null"], "description": "time since the host was last heard of"},
+                        "why": {"type": "string"},
+                    },
+                },
                 **{entity.name: _schema(entity) for entity in ENTITIES},
             },
         },
@@ -92,6 +103,8 @@ def _list(entity: Entity) -> dict[str, Any]:
             ),
             parameter("after", "the `next` of the page before", {"type": "string"}),
             parameter("fields", "names of fields with commas between; without it, all fields", {"type": "string"}),
+            parameter("scope", "mesh: of all hosts; host: of this host", {"enum": ["mesh", "host"], "default": "mesh"}),
+            *([] if entity in SUMMED else [parameter("node", "only of this node", {"type": "string"})]),
         ],
         "responses": {
             "200": {
@@ -100,7 +113,7 @@ def _list(entity: Entity) -> dict[str, Any]:
                     "application/json": {
                         "schema": {
                             "type": "object",
-                            "required": ["at", "total", "matched", "items", "next"],
+                            "required": ["at", "total", "matched", "items", "next", "missing"],
                             "properties": {
                                 "at": {"type": "number", "description": "time of the numbers, seconds since 1970, UTC"},
                                 "total": {"type": "integer", "description": f"{entity.plural} there are"},
@@ -110,6 +123,16 @@ def _list(entity: Entity) -> dict[str, Any]:
                                     "items": {"$ref": f"#/components/schemas/{entity.name}"},
                                 },
                                 "next": {"type": ["string", "null"], "description": "cursor of the next page"},
+                                "missing": {
+                                    "type": "array",
+                                    "description": "hosts that are not in the page",
+                                    "items": {"$ref": "#/components/schemas/missing"},
+                                },
+                                "counts_are": {
+                                    "enum": ["at most"],
+                                    "description": "there if `total` and `matched` may be smaller: several hosts have "
+                                    "many, and what two hosts have counts twice",
+                                },
                             },
                         }
                     }
@@ -132,6 +155,6 @@ def _one(entity: Entity) -> dict[str, Any]:
                 "description": entity.meaning,
                 "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{entity.name}"}}},
             },
-            **errors("401", "403", "404"),
+            **errors("401", "403", "404", "503"),
         },
     }

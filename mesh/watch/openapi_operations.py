@@ -19,7 +19,7 @@ ERRORS: Final = {
     "429": "Too many passwords were wrong, or too many changes were asked for.",
     "501": "The broker is an existing one, which has tools of its own.",
     "502": "The node does not run, or ended before its answer.",
-    "503": "The observer cannot answer now.",
+    "503": "The observer cannot answer now, or not the host that may have the entity; the answer says why.",
     "504": "The node did not answer in time.",
 }
 """By status of HTTP, what it means."""

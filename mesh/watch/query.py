@@ -25,6 +25,8 @@ from recording.entities import Entity, EntityField, EntityFieldType
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 PARAMETERS: Final = ("filter", "sort", "limit", "after", "fields")
+PLACES: Final = ("scope", "node")
+"""Parameters that say which hosts are asked; `mesh.watch.mesh_view` takes them out of the others."""
 _FILTER: Final = re.compile(r"([a-z0-9_]+)(!=|<=|>=|=|<|>|~)(.*)", re.DOTALL)
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -88,7 +90,7 @@ def parse(entity: Entity, parameters: Sequence[tuple[str, str]]) -> Query:
     filters: list[Filter] = []
     for name, value in parameters:
         if name not in PARAMETERS:
-            raise QueryError(name, f"unknown parameter {_shown(name)}", PARAMETERS)
+            raise QueryError(name, f"unknown parameter {_shown(name)}", (*PARAMETERS, *PLACES))
         if name == "filter" and len(filters) == MAX_FILTERS:
             raise QueryError("filter", f"more than {MAX_FILTERS} filters, expected at most {MAX_FILTERS}")
         if name == "filter":
