@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from mesh.watch.answers import refuse_unless, requester_of
 from mesh.watch.kept_reports import PAGE, kept_reports, page_of, report_folders
 
 REPORT_POLICY: Final = (
@@ -43,7 +44,8 @@ class ReportPages:
             Route("/console/reports/{kind}/{name}", self._page),
         ]
 
-    async def _list(self, _: Request) -> Response:
+    async def _list(self, request: Request) -> Response:
+        refuse_unless(requester_of(request).operator.views_all, "reports need `view` of #")
         reports, left_out = await asyncio.to_thread(kept_reports, self._folder) if self._folder else ([], 0)
         told = {
             "reports": [
@@ -59,6 +61,7 @@ class ReportPages:
         return Response(json.dumps(told), media_type="application/json")
 
     async def _page(self, request: Request) -> Response:
+        refuse_unless(requester_of(request).operator.views_all, "reports need `view` of #")
         kind, name = request.path_params["kind"], request.path_params["name"]
         content = await asyncio.to_thread(page_of, self._folder, kind, name) if self._folder else None
         if content is None:

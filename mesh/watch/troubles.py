@@ -98,7 +98,7 @@ def host_troubles(host: HostModel, sees: Sees = _sees_all) -> tuple[list[Trouble
 def _nodes(plan: MeshPlan, state: MeshState, utc_s: float) -> Iterator[Trouble]:
     worst = {"lost": 0, "silent": 1}
     for node in sorted(state.nodes.values(), key=lambda node: (worst.get(node.state, 2), node.name)):
-        view = {"filter": f"name={node.name}"}
+        view = {"name": node.name}
         age_s = node.row["age_s"]
         since = utc_s - age_s if age_s is not None else None
         role = node.row["role"] or plan.roles.get(node.name, "node")
@@ -109,14 +109,14 @@ def _nodes(plan: MeshPlan, state: MeshState, utc_s: float) -> Iterator[Trouble]:
                 f"{role} {node.name} is lost: the process is gone"
                 + (f", {cause}" if cause else " without a record of its end"),
                 f"`amqpmesh status` says whether {node.name} is started again, and why {node.name} ended.",
-                "/nodes", view, since,
+                "/node", view, since,
             )  # fmt: skip
         elif node.state == "silent":
             yield Trouble(
                 f"node {node.name}", "silent", node.name,
                 f"{role} {node.name} is silent: the process is there and does not run",
                 "Is the host short of CPU or memory, or the process stopped? If not, restart the node.",
-                "/nodes", view, since,
+                "/node", view, since,
             )  # fmt: skip
         elif node.state == UNKNOWN and node.row["host"] is not None:
             yield Trouble(
@@ -124,7 +124,7 @@ def _nodes(plan: MeshPlan, state: MeshState, utc_s: float) -> Iterator[Trouble]:
                 f"{role} {node.name} is unknown: host {node.row['host']} cannot be asked, as "
                 f"{_short(str(node.row['unknown_because']))}",
                 f"On that host, `amqpmesh status` says whether {node.name} and the observer run. Traffic may go on.",
-                "/nodes", view, since,
+                "/node", view, since,
             )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def _old_queue(queue: ObservedQueue, since: float) -> Trouble:
         f"{_short(address)}{of} has {queue.depth:,} message{'s' * (queue.depth != 1)} and "
         f"{f'{consumers:,}' if consumers else 'no'} consumer{'s' * (consumers != 1)}: the oldest waits long",
         "Start more consumers." if consumers else "Start a consumer.",
-        "/address", {"address": address}, since,
+        "/queue", {"node": queue.node.name, "address": address, "subscriber": queue.subscriber or ""}, since,
     )  # fmt: skip
 
 

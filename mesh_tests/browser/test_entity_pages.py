@@ -23,6 +23,7 @@ Open = Callable[..., Tab]
 VIEWERS = f'''{TRIANGLE}
 users:
   alice: {{password: "{make_secret("hers", iterations=4096)}", view: ["#"], manage: ["orders.*"]}}
+  carol: {{password: "{make_secret("hers", iterations=4096)}"}}
 '''
 WRITES = [
     ("/connection?id=r1/2", "Close the connection", {"reason": "restart it"}, "connections/r1/2/close",
@@ -282,6 +283,10 @@ def test_a_user_logs_in_with_name_and_password_and_out_again(own: Own, tab: Open
     shown.page.goto(f"{console.url}/nodes")
     shown.wait("document.querySelector('#login')")
     assert not any("guess" in url or "hers" in url for url in shown.requests)
+    shown.page.fill("#user", "carol")
+    shown.page.fill("#password", "hers")
+    shown.page.click("#log-in")
+    wait_until(lambda: "carol has no right to see the mesh" in shown.text("#said"), SOON_S, "why carol sees nothing")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

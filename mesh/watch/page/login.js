@@ -15,11 +15,13 @@ async function logIn(login) {
       headers: { "content-type": "application/json" },
       body: JSON.stringify(login),
     });
-    const content = await answer.json();
-    if (answer.ok) {
+    // A user whose name and password are right may have no right to see anything.
+    const first = answer.ok ? await fetch("/console/model") : answer;
+    if (first.ok) {
       location.replace("/");
       return;
     }
+    const content = await first.json();
     said.textContent = `The login was refused: ${content.error}.`;
     said.className = "error";
   } catch {

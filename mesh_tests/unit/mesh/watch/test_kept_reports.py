@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from addressing.topology.credentials import make_secret
 from mesh.watch.kept_reports import DRILL, LINK_LOGS, MAX_REPORTS, kept_reports, page_of
 from mesh.watch.report_pages import REPORT_POLICY
 from mesh_tests.unit.mesh.watch.console_host import TRIANGLE, ConsoleHost
@@ -115,8 +116,23 @@ def test_a_topology_without_a_file_has_no_reports() -> None:
     assert ConsoleHost().ask("/console/reports/drill/x").status == 404
 
 
-def test_with_users_reports_need_a_login(tmp_path: Path) -> None:
-    assert ConsoleHost(token="the-token-of-the-owner").ask("/console/reports").status == 401
+def test_with_users_reports_need_a_login_and_the_right_to_see_everything(tmp_path: Path) -> None:
+    file = tmp_path / "amqpmesh.yml"
+    secret = make_secret("hers", iterations=4096)
+    file.write_text(
+        f'{TRIANGLE}\nusers:\n  alice: {{password: "{secret}", view: [orders]}}\n'
+        f'  bob: {{password: "{secret}", view: ["#"]}}\n'
+    )
+    drill(tmp_path, "1-a")
+    host = ConsoleHost(file)
+    for path in ("/console/reports", "/console/reports/drill/1-a"):
+        found = []
+        for user in ("", "alice", "bob"):
+            session = (
+                {"cookie": f"{host.access.sessions.cookie}={host.access.sessions.new_session(user)}"} if user else {}
+            )
+            found.append(host.ask(path, **session).status)
+        assert found == [401, 403, 200]
 
 
 def test_each_command_of_the_page_is_one_that_amqpmesh_takes() -> None:
