@@ -121,13 +121,9 @@ class WritingConsoleHost(ConsoleHost):
     def operations(self, topology: Topology, rows: RowsByOperator) -> Sequence[Route]:
         keys = WriteKeys(self.folder / "audit" / "keys.jsonl", lambda: self.model.utc_s)
         writes = MeshWrites(topology, self.model, rows, self.mesh, keys, self._audit, _raise)
-        self._events = NodeEvents(self.folder / "log")
-        views = OperatorViews(topology, self.model, rows, writes, self._audit, self._events)
+        events = NodeEvents(self.folder / "log")
+        views = OperatorViews(topology, self.model, rows, writes, self._audit, events)
         return [*writes.routes(), *views.routes()]
-
-    def close(self) -> None:
-        self._audit.close()
-        self._events.close()
 
     async def audit(self, **entry: Any) -> None:
         await self._audit.append({"at": NOW_S, "outcome": "done", **entry})

@@ -66,7 +66,6 @@ class ServedConsole:
 
     def close(self) -> None:
         self.stop()
-        self.host.close()
         self._folder.cleanup()
 
     async def _serve(self, ready: threading.Event) -> None:
