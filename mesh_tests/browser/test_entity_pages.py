@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from addressing.pattern import PatternMap
 from addressing.topology.credentials import make_secret
+from mesh.commands.cli import cli
 from mesh_tests.browser.served_console import ServedConsole
 from mesh_tests.browser.tabs import HOSTILE, SOON_S, Tab
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
@@ -299,3 +301,24 @@ def test_axe_finds_nothing_on_the_login_page_and_in_the_dialog(scheme: str, serv
     assert shown.axe() == []
     shown.page.goto(f"{served.url}/login")
     assert shown.axe() == []
+
+
+@pytest.mark.parametrize(
+    ("view", "command"),
+    [
+        ("/address?address=rpc.tea", ["explain", "address", "rpc.tea"]),
+        ("/connection?id=r1/2", ["explain", "client", "r1/2"]),
+        ("/node?name=r1", ["status"]),
+        ("/events?event=neighbor_down", ["explain", "neighbor_down"]),
+        ("/events?event=$(reboot)", ["status"]),
+    ],
+)
+def test_the_command_of_a_page_about_one_thing_is_one_that_amqpmesh_takes(
+    view: str, command: list[str], served: ServedConsole, tab: Open
+) -> None:
+    shown = tab(served, view)
+    program, name, *arguments = shlex.split(shown.text("#command"))
+    assert [program, name, *arguments] == ["amqpmesh", *command]
+    found = cli.get_command(cli.make_context("amqpmesh", ["help"], resilient_parsing=True), name)
+    assert found is not None
+    found.make_context(name, arguments)

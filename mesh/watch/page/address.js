@@ -66,7 +66,7 @@ export function show(context) {
   poll(() => path, EVERY_MS, onPage, (error) => setText(state, error.message), signal);
   const asked = `/api/links?filter=${encoded(is)}&filter=waits_for!=&fields=role,node,user,waits_for,starved_s&sort=-starved_s&limit=1000`;
   poll(() => asked, 2 * EVERY_MS, (page) => showWaits(waits, page), () => {}, signal);
-  return { sources: () => path, changed: () => tables.forEach((each) => each.changed()), refresh: () => tables.forEach((each) => each.refresh()), key: address };
+  return { sources: () => path, command: () => (address.startsWith("-") ? null : ["explain", "address", address]), changed: () => tables.forEach((each) => each.changed()), refresh: () => tables.forEach((each) => each.refresh()), key: address };
 }
 
 function showWaits(list, page) {

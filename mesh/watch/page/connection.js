@@ -18,7 +18,7 @@ export function show(context) {
   const trace = writeButton("Trace the frames \u2026", null, () => traceConnection(shown));
   const links = table("links", "Links", { ...context, fixed: () => [`connection=${id}`], sort: "-rate", columns: LINKS, main: "address" });
   return entityPage(context, {
-    things: "connections", wanted: id, tables: [links],
+    things: "connections", wanted: id, tables: [links], command: ["explain", "client", id],
     trail: [el("a", { href: link("/clients", { by: "connection" }), text: "Connections" }), " \u203a ", el("a", { href: link("/node", { name: id.split("/")[0] }), text: readable(id.split("/")[0]) })],
     title: (row) => nameOf(row),
     told: (row) => `${row.role || "peer"} at ${row.node}, from ${readable(row.remote_address ?? "an unknown place")}; open ${row.opened_at ? `for ${age(row.opened_at, observer.now)}` : "since before the observer started"}; ${count(row.links)} links, in ${rate(row.in_rate)}/s, out ${rate(row.out_rate)}/s.`,

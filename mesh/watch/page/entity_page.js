@@ -12,10 +12,10 @@ const EVERY_MS = 1000;
  * Show the entity of `things` with the value `wanted` in `field`, and return the view of the page.
  *
  * `title(row)`, `told(row)`: the heading, and what is wrong or what the entity does. `links`: by name of a field, a
- * function from the row to a link. `actions`: elements; `parts`: elements below. `onRow(row)`: for each answer, with
+ * function from the row to a link. `command`: words of a command for the terminal. `actions`: elements; `parts`: elements below. `onRow(row)`: for each answer, with
  * undefined if the entity is not there. `gone`: the sentence for that.
  */
-export function entityPage({ root, signal, model }, { things, field = "id", wanted, trail, title, told, links = {}, actions = [], parts = [], tables = [], gone, onRow = () => {} }) {
+export function entityPage({ root, signal, model }, { things, field = "id", wanted, trail, title, told, links = {}, command = null, actions = [], parts = [], tables = [], gone, onRow = () => {} }) {
   const head = el("h1", { text: readable(wanted) });
   const state = el("p", { class: "summary", role: "status", text: "Reading \u2026" });
   const cells = new Map();
@@ -51,6 +51,7 @@ export function entityPage({ root, signal, model }, { things, field = "id", want
   poll(() => path, EVERY_MS, (page) => show(page.items[0]), (error) => setText(state, error.message), signal);
   return {
     sources: () => path,
+    command: () => command,
     changed: () => tables.forEach((each) => each.changed()),
     refresh: () => tables.forEach((each) => each.refresh()),
   };

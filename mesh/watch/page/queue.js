@@ -42,7 +42,7 @@ class QueuePage {
     poll(() => this.rowPath, LIST_MS, () => this.#refreshList(), () => {}, signal);
     this.view = {
       sources: () => (this.id === null ? this.rowPath : this.#listPath()),
-      command: () => (this.address.startsWith("-") ? null : ["broker", "show", this.address, ...(this.queue.subscriber ? [`--subscriber=${this.queue.subscriber}`] : [])]),
+      command: () => this.#command(),
       changed: () => this.#onUrl(),
       refresh() {},
     };
@@ -137,6 +137,12 @@ class QueuePage {
       if (refusal("browse", this.address) === null) pairs.push(["bodies", "true"], ["body_bytes", "1"]);
     }
     return `/api/queues/${this.id}/messages?${queryString(pairs)}`;
+  }
+
+  #command() {
+    if (this.address.startsWith("-")) return null;
+    const options = { broker: this.queue.node, subscriber: this.queue.subscriber, search: parameter("search"), after: parameter("after") };
+    return ["broker", "browse", this.address, ...Object.entries(options).filter(([, value]) => value).map(([name, value]) => `--${name}=${value}`)];
   }
 
   /** A search reads the whole queue: it is done once, and again when the user asks. */
