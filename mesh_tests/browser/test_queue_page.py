@@ -346,3 +346,13 @@ def test_a_copy_that_nobody_edits_is_the_same_message(fields: dict[str, Any], se
     copy = {name: value for name, value in original.items() if name in (*FIELDS, "durable", "priority", "properties")}
     assert address == "orders"
     assert sent == encode_message({**copy, "body": original["body"]})
+
+
+def test_no_copy_is_sent_to_a_subscription(own: Own, tab: Open) -> None:
+    console = own()
+    console.change(lambda host: host.add("b1", RecordKind.QUEUE, queue=1, address="orders", name="s1", depth_count=1))
+    console.mesh.queues["orders"] = [message(1)]
+    shown = tab(console, "/queue?node=b1&address=orders&subscriber=s1&open=1")
+    wait_until(lambda: "by its topic" in shown.text(".message .why"), SOON_S, "the reason")
+    assert shown.page.is_disabled(".message button:has-text('Send an edited copy')")
+    assert shown.text("#command") == "amqpmesh broker browse orders --broker=b1 --subscriber=s1"

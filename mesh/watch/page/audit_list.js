@@ -23,7 +23,18 @@ export class AuditList {
     this.error = el("p", { class: "error", role: "alert", hidden: true });
     this.table = el("table", { class: "events", "aria-busy": "true" }, el("caption", { class: "heard", text: "Audit entries, newest first" }), el("thead", {}, el("tr", {}, ...COLUMNS.map((name) => el("th", { scope: "col", class: "plain", text: name })))), this.body);
     this.element = el("div", {}, this.error, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Audit entries, newest first" }, this.table), this.empty);
-    poll(path, EVERY_MS, (page) => (this.#show(page.items), onPage(page)), (error) => this.#refuse(error), signal);
+    Object.assign(this, { path, onPage, signal });
+    this.changed();
+  }
+
+  /** The path may be another one: ask at once. */
+  changed() {
+    if (this.signal.aborted || this.path() === this.followed) return;
+    this.followed = this.path();
+    this.polling?.abort();
+    this.polling = new AbortController();
+    const onAnswer = (page) => (this.#show(page.items), this.onPage(page));
+    poll(this.path, EVERY_MS, onAnswer, (error) => this.#refuse(error), AbortSignal.any([this.signal, this.polling.signal]));
   }
 
   #show(items) {

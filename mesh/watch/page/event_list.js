@@ -31,15 +31,23 @@ export class EventList {
     this.error = el("p", { class: "error", role: "alert", hidden: true });
     this.table = el("table", { class: "events", "aria-busy": "true" }, el("caption", { class: "heard", text: "Events, newest first" }), el("thead", {}, el("tr", {}, ...["time", "level", "node", "event"].map((name) => el("th", { scope: "col", class: "plain", text: name })))), this.body);
     this.element = el("div", {}, this.error, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Events, newest first" }, this.table), this.empty);
-    this.emptyText = emptyText;
-    this.#begin(path, onPage, signal);
+    Object.assign(this, { path, onPage, emptyText, signal });
+    this.#begin();
   }
 
-  async #begin(path, onPage, signal) {
-    this.known = await knownEvents(signal);
-    if (signal.aborted) return;
-    const onAnswer = (page) => (this.#show(page.items), onPage(page));
-    poll(path, EVERY_MS, onAnswer, (error) => this.#refuse(error), signal);
+  async #begin() {
+    this.known = await knownEvents(this.signal);
+    this.changed();
+  }
+
+  /** The path may be another one: ask at once. */
+  changed() {
+    if (!this.known || this.signal.aborted || this.path() === this.followed) return;
+    this.followed = this.path();
+    this.polling?.abort();
+    this.polling = new AbortController();
+    const onAnswer = (page) => (this.#show(page.items), this.onPage(page));
+    poll(this.path, EVERY_MS, onAnswer, (error) => this.#refuse(error), AbortSignal.any([this.signal, this.polling.signal]));
   }
 
   #show(items) {

@@ -41,6 +41,7 @@ export function show(context) {
     first.hidden = parameter("after") === null;
     for (const [name, { input }] of Object.entries(inputs)) if (document.activeElement !== input) input.value = parameter(name) ?? "";
     if (chosen === "events") tell(known, context.signal);
+    list.changed();
   };
   changed();
   return { sources: path, command: () => commandOf(chosen), changed, refresh() {} };

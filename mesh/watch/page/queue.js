@@ -184,7 +184,7 @@ class QueuePage {
     if (key !== this.listed && !isFirst) this.#list();
     this.listed = key;
     if (this.id !== null && open !== this.opened) this.#open(open);
-    this.message.body.body !== undefined && this.message.body.changed();
+    if (this.message.message) this.message.body.changed();
     this.#allow();
   }
 
@@ -227,7 +227,8 @@ class QueuePage {
     writes.purge.allow(why ? "" : isEmpty ? "Nothing is shown." : null);
     writes.redrive.allow(why ? "" : null);
     writes.delete.allow(why ? "" : null);
-    this.copy.allow(why ?? uncopied(this.message.message));
+    const ofTopic = this.queue.subscriber ? "Messages reach a subscription by its topic: a copy needs a queue." : null;
+    this.copy.allow(why ?? ofTopic ?? uncopied(this.message.message));
   }
 
   #afterWrite() {
