@@ -57,7 +57,7 @@ function traceConnection(row) {
   const seconds = el("input", { type: "number", min: "1", max: String(MAX_TRACE_S), value: "30" });
   confirmWrite({
     title: `Trace the frames of ${nameOf(row)}`,
-    about: ["The node writes the frames of this connection to its log, without bodies of messages, and stops by itself."],
+    about: ["The node writes the frames of this connection to a file of its own, without bodies of messages, and stops by itself. The result names the file."],
     verb: "Trace", expect: expected(row),
     fields: [field("seconds", `seconds, 1 to ${MAX_TRACE_S}`, seconds, { read: (it) => wholeOf(it.value, 1, MAX_TRACE_S) })],
     request: async ({ seconds: time }) => ({ path: `/api/connections/${row.id}/trace`, body: { seconds: time } }),
