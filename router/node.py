@@ -137,7 +137,7 @@ class RouterNode:
             new_token=new_token,
             connection_limits=ConnectionLimits(permissions.max_connections),
             sole_connections=SoleConnections(),
-            management=ManagementRequests(settings.router_id, rights),
+            management=ManagementRequests(settings.router_id, rights, self._timers),
             pattern_addresses=PatternAddresses(self._timers),
             recorder=recorder,
             emit=emit,

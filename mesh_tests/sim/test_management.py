@@ -11,7 +11,14 @@ from addressing.management import REQUESTS_ADDRESS
 from addressing.topology.loader import parse_topology
 from mesh.simulation.clients import SimClient, SimReceiver, SimSender
 from mesh.simulation.sim_mesh import SimMesh
-from router.clients.management import REQUEST_BYTES
+from router.clients.management import (
+    BURST,
+    CREDIT,
+    MAX_PACED,
+    OBSERVER_S,
+    REQUEST_BYTES,
+    REQUEST_S,
+)
 from wire.delivery import ACCEPTED, OutcomeCode, rejected
 from wire.endpoint import Peer
 from wire.message import Message, decode, encode
@@ -162,6 +169,72 @@ def test_without_an_observer_the_attach_is_refused_with_what_to_do(mesh: SimMesh
     sender, _ = asks(mesh, "r1", address)
     assert sender.error.condition == "amqp:not-found"
     assert "start one with `amqpmesh watch`" in sender.error.description
+
+
+def test_a_client_that_comes_before_the_observer_waits_for_it(mesh: SimMesh) -> None:
+    client = mesh.client("r1", user="viv")
+    replies, sender = client.receiver(None, dynamic=True), client.sender("$management")
+    mesh.run(OBSERVER_S / 2)
+    assert (sender.link.is_open, sender.error) == (False, None)
+    observer = observer_at(mesh, "r1")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    assert outcome_of(mesh, sender, request(replies.link.remote_source.address)) == ACCEPTED
+    assert len(observer.messages) == 1
+    mesh.run(OBSERVER_S)
+    assert sender.error is None
+
+
+def test_a_client_that_leaves_while_it_waits_for_an_observer_is_forgotten(mesh: SimMesh) -> None:
+    client, other = mesh.client("r1", user="viv"), mesh.client("r1", user="viv")
+    waiting, left = client.sender("$management"), other.sender("$management")
+    mesh.run(OBSERVER_S / 2)
+    left.link.close()
+    mesh.touch(other)
+    mesh.cut(client.pipe)
+    mesh.run(OBSERVER_S / 4)
+    observer_at(mesh, "r1")
+    mesh.run(OBSERVER_S)
+    assert not waiting.link.is_open
+    sender, reply_to = asks(mesh, "r1")
+    assert outcome_of(mesh, sender, request(reply_to)) == ACCEPTED
+
+
+def test_a_client_that_asks_without_a_pause_is_served_at_a_pace(mesh: SimMesh) -> None:
+    observer = observer_at(mesh, "r1", credit=1000)
+    sender, reply_to = asks(mesh, "r1")
+    for _ in range(BURST):
+        outcome_of(mesh, sender, request(reply_to))
+    began = mesh.now
+    for _ in range(40):
+        assert outcome_of(mesh, sender, request(reply_to)) == ACCEPTED
+    # Some places came back while the first requests were answered.
+    assert 30 * REQUEST_S <= mesh.now - began <= 42 * REQUEST_S
+    assert len(observer.messages) == BURST + 40
+    mesh.run(BURST * REQUEST_S)
+    began = mesh.now
+    for _ in range(BURST):
+        outcome_of(mesh, sender, request(reply_to))
+    assert mesh.now - began < BURST * REQUEST_S / 2
+
+
+def test_more_requests_than_can_wait_are_rejected_and_those_before_come_in_order(mesh: SimMesh) -> None:
+    observer = observer_at(mesh, "r1", credit=1000)
+    asking = [asks(mesh, "r1") for _ in range(BURST // CREDIT + MAX_PACED // CREDIT + 2)]
+    numbered = [
+        (sender, mesh.send(sender, request(reply_to, number=number * CREDIT + each)))
+        for number, (sender, reply_to) in enumerate(asking)
+        for each in range(CREDIT)
+    ]
+    mesh.run_until(lambda: all(number in sender.outcomes for sender, number in numbered))
+    kinds = [sender.outcomes[number].kind for sender, number in numbered]
+    assert kinds.count(OutcomeCode.ACCEPTED) == len(observer.messages) >= BURST + MAX_PACED
+    assert kinds.count(OutcomeCode.REJECTED) == len(kinds) - len(observer.messages) > 0
+    refused = next(sender.outcomes[number] for sender, number in numbered if sender.outcomes[number].error is not None)
+    assert refused.error.condition == "amqp:resource-limit-exceeded"
+    mesh.run(BURST * REQUEST_S)
+    sender, number = asking[0][0], mesh.send(asking[0][0], request(asking[0][1]))
+    mesh.run_until(lambda: number in sender.outcomes)
+    assert sender.outcomes[number] == ACCEPTED
 
 
 def test_a_request_is_rejected_when_the_observer_goes_before_or_after_it(mesh: SimMesh) -> None:
