@@ -181,6 +181,19 @@ def test_a_host_that_is_lost_on_the_way_is_named_and_no_part_of_it_is_in_the_sum
     assert [(each.host, each.why) for each in found.missing] == ([] if is_whole else [("there", "nobody answers")])
 
 
+def test_a_host_that_is_lost_after_its_numbers_set_the_bound_hides_no_row_of_the_others() -> None:
+    both = {f"m{number}": Numbers(5, 0, None, None) for number in range(20)}
+    hosts = [{f"h{host}.{number}": Numbers(8, 0, None, None) for number in range(10)} | both for host in range(2)]
+    hosts.append({f"z{number}": Numbers(100, 0, None, None) for number in range(20)})
+    sites = [SampleSite(str(n), RowHost([address_of(*each) for each in host.items()])) for n, host in enumerate(hosts)]
+    sites[2].lost_after = 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mesh_pages, "WHOLE_ROWS", 10)
+        found = asyncio.run(mesh_page(ADDRESS, [("sort", "-in_deliveries"), ("limit", "2")], sites))
+    assert [row["in_deliveries"] for row in found.page.rows] == [10, 10]
+    assert [each.host for each in found.missing] == ["2"]
+
+
 def test_each_request_that_no_observer_understands_is_answered_by_a_sentence() -> None:
     answers = HostAnswers(RowHost([]))  # type: ignore[arg-type]
     for text in ("", "[]", "3", '{"op": "dance"}', '{"op": "page", "things": "lynx"}', "{", '{"op": "rows"}'):
