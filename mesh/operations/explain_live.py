@@ -25,6 +25,9 @@ _NAMED: Final = 10
 """Most clients that the text of an error lists."""
 _CLOSEST: Final = "closest"
 _BALANCED: Final = "balanced"
+_CIRCUIT: Final = "circuit"
+_TO_BROKER: Final = "broker"
+"""Roles of links between routers, and to a broker."""
 
 
 @dataclass(slots=True)
@@ -111,7 +114,7 @@ def _observe(source: EntityRows, found: ExplainedAddress) -> None:
         links += [
             link
             for link in source.rows(LINK, address=policy.pattern)
-            if link["node"] not in brokers and link["role"] in ("circuit", "broker")
+            if link["node"] not in brokers and link["role"] in (_CIRCUIT, _TO_BROKER)
         ]
     found.takers = sorted(_takers(source, links), key=lambda taker: (taker.router, taker.cost or 0))
     for router in sorted({link["node"] for link in found.producers}):
@@ -131,12 +134,12 @@ def _takers(source: EntityRows, links: Iterable[Row]) -> Iterator[ExplainedTaker
             continue
         if link["role"] == "consumer":
             yield ExplainedTaker(router, link, f"consumer {link['id']} of {link['container'] or '?'}", 0)
-        elif link["role"] == "circuit" and link["ingress"] == router:
+        elif link["role"] == _CIRCUIT and link["ingress"] == router:
             if egress is not None and egress not in costs:
                 costs[egress] = {path["node"]: path["cost"] for path in source.rows(PATH, egress=egress)}
             cost = costs.get(egress or "", {}).get(router)
             yield ExplainedTaker(router, link, f"{egress or '?'} over {link['path']}", cost)
-        elif link["role"] == "broker":
+        elif link["role"] == _TO_BROKER:
             yield ExplainedTaker(router, link, f"broker {link['container'] or '?'}", 0)
 
 
