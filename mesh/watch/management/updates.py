@@ -52,7 +52,10 @@ def named_module(question: Question) -> tuple[EntityType, Any] | None:
 
 
 def change_of(question: Question, type_: EntityType, state: Any) -> NodeChange | None:
-    """Return the change that an UPDATE of an entity asks for; None if all attributes have these values already.
+    """Return the change that an UPDATE of an entity asks for; None if it names no attribute that would change.
+
+    A cost is always asked of the node: the model is behind the node by a second, so that a change which takes back the
+    one before would be lost.
 
     Raises ManagementError for an operator who may not, an attribute that does not change, or an invalid value.
     """
@@ -73,7 +76,7 @@ def change_of(question: Question, type_: EntityType, state: Any) -> NodeChange |
 
 
 def _wanted(question: Question, type_: EntityType, state: Any) -> Mapping[str, Any]:
-    """Return the attributes of the request's body whose values are others than the entity has."""
+    """Return the attributes of the request's body that the node has to be asked for."""
     wanted: dict[str, Any] = {}
     for name, value in question.request.body.items():
         attribute = type_.attribute(name)
@@ -82,7 +85,8 @@ def _wanted(question: Question, type_: EntityType, state: Any) -> Mapping[str, A
             raise ManagementError(
                 Status.BAD_REQUEST, f"{type_.name} has no attribute {shown(name)}: UPDATE changes {expected}"
             )
-        if value == attribute.of(question.view, state):
+        is_cost = type_ is CONNECTOR and name == "cost" and value is not None
+        if not is_cost and value == attribute.of(question.view, state):
             continue
         if name not in type_.updated:
             expected = f"UPDATE changes {', '.join(type_.updated)} only" if type_.updated else "nothing of it changes"
@@ -123,7 +127,8 @@ def _close(question: Question, value: Any, type_: EntityType, state: Any) -> Nod
     if connection.role != "client":
         raise ManagementError(
             Status.BAD_REQUEST,
-            f"expected a connection of a client, and this is one of a {connection.role}: the mesh would make it again",
+            f"expected a connection of a client, and the role of this one is {connection.role}: the mesh would make it "
+            "again",
         )
     arguments: dict[str, Any] = {"connection": int(connection.id.rpartition("/")[2])}
     if type_ is LINK_TYPE:

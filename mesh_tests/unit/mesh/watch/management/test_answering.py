@@ -275,6 +275,14 @@ def test_a_change_becomes_a_request_to_the_node() -> None:
     assert change(host, "connection", "1", {"adminStatus": "enabled", "role": "normal"}) is None
 
 
+def test_a_cost_that_the_model_has_already_is_asked_of_the_node_which_may_have_another_by_now() -> None:
+    host = small_mesh()
+    known = next(each["cost"] for each in rows(host, "connector") if each["identity"] == "connector/r2")
+    again = change(host, "connector", "connector/r2", {"cost": known})
+    assert (again.op, again.arguments) == ("cost", {"neighbor": "r2", "cost": known})
+    assert change(host, "connector", "connector/b2", {"cost": None}) is None
+
+
 @pytest.mark.parametrize(
     ("type_", "identity", "body", "status", "sentence"),
     [
