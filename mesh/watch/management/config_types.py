@@ -190,7 +190,7 @@ LOG: Final = EntityType(
         _A("enable", _STRING, "least level of events that are logged, and a plus sign", _level),
         fixed("includeTimestamp", _BOOLEAN, True, "true, always"),
         fixed("includeSource", _BOOLEAN, False, "false: an event has a name"),
-        _A("outputFile", _STRING, "file of the log", lambda view, module: f"log/{view.name}.log"),
+        _A("outputFile", _STRING, "file of the log", lambda view, module: f"log/{view.name}.jsonl"),
     ),
     lambda view: list(view.log_levels.items()),
     lambda view, module: f"log/{module[0] or 'DEFAULT'}",
