@@ -161,12 +161,15 @@ def routes_of(state: ObserverState) -> list[Route]:
         return Response("".join(detailed_exposition(visible(request), query)), media_type=_EXPOSITION)
 
     async def is_alive(request: Request) -> Response:
+        _check_parameters(request, ("node",))
         return _judged(livez(state.host, time.time(), request.query_params.get("node")))
 
-    async def is_ready(_: Request) -> Response:
+    async def is_ready(request: Request) -> Response:
+        _check_parameters(request)
         return _judged(readyz(state.host, state.expected()))
 
-    async def is_whole(_: Request) -> Response:
+    async def is_whole(request: Request) -> Response:
+        _check_parameters(request)
         return _judged(await view.health(healthz_mesh(state.host, state.expected())))
 
     return [
@@ -240,6 +243,13 @@ def _check_complete(state: ObserverState) -> None:
     # Counters that still grow by what the nodes did in the last hours would show as a burst of traffic.
     if not state.is_complete:
         raise HTTPException(503, "the observer has just started, and still reads what the nodes have recorded")
+
+
+def _check_parameters(request: Request, allowed: Sequence[str] = ()) -> None:
+    """Raise QueryError for a parameter not in ``allowed``: the answer would be about something else than was asked."""
+    for name in request.query_params:
+        if name not in allowed:
+            raise QueryError(name[:80], f"unknown parameter {name[:80]!r}", allowed)
 
 
 def _judged(health: Health) -> Response:

@@ -221,6 +221,19 @@ def test_health_is_told_by_status_and_sentences() -> None:
     assert client.get("/readyz").json()["sentences"] == ["no node of the topology was seen on this host yet"]
 
 
+@pytest.mark.parametrize(
+    ("path", "place", "allowed"),
+    [("/livez?nod=r1", "nod", ["node"]), ("/readyz?node=r1", "node", []), ("/healthz/mesh?x=1", "x", [])],
+)
+def test_health_of_an_unknown_parameter_is_refused_and_not_told_of_something_else(
+    path: str, place: str, allowed: list[str]
+) -> None:
+    state = state_of()
+    state.host.on_time(time.time())
+    answer = client_of(state).get(path)
+    assert (answer.status_code, answer.json()["place"], answer.json()["allowed"]) == (400, place, allowed)
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/detailed?family=address"])
 def test_counters_are_told_once_all_that_was_recorded_has_been_read(path: str) -> None:
     state = state_of()
