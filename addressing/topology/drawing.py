@@ -230,4 +230,12 @@ def _treatment(address: DeclaredAddress, topology: Topology) -> str:
 
 def _user_row(name: str, topology: Topology) -> list[str]:
     user = topology.users[name]
-    return [name, f"send: {' '.join(user.send) or 'nothing'}", f"receive: {' '.join(user.receive) or 'nothing'}"]
+    rights = [
+        f"{right}: {' '.join(patterns)}" for right in ("view", "browse", "manage") if (patterns := getattr(user, right))
+    ]
+    return [
+        name,
+        f"send: {' '.join(user.send) or 'nothing'}",
+        f"receive: {' '.join(user.receive) or 'nothing'}",
+        "  ".join(rights),
+    ]

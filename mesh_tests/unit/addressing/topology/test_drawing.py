@@ -92,6 +92,16 @@ def test_a_drawing_shows_no_secrets(secret: str) -> None:
     assert "amqp://u@h:5672" in text
 
 
+def test_what_a_user_may_see_and_change_is_shown_beside_what_it_may_send_and_receive() -> None:
+    text = draw_topology(
+        parse_topology("mesh: m\nrouters: {r1: }\nusers: {a: {send: x}, b: {view: ['#'], manage: [c.#, d]}}\n")
+    )
+    assert [line.split() for line in text.splitlines()[-2:]] == [
+        ["a", "send:", "x", "receive:", "nothing"],
+        ["b", "send:", "nothing", "receive:", "nothing", "view:", "#", "manage:", "c.#", "d"],
+    ]
+
+
 def test_an_edge_is_drawn_in_brackets_at_the_uplink_that_it_prefers() -> None:
     assert shape(
         "{r1: {connect: [r2]}, r2: , r3: {connect: [r2]}, e: {mode: edge, connect: [{to: r2, cost: 3}, r1]}}"
