@@ -41,7 +41,7 @@ def explain_access(topology: Topology, user: str, address: str) -> list[Explaine
     Raises CommandFailed for a user whom the topology does not name; `anonymous` is a client without a login.
     """
     if topology.users and user not in topology.users and user != ANONYMOUS:
-        known = ", ".join(topology.users)
+        known = ", ".join(name for name in topology.users if name != ANONYMOUS)
         raise CommandFailed(
             f"unknown user {user!r} in mesh {topology.mesh}: expected one of {known}, or {ANONYMOUS} for a client "
             "without a login",

@@ -44,11 +44,12 @@ def show_address(topology: Topology, address: str, *, out: Output) -> None:
     _print_links("producers", found.producers, out)
     _print_links("consumers", found.consumers, out)
     if found.takers:
-        out.data(f"\n{len(found.takers):,} takers, of {len({taker.router for taker in found.takers})} routers")
+        routers = len({taker.router for taker in found.takers})
+        out.data(f"\n{_number(len(found.takers), 'taker')}, of {_number(routers, 'router')}")
         rows = [tuple(_taker_map(taker).values()) for taker in found.takers[:MOST_ROWS]]
         out.table(("AT", "LINK", "TAKER", "COST", "CREDIT", "UNSETTLED", "NOTE"), rows)
     if found.queues:
-        out.data(f"\n{len(found.queues):,} queues and subscriptions")
+        out.data(f"\n{_number(len(found.queues), 'queue or subscription', 'queues and subscriptions')}")
         fields = ("node", "subscriber", "depth", "acquired", "oldest_s")
         out.table(("BROKER", "SUBSCRIBER", "DEPTH", "ACQUIRED", "OLDEST S"), _cells(found.queues, fields))
     _print_notes(found.notes, out)
