@@ -33,12 +33,13 @@ from mesh.watch.management.answering import Question, answer, attributes_of, fin
 from mesh.watch.management.config_types import LOG
 from mesh.watch.management.entity_types import ManagedNode
 from mesh.watch.management.protocol import (
+    MAX_SHOWN_CHARS,
     ManagementError,
     ManagementRequest,
     Status,
+    audited,
     encode_error,
     parse,
-    shown,
 )
 from mesh.watch.management.updates import NodeChange, change_of, named_module
 from mesh.watch.mesh_link import MeshLink
@@ -292,7 +293,7 @@ class ManagementAgent:
             "login": "management",
             "operation": op.replace("_", "-"),
             "target": target,
-            "arguments": {name: shown(value) if isinstance(value, str) else value for name, value in arguments.items()},
+            "arguments": {str(name)[:MAX_SHOWN_CHARS]: audited(value) for name, value in arguments.items()},
             **more,
             "outcome": "done" if error is None else "refused",
             "status": int(Status.OK if error is None else error.status),

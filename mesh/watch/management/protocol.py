@@ -219,3 +219,10 @@ def shown(value: Any) -> str:
     """Return ``value`` as text for an error, cut if it is long."""
     text = repr(str(value)) if isinstance(value, str) else str(value)
     return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + "..."
+
+
+def audited(value: Any) -> Any:
+    """Return ``value`` as the audit, which is JSON, has it: short texts, whole numbers and truth as they are."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    return value if isinstance(value, str) and len(value) <= MAX_SHOWN_CHARS else shown(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,7 @@ from mesh.watch.management.protocol import (
     ManagementError,
     ManagementRequest,
     Status,
+    audited,
     encode_answer,
     encode_error,
     encode_rows,
@@ -192,3 +194,19 @@ def test_an_error_is_an_answer_with_an_empty_map() -> None:
     found = proton_reads(encode_error(ManagementRequest("x", "c"), ManagementError(Status.NOT_FOUND, "no such thing")))
     assert (found.body, found.correlation_id) == ({}, "c")
     assert dict(found.properties) == {"statusCode": 404, "statusDescription": "no such thing"}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("info", "info"),
+        (5, 5),
+        (True, True),
+        (None, None),
+        (b"\xff", "b'\\xff'"),
+        (float("nan"), "nan"),
+        ([b"x"], "[b'x']"),
+    ],
+)
+def test_every_value_of_a_request_can_be_written_into_the_audit(value: Any, told: Any) -> None:
+    assert json.loads(json.dumps(audited(value), allow_nan=False)) == told
