@@ -102,6 +102,7 @@ def test_an_observer_gets_the_request_with_the_node_and_the_user(
     [given] = map(decode, observer.messages)
     assert given.body == message
     assert given.properties == {"node": node or router, "user": "viv", "is_owner": False}
+    assert given.reply_to == reply_to
 
 
 @pytest.mark.parametrize("name", ["$managements", "x/$management", "_topo/0/$management", "_topo/0/a/b/$management"])

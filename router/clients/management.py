@@ -127,7 +127,7 @@ class ManagementRequests:
         properties: dict[str, str | bool] = {NODE_PROPERTY: node, OWNER_PROPERTY: peer.is_mesh}
         if peer.user is not None and not peer.is_mesh:
             properties[USER_PROPERTY] = peer.user
-        return self._pace(encode(Message(encoded, properties=properties)))
+        return self._pace(encode(Message(encoded, reply_to=reply_to, properties=properties)))
 
     # Pace
     def _pace(self, message: bytes) -> Outcome | LaterOutcome:

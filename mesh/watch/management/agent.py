@@ -151,6 +151,8 @@ class ManagementAgent:
             request = parse(outer.body if isinstance(outer.body, bytes) else b"")
         except ManagementError as error:
             raise MalformedMessage(str(error)) from None
+        # The router has checked this address, and nobody has checked what the request itself says.
+        request = replace(request, reply_to=outer.reply_to)
         await self._places.acquire()
         self._start(self._reply(link, outer, request, may_forward=may_forward))
 
@@ -182,7 +184,7 @@ class ManagementAgent:
             f"no observer answers for {node}: start one with `amqpmesh watch` on its host, unless the host is away",
         )
         try:
-            given = Message(outer.body, properties=dict(outer.properties))
+            given = Message(outer.body, reply_to=outer.reply_to, properties=dict(outer.properties))
             outcome = await link.deliver(management_address(node), encode_message(given), FORWARD_S)
         except MeshError:
             raise error from None

@@ -119,11 +119,18 @@ class ManagementRequest:
 
 
 def parse(message: bytes) -> ManagementRequest:
-    """Return the request in an encoded message. Raises ManagementError for bytes that are not an AMQP message."""
+    """Return the request in an encoded message. Raises ManagementError for bytes that are not an AMQP message.
+
+    No section that a request is read from may come twice, as the router has looked at the first one only. [3.2]
+    """
     properties: Any = None
     application: Any = None
     body: Any = None
+    seen: set[int] = set()
     for section, value in _sections(message):
+        if section in seen:
+            raise ManagementError(Status.BAD_REQUEST, f"the request has its section 0x{section:02x} twice")
+        seen.add(section)
         if section == _PROPERTIES:
             properties = value
         elif section == _APPLICATION_PROPERTIES:

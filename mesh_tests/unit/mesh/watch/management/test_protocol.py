@@ -153,6 +153,17 @@ def test_a_section_may_have_either_descriptor(descriptor: Any) -> None:
     assert parse(encode(Described(descriptor, {"operation": "read"}))).operation == "READ"
 
 
+@pytest.mark.parametrize("code", [0x73, 0x74, 0x77])
+def test_a_section_may_not_come_twice(code: int) -> None:
+    # A router reads the first properties: with others behind them, it would check another reply-to than is used.
+    values = {0x73: [None] * 4 + ["first"], 0x74: {"operation": "QUERY"}, 0x77: {}}
+    message = b"".join(section(each, value) for each, value in values.items())
+    assert read_all(message) is not None
+    error = error_of(partial(parse, message + section(code, values[code])))
+    assert error is not None
+    assert str(error) == f"the request has its section 0x{code:02x} twice"
+
+
 def test_what_proton_sends_is_read() -> None:
     sent = proton.Message({"attributeNames": ["a"]}, reply_to="x", correlation_id=3, durable=True)
     sent.properties = {"operation": "QUERY", "offset": 2, "count": proton.uint(4)}
