@@ -25,6 +25,8 @@ DEFAULT_LOG_BYTES: Final = 32 * 1024 * 1024
 DEFAULT_LOG_AGE_S: Final = 7 * 86_400.0
 DEFAULT_LOG_KEEP: Final = 3
 _FIRST_LINE_BYTES: Final = 4096
+_NEW: Final = ".new"
+"""Behind the name of a log: its next file, while it has no line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +116,13 @@ class LogRotation:
             return  # Somebody else moved the file away.
         is_output = is_log(output, self._log)
         mode = stat.S_IMODE(os.fstat(error).st_mode)
-        shift(self._log, self._limits.keep)
-        fresh = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
+        # The new file is there before the old one is renamed. A process without a free descriptor, or a disk without
+        # room for a file, keeps its log in the old one, and tries again with the next line.
+        unfinished = self._log.with_name(f"{self._log.name}{_NEW}")
+        fresh = os.open(unfinished, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
         try:
+            shift(self._log, self._limits.keep)
+            unfinished.replace(self._log)
             if is_output:
                 sys.stdout.flush()
                 os.dup2(fresh, output)

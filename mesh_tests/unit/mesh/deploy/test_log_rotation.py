@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -76,7 +77,8 @@ def test_only_so_many_old_files_stay(tmp_path: Path, keep: int):
     log.touch()
     run(log, keep, 500)
     assert files_of(log) == [*(older(log, number) for number in range(keep, 0, -1)), log]
-    assert json.loads(log.read_text().splitlines()[-1])["number"] == 499 or "raw" in log.read_text()
+    last = log.read_text().splitlines()[-1]
+    assert last.startswith(("raw", "out")) or json.loads(last)["number"] == 499
 
 
 def test_an_output_that_is_no_log_file_is_not_rotated(tmp_path: Path):
@@ -105,6 +107,28 @@ def test_a_log_that_somebody_else_moved_is_left_alone(tmp_path: Path, monkeypatc
         rotation(10)
         assert files_of(log) == [log]
         assert log.read_text() == "new"
+
+
+def test_a_log_stays_where_it_is_while_no_new_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = tmp_path / "r1.jsonl"
+
+    def no_descriptor(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with log.open("a") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        rotation = rotation_of(log, LogLimits(100, 1e9, 3))
+        assert rotation is not None
+        stream.write("x" * 200)
+        stream.flush()
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", no_descriptor)
+            rotation(10)
+        assert files_of(log) == [log]
+        rotation(10)
+        assert files_of(log) == [older(log, 1), log]
+        assert older(log, 1).read_text() == "x" * 200
+        assert sorted(tmp_path.iterdir()) == [log, older(log, 1)]
 
 
 def test_a_log_is_rotated_by_its_age_also_when_the_node_was_started_again(
