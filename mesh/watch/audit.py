@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from mesh.watch.backward_lines import lines_before
 from mesh.watch.query import QueryError
+from mesh.watch.whole_lines import write_whole
 
 FILE_BYTES: Final = 8 * 1024 * 1024
 FILES: Final = 8
@@ -86,8 +87,7 @@ class AuditLog:
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 # A line that was cut off, as by a full disk, ends here.
                 line = b"\n" + line
-            os.write(descriptor, line)
-            os.fsync(descriptor)
+            write_whole(descriptor, line, path)
         finally:
             os.close(descriptor)
         self._number += 1

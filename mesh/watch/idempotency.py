@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from mesh.watch.whole_lines import write_whole
+
 KEPT_S: Final = 24 * 3600.0
 MAX_KEYS: Final = 10_000
 """The most keys of one operator that are kept."""
@@ -181,8 +183,7 @@ class WriteKeys:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # A line that was cut off, as by a full disk, ends here.
-            os.write(descriptor, b"\n" + json.dumps(row).encode() + b"\n")
-            os.fsync(descriptor)
+            write_whole(descriptor, b"\n" + json.dumps(row).encode() + b"\n", self._path)
         finally:
             os.close(descriptor)
         self._lines += 1

@@ -130,7 +130,10 @@ class NodeEvents:
                 if number:
                     return found
             else:
-                found.append((file, os.fstat(file.fileno()).st_ino))
+                inode = os.fstat(file.fileno()).st_ino
+                # A log that is rotated meanwhile is found again by its next name.
+                if all(inode != each for _, each in found):
+                    found.append((file, inode))
             number += 1
 
 

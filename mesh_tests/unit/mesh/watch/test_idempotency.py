@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,15 @@ def test_the_file_is_written_anew_when_most_lines_are_old(
     assert len([line for line in path.read_text().splitlines() if line]) < 40
     assert asyncio.run(WriteKeys(path, clock).begin("alice", "99", "digest", {})) == ANSWER
     assert all(json.loads(line) for line in path.read_text().splitlines() if line)
+
+
+def test_a_key_of_which_the_disk_takes_only_a_part_begins_nothing(
+    path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, write = WriteKeys(path, clock), os.write
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
+        with pytest.raises(OSError, match="No space left"):
+            asyncio.run(keys.begin("alice", "k", "digest", {}))
+    asyncio.run(made(keys, "k"))
+    assert asyncio.run(WriteKeys(path, clock).begin("alice", "k", "digest", {})) == ANSWER

@@ -184,3 +184,20 @@ def test_a_wrong_parameter_is_named(tmp_path: Path, query: str) -> None:
     with pytest.raises(QueryError) as caught:
         page(tmp_path, **{name: value})
     assert caught.value.place == name
+
+
+def test_a_log_that_is_rotated_while_it_is_opened_has_each_event_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "r1.jsonl"
+    log.write_bytes(line(1) + line(2))
+    opened = Path.open
+
+    def rotating(path: Path, *mode: Any) -> Any:
+        file = opened(path, *mode)
+        if path == log:
+            log.rename(tmp_path / "r1.jsonl.1")
+        return file
+
+    monkeypatch.setattr(Path, "open", rotating)
+    assert len(page(tmp_path)["items"]) == 2
