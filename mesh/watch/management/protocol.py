@@ -20,6 +20,8 @@ from wire.codec.values import Described, Int, Pairs, Symbol, ULong, decode, enco
 
 MAX_ROWS: Final = 5000
 """The most entities in one answer; a query without `count` gets the first ones, and the description says so."""
+MAX_NAMES: Final = 256
+"""The most attributes that a query may name, each of which costs time and memory in each row; all types have fewer."""
 MAX_SHOWN_CHARS: Final = 80
 _PROPERTIES, _APPLICATION_PROPERTIES, _VALUE = 0x73, 0x74, 0x77
 _SECTIONS = range(0x70, 0x79)
@@ -106,6 +108,10 @@ class ManagementRequest:
             return ()
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ManagementError(Status.BAD_REQUEST, f"attributeNames: expected a list of strings, got {shown(names)}")
+        if len(names) > MAX_NAMES:
+            raise ManagementError(
+                Status.BAD_REQUEST, f"attributeNames: expected at most {MAX_NAMES} names, got {len(names):,}"
+            )
         return tuple(map(str, names))
 
     def page(self) -> tuple[int, int]:

@@ -11,9 +11,9 @@ import pytest
 from addressing.operator_rights import OWNER, Operator, OperatorRights
 from addressing.topology.loader import parse_topology
 from mesh.watch.management.answering import LOOKED_AT_A_SLICE, Question, answer, attributes_of, find, run
-from mesh.watch.management.dispatch_entities import BY_NAME, TYPES
+from mesh.watch.management.dispatch_entities import ALL_NAMES, BY_NAME, TYPES
 from mesh.watch.management.entity_types import PREFIX, ManagedNode
-from mesh.watch.management.protocol import MAX_ROWS, ManagementError, ManagementRequest, Status
+from mesh.watch.management.protocol import MAX_NAMES, MAX_ROWS, ManagementError, ManagementRequest, Status
 from mesh.watch.management.updates import change_of, named_module
 from mesh_tests.unit.mesh.watch.sample_host import (
     SampleHost,
@@ -76,6 +76,16 @@ def error_of(asked: Question) -> ManagementError:
     with pytest.raises(ManagementError) as refused:
         run(answer(asked))
     return refused.value
+
+
+def test_a_query_names_at_most_so_many_attributes() -> None:
+    # A request of 64 KiB may name one attribute ten thousand times: answers would have gigabytes.
+    asked = {"attributeNames": ["type"] * MAX_NAMES}
+    assert len(ALL_NAMES) <= MAX_NAMES
+    run(answer(question(small_mesh(), body=asked, entityType="router.link")))
+    asked["attributeNames"].append("type")
+    refused = error_of(question(small_mesh(), body=asked, entityType="router.link"))
+    assert (refused.status, str(refused)) == (400, "attributeNames: expected at most 256 names, got 257")
 
 
 # Values
