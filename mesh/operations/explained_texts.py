@@ -77,6 +77,10 @@ def _cells(rows: Sequence[Row], fields: Sequence[str]) -> list[tuple[object, ...
     return [tuple(row[name] for name in fields) for row in rows[:MOST_ROWS]]
 
 
+def _number(count: int, one: str, several: str = "") -> str:
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def _print_links(what: str, links: Sequence[Row], out: Output) -> None:
     if not links:
         out.data(f"\nno {what}")
