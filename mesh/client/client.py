@@ -157,10 +157,12 @@ class Client:
         try:
             async with asyncio.timeout(timeout_s):
                 await self.wait_for(lambda: link in self._established or ends.error is not None)
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError) as error:
             # Close the link: were the peer to answer the attach later, the link would stay open and unused.
             link.close()
             self.wake()
+            if not isinstance(error, TimeoutError):
+                raise
             raise TimedOut(f"{ends.purpose}: no answer to the attach within {timeout_s:g} s") from None
         self._established.discard(link)
         if ends.error is not None:

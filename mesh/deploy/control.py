@@ -83,9 +83,9 @@ class ControlServer:
         try:
             request = json.loads(line)
             op = request["op"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"ok": False, "error": 'expected one line of JSON such as {"op": "snapshot"}'}
-        if op not in self._handlers:
+        if not isinstance(op, str) or op not in self._handlers:
             return {"ok": False, "error": f"unknown op {op!r}: expected one of {', '.join(sorted(self._handlers))}"}
         try:
             return {"ok": True, op: self._handlers[op](request)}

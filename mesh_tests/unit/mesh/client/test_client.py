@@ -44,14 +44,20 @@ class SlowPeer:
 
 
 @pytest.mark.parametrize("kind", ["sender", "receiver"])
-def test_a_link_that_nobody_waits_for_any_more_is_closed(kind: str):
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_link_that_nobody_waits_for_any_more_is_closed(kind: str, is_given_up: bool):
     async def attach() -> SlowPeer:
         client = Client()
         peer = SlowPeer(client)
         peer.run()
         await client.wait_open()
-        with pytest.raises(TimedOut, match="no answer to the attach"):
-            await getattr(client, kind)("prices", timeout_s=0.01)
+        if is_given_up:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await getattr(client, kind)("prices")
+        else:
+            with pytest.raises(TimedOut, match="no answer to the attach"):
+                await getattr(client, kind)("prices", timeout_s=0.01)
         peer.run()
         return peer
 

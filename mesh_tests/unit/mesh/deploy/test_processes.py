@@ -20,6 +20,7 @@ from mesh.deploy.control import ControlServer, RequestRefused, ask, ask_async
 from mesh.deploy.node_process import NodeProcess, describe_exit
 from mesh.deploy.pid_file import Holder, PidFile
 from mesh.deploy.sd_notify import notify
+from mesh.deploy.workdir import SocketPath
 
 
 def test_a_pid_file_names_its_holder_until_it_is_released(tmp_path: Path) -> None:
@@ -180,6 +181,24 @@ def test_a_control_socket_answers_snapshots_also_deep_in_the_file_system(tmp_pat
         await server.stop()
         with pytest.raises(OSError, match="No such file"):
             await ask_async(path, "snapshot")
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("line", ['{"op": ["snapshot"]}', '{"op": {}}', "[" * 50_000, "nonsense", "[]"])
+def test_a_control_socket_answers_what_is_no_request_with_a_sentence(tmp_path: Path, line: str) -> None:
+    async def talk() -> None:
+        path = tmp_path / "r1.sock"
+        server = ControlServer(path, {"snapshot": lambda _: 1})
+        await server.start()
+        with SocketPath(path) as short:
+            reader, writer = await asyncio.open_unix_connection(short)
+        writer.write(line.encode() + b"\n")
+        answer = json.loads(await reader.readline())
+        assert answer["ok"] is False
+        assert "expected one" in answer["error"]
+        writer.close()
+        await server.stop()
 
     asyncio.run(talk())
 
