@@ -34,11 +34,13 @@ def command(
 ) -> int:
     """Show the busiest addresses, links, clients, queues or nodes of a running mesh, live.
 
-    The numbers come from the records that nodes on this machine write anyway: the traffic does not notice. A client
-    counts once, at the router that it is connected to. Without a terminal, or with --json, as with --once; --json
-    prints all fields of each row. The reference of entities (docs/reference/entities.md) lists the fields.
+    The numbers come from the records that nodes write anyway: the traffic does not notice. The observer of this machine
+    shows the whole mesh; without an observer, only the nodes here are shown, and counts begin with what their rings
+    still have. A client counts once, at the router that it is connected to. Without a terminal, or with --json, as with
+    --once; --json prints all fields of each row. The reference of entities (docs/reference/entities.md) lists the
+    fields.
 
-    Below the table: nodes that are not running, or not known here; records that the numbers lack.
+    Below the table: nodes that are not running, or of which nobody tells; records that the numbers lack.
 
     Exit code 69 when no node runs.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -36,7 +36,7 @@ class EntityRows(Protocol):
 @contextmanager
 def entity_rows(topology: Topology) -> Iterator[EntityRows | None]:
     """Yield a source of rows, None if no observer answers here and no node runs here."""
-    observed = _observer_rows(topology)
+    observed = observer_rows(topology)
     if observed is not None:
         yield observed
         return
@@ -61,30 +61,37 @@ class _RingRows:
         return [row_of(entity, state) for state, _ in zip(states, range(_PAGE), strict=False)]
 
 
-class _ObserverRows:
+class ObserverRows:
+    """The rows that the observer at ``place``, a host and a port, answers with; ``token`` is its owner's."""
+
     def __init__(self, place: str, token: str | None) -> None:
         self._place, self._token = place, token
         self.notes: list[str] = []
 
     def rows(self, entity: Entity, **wanted: str) -> list[Row]:
         """As `EntityRows.rows`. Raises OSError, HTTPException or ValueError if the observer gives no rows."""
-        query = urlencode([("limit", _PAGE), *(("filter", f"{name}={value}") for name, value in wanted.items())])
+        filters = [("filter", f"{name}={value}") for name, value in wanted.items()]
+        found: list[Row] = self.page(entity, [("limit", str(_PAGE)), *filters])["items"]
+        return found
+
+    def page(self, entity: Entity, parameters: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """Return the answer of the REST interface: `items`, `matched`, `next` and others. Raises as `rows` does."""
         headers = {"Authorization": f"Bearer {self._token}"} if self._token is not None else {}
         with closing(http.client.HTTPConnection(self._place, timeout=_ANSWER_S)) as connection:
-            connection.request("GET", f"/api/{entity.plural}?{query}", headers=headers)
+            connection.request("GET", f"/api/{entity.plural}?{urlencode(parameters)}", headers=headers)
             answer = connection.getresponse()
-            content = json.loads(answer.read())
+            content: dict[str, Any] = json.loads(answer.read())
         if answer.status != http.HTTPStatus.OK:
             raise ValueError(content.get("error", answer.status))
         for each in content.get("missing", ()):
             note = f"missing: {', '.join(each['nodes']) or each['host']}: {each['why']}"
             if note not in self.notes:
                 self.notes.append(note)
-        items: list[Row] = content["items"]
-        return items
+        return content
 
 
-def _observer_rows(topology: Topology) -> _ObserverRows | None:
+def observer_rows(topology: Topology) -> ObserverRows | None:
+    """Return the rows of the observer of this host; None if none runs here, or it does not answer."""
     from mesh.watch.observer import observer_file, token_file
     from recording.entities import NODE
 
@@ -95,7 +102,7 @@ def _observer_rows(topology: Topology) -> _ObserverRows | None:
             token: str | None = token_file(workdir).read_text().strip()
         except OSError:
             token = None
-        found = _ObserverRows(urlsplit(url).netloc, token)
+        found = ObserverRows(urlsplit(url).netloc, token)
         found.rows(NODE)
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None

@@ -102,3 +102,30 @@ def check_live(mesh: RunningMesh, clients: list[WireClient], holds: Callable[[st
         assert running.wait(WAIT_S) == ExitCode.OK
         assert "Traceback" not in shown.decode(errors="replace")
     os.close(main)
+
+
+def test_with_an_observer_counts_go_on_when_a_node_starts_again(tmp_path: Path) -> None:
+    mesh = RunningMesh('watch: "on"\n' + TOPOLOGY, tmp_path)
+    try:
+        assert mesh.observer_url
+        with WireClient(mesh.port("r2")) as consumer, WireClient(mesh.port("r1")) as producer:
+            consumer.receiver("rpc.1", credit=100)
+            sender = producer.sender("rpc.1")
+            for _ in range(20):
+                producer.send_when_due(sender)
+            wait_with([producer, consumer], lambda: len(consumer.arrived) == 20, "20 deliveries")
+            consumer.settle_all()
+            wait_with([producer, consumer], lambda: len(producer.outcomes) == 20, "all outcomes")
+
+        def from_clients() -> dict[str, int]:
+            rows = json.loads(top(mesh, [], "nodes", "--json"))["rows"]
+            return {row["name"]: row["ingress_deliveries"] for row in rows if row["state"] == "running"}
+
+        wanted = {"r1": 20, "r2": 0, "b1": 0}
+        wait_until(lambda: from_clients() == wanted, WAIT_S, f"{wanted}")
+        old = mesh.pid("r1")
+        mesh.kill("r1")
+        wait_until(lambda: mesh.pid("r1") != old and mesh.is_up("r1"), WAIT_S, "r1 to be back")
+        wait_until(lambda: from_clients() == wanted, WAIT_S, f"{wanted}")
+    finally:
+        mesh.down()

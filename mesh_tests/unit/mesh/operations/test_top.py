@@ -16,7 +16,7 @@ from mesh.client.errors import Unreachable
 from mesh.commands.top import THINGS
 from mesh.deploy.workdir import WorkDir
 from mesh.operations import top
-from mesh.operations.top import VIEWS, TopTable, check_sort
+from mesh.operations.top import VIEWS, ObservedMesh, TopTable, WatchedHost, check_sort
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
@@ -25,6 +25,7 @@ from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.slots import Alike, RingRecords
 from mesh.watch.states import LOST
 from mesh_tests.handmade_ring import HandmadeRing, slot
+from recording.entities import Entity
 from recording.ring_format import DELIVERY
 
 MODEL = {"mesh": "shop", "routers": {"r1": {}, "r2": {"connect": ["r1"]}}, "addresses": {"rpc.#": "anycast"}}
@@ -80,25 +81,29 @@ def test_columns_and_sort_are_fields_of_the_entity(thing: str):
     assert [name for name in (*view.columns.values(), view.sort) if view.entity.field(name) is None] == []
 
 
-def ids(states: list[Any], field: str = "address") -> list[str]:
-    return [getattr(state, field) for state in states]
+def ids(rows: list[dict[str, Any]], field: str = "address") -> list[str]:
+    return [row[field] for row in rows]
+
+
+def chosen(topology: Topology, host: HostModel, thing: str, limit: int, sort: str | None = None) -> Any:
+    return WatchedHost(topology, host).choose(VIEWS[thing], check_sort(thing, sort), limit)
 
 
 def test_the_busiest_are_first_and_the_limit_says_how_many(topology: Topology, host: HostModel):
-    states, count = table(topology, "addresses").choose(host, 2)
+    states, count = chosen(topology, host, "addresses", 2)
     assert (ids(states), count) == (["rpc.5", "rpc.4"], 5)
 
 
 def test_texts_are_sorted_from_their_beginning_and_what_has_no_value_is_last(topology: Topology, host: HostModel):
-    by_text, _ = table(topology, "addresses", "address").choose(host, 9)
+    by_text, _ = chosen(topology, host, "addresses", 9, "address")
     assert ids(by_text) == [f"rpc.{number}" for number in range(1, 6)]
     host.addresses["rpc.2"].depth = 0
-    by_depth, _ = table(topology, "addresses", "depth").choose(host, 9)
+    by_depth, _ = chosen(topology, host, "addresses", 9, "depth")
     assert ids(by_depth) == ["rpc.2", "rpc.1", "rpc.3", "rpc.4", "rpc.5"]
 
 
 def test_clients_are_the_connections_of_clients_only(topology: Topology, host: HostModel):
-    states, count = table(topology, "clients").choose(host, 9)
+    states, count = chosen(topology, host, "clients", 9)
     assert (ids(states, "id"), count) == (["r1/1"], 1)
 
 
@@ -107,7 +112,7 @@ def test_a_table_of_text_says_what_it_leaves_out_and_what_the_numbers_lack(
 ):
     host.nodes["r1"].records_missed = 7
     host.nodes["r1"].records_dropped = 1234
-    table(topology, "addresses", limit=2).print(host, Output("top"))
+    table(topology, "addresses", limit=2).print(WatchedHost(topology, host), Output("top"))
     shown = capsys.readouterr()
     head, first, second = shown.out.splitlines()
     assert head.split()[:4] == ["ADDRESS", "PATTERN", "TREATMENT", "PRODUCERS"]
@@ -124,13 +129,13 @@ def test_a_table_of_text_says_what_it_leaves_out_and_what_the_numbers_lack(
 
 def test_a_node_without_a_ring_here_is_unknown_and_not_lost(topology: Topology, host: HostModel):
     del host.nodes["r2"]
-    assert list(table(topology, "nodes").notes(host)) == ["r2: unknown, no records on this machine"]
+    assert list(WatchedHost(topology, host).notes()) == ["r2: unknown, no records on this machine"]
 
 
 def test_json_has_every_field_and_the_number_of_all_rows(
     topology: Topology, host: HostModel, capsys: pytest.CaptureFixture[str]
 ):
-    table(topology, "addresses", limit=1).print(host, Output("top", is_json=True))
+    table(topology, "addresses", limit=1).print(WatchedHost(topology, host), Output("top", is_json=True))
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["mesh"], found["things"], found["sort"], found["count"]) == (
         "amqpmesh.top/1", "shop", "addresses", "in_rate", 5,
@@ -144,7 +149,7 @@ def test_json_has_every_field_and_the_number_of_all_rows(
 @pytest.mark.parametrize(("height", "rows"), [(9, 3), (1, 1), (50, 5)])
 def test_a_terminal_gets_no_more_rows_than_it_has_lines(topology: Topology, host: HostModel, height: int, rows: int):
     console = Console(file=io.StringIO(), width=200)
-    console.print(table(topology, "addresses").rendered(host, height))
+    console.print(table(topology, "addresses").rendered(WatchedHost(topology, host), height))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert sum("rpc.#" in line for line in shown.splitlines()) == rows
     assert ("first" in shown.splitlines()[0]) == (rows < 5)
@@ -157,8 +162,61 @@ def test_names_of_clients_cannot_write_to_the_terminal(topology: Topology, host:
     records = NodeRecords(host, host.node("r1"), 50.0)
     records.add(RingRecords(rows=[(0, link(9, "rpc.\x1b[2J\n[red]x"))]))
     console = Console(file=io.StringIO(), width=200)
-    console.print(table(topology, "addresses", "address").rendered(host, 50))
+    console.print(table(topology, "addresses", "address").rendered(WatchedHost(topology, host), 50))
     assert "rpc. [2J [red]x" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+class FakeObserver:
+    """Answers pages of two rows at most, as an observer does of more rows than a page has."""
+
+    def __init__(self, nodes: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+        self.notes: list[str] = []
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self._rows = {"nodes": nodes, "addresses": rows, "connections": rows}
+
+    def page(self, entity: Entity, parameters: Any) -> dict[str, Any]:
+        asked = dict(parameters)
+        self.asked.append((entity.plural, asked))
+        begin = int(asked.get("after", 0))
+        end = begin + min(2, int(asked["limit"]))
+        rows = self._rows[entity.plural]
+        self.notes = ["missing: r9: its observer was stopped"]
+        return {"items": rows[begin:end], "matched": len(rows), "next": str(end) if end < len(rows) else None}
+
+
+def node_row(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "state": "running", "age_s": 0.1, "records_missed": 0, "records_dropped": 0, **more}
+
+
+def test_with_an_observer_the_rows_are_those_of_the_mesh_page_by_page(topology: Topology):
+    rows = [{"id": f"r{number}/1", "address": f"rpc.{number}"} for number in range(5)]
+    observer = FakeObserver([node_row("r1"), node_row("r2", state="unknown", age_s=None)], rows)
+    source = ObservedMesh(topology, observer)  # type: ignore[arg-type]
+    assert source.choose(VIEWS["addresses"], "in_rate", 3) == (rows[:3], 5)
+    assert source.choose(VIEWS["addresses"], "in_rate", 9) == (rows, 5)
+    source.choose(VIEWS["clients"], "container", 2)
+    assert observer.asked[0] == ("addresses", {"sort": "-in_rate", "limit": "3"})
+    assert observer.asked[1] == ("addresses", {"sort": "-in_rate", "limit": "1", "after": "2"})
+    assert observer.asked[-1] == ("connections", {"sort": "container", "filter": "role=client", "limit": "2"})
+
+
+def test_with_an_observer_the_notes_name_nodes_and_hosts_that_nobody_tells_of(topology: Topology):
+    observer = FakeObserver([node_row("r2", state="unknown", age_s=7.2, records_missed=1)], [])
+    assert list(ObservedMesh(topology, observer).notes()) == [  # type: ignore[arg-type]
+        "r1: unknown, no observer has told of it",
+        "r2: unknown, last heard of 7 s ago",
+        "r2: counters lack what was recorded before the observer began or caught up",
+        "missing: r9: its observer was stopped",
+    ]
+
+
+def test_an_observer_that_gives_no_rows_is_named_with_its_sentence(topology: Topology):
+    class Refuses(FakeObserver):
+        def page(self, entity: Entity, parameters: Any) -> dict[str, Any]:
+            raise ValueError("sort: only the largest sums are found")
+
+    with pytest.raises(CommandFailed, match="the observer of this host gives no rows: sort: only the largest"):
+        ObservedMesh(topology, Refuses([], [])).choose(VIEWS["addresses"], "type", 2)  # type: ignore[arg-type]
 
 
 # Bad input
