@@ -14,6 +14,15 @@ from wire.log import Level, LogEvent
 
 
 @dataclass(frozen=True, slots=True)
+class CostChanged(LogEvent):
+    """An operator changed this router's cost of the connection to the router `neighbor` from `before` to `cost`."""
+
+    neighbor: str
+    cost: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerUp(LogEvent):
     """This router's base connection to the broker `broker` is open; `container_id` is what the broker calls itself.
 

@@ -33,6 +33,7 @@ from router.connections.brokers import Brokers, is_broker_connector
 from router.connections.peers import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.distribution.edge_reach import EdgeReach
 from router.distribution.reach import AddressReach
+from router.events import CostChanged
 from router.forced_ends import ForcedEnds
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
@@ -336,6 +337,8 @@ class RouterNode:
             raise ValueError(f"cost: expected a whole number from 1 to {MAX_COST}, got {cost!r}")
         self._look_at_clock(now)
         before, self._costs[neighbor] = self._costs[neighbor], cost
+        if cost != before:
+            self._emit(CostChanged(neighbor, cost, before))
         for connection in list(self._connections.values()):
             if isinstance(connection, NeighborConnection) and connection.router_id == neighbor:
                 self._act(self._routing.on_cost_changed(connection.number, cost, now))

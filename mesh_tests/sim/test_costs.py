@@ -9,6 +9,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import ring
 from mesh_tests.sim.test_fallback import body, body_of
 from mesh_tests.sim.test_order import message_of, numbers_of
+from router.events import CostChanged
 from wire.delivery import ACCEPTED
 
 HIGH = 10
@@ -35,6 +36,14 @@ def test_the_larger_cost_counts_and_every_router_agrees(ends: list[tuple[str, st
     assert set_costs(mesh, 1, *ends) == [HIGH] * len(ends)
     mesh.run(0.02)
     assert path_to(mesh, "r1", "r3") == ("r1", "r2", "r3")
+
+
+def test_a_change_of_a_cost_is_an_event_and_the_same_cost_again_is_none():
+    mesh = ring()
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    told = [(router, event) for _, router, event in mesh.log if isinstance(event, CostChanged)]
+    assert told == [("r1", CostChanged("r2", HIGH, 1))]
 
 
 def test_a_cost_lasts_when_the_connection_is_made_again():
