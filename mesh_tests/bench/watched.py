@@ -10,6 +10,7 @@ the machine itself varies by.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import tempfile
 import threading
@@ -23,6 +24,7 @@ import click
 from proton import Message
 from proton.utils import BlockingConnection, SyncRequestResponse
 
+from mesh.deploy.workdir import OBSERVER
 from mesh_tests.bench.command import rows
 from mesh_tests.running_mesh import RunningMesh
 
@@ -96,6 +98,11 @@ def cpu_us(mesh: RunningMesh, messages: int) -> float:
     return float(found[0]["cpu_us_per_message"])
 
 
+def observer_cpu_s(mesh: RunningMesh) -> float:
+    fields = Path(f"/proc/{mesh.pid(OBSERVER)}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @click.command()
 @click.option("--runs", default=9, help="Number of runs of each kind.", show_default=True)
 @click.option("--messages", default=2_000_000, help="Messages in each run.", show_default=True)
@@ -103,6 +110,7 @@ def main(runs: int, messages: int) -> None:
     """Print medians as JSON: nobody watches, watched, and nobody watches again."""
     kinds = {"nobody": False, "watched": True, "nobody again": False}
     taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+    shares: dict[str, list[float]] = {kind: [] for kind in kinds}
     answered = {"events": 0, "scrapes": 0, "queries": 0}
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -112,14 +120,20 @@ def main(runs: int, messages: int) -> None:
             for _ in range(runs):
                 for kind, are_there in kinds.items():
                     with watchers(mesh, are_there=are_there) as read:
+                        observer_s, at = observer_cpu_s(mesh), time.monotonic()
                         taken[kind].append(cpu_us(mesh, messages))
+                        shares[kind].append((observer_cpu_s(mesh) - observer_s) / (time.monotonic() - at))
                         for name, count in read.items():
                             answered[name] += count
         finally:
             with suppress(AssertionError):
                 mesh.down()
     said = {
-        kind: {"median_us": round(statistics.median(each), 4), "runs_us": [round(one, 4) for one in each]}
+        kind: {
+            "median_us": round(statistics.median(each), 4),
+            "runs_us": [round(one, 4) for one in each],
+            "observer_cpus": round(statistics.median(shares[kind]), 3),
+        }
         for kind, each in taken.items()
     }
     ratio = statistics.median(taken["watched"]) / statistics.median([*taken["nobody"], *taken["nobody again"]])
