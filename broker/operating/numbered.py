@@ -23,7 +23,7 @@ class NumberedMessages:
         self._locked: list[int] = []
 
     def add(self, numbers: list[int], done: list[int], locked: list[int], left: set[int] | None = None) -> None:
-        """Add those of ``numbers`` that are done, that consumers hold, and that were ``left`` where they are."""
+        """Add the ``numbers`` of messages that are done, of those at consumers, and of those ``left`` in place."""
         self.done += len(done)
         self._locked += sorted(locked)
         known = {*done, *locked} | (left or set())

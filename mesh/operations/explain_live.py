@@ -1,4 +1,4 @@
-"""Explains an address or a client: what the topology declares, and what its nodes have of it now.
+"""Explains an address or a client: the declaration in the topology, and the links and queues of the nodes now.
 
 The numbers are those of the nodes' records, from the observer of this host or from the rings here; nodes are not asked.
 """

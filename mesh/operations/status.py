@@ -142,7 +142,8 @@ def view(workdir: WorkDir, node: NodePlan, supervised: MeshStatus | None) -> Nod
 def add_elsewhere(topology: Topology, views: list[NodeView], supervised: MeshStatus | None) -> list[NodeView]:
     """Return ``views``, with what observers tell of nodes that are not here.
 
-    A node that has left a file in the work directory was here: it is elsewhere only if an observer says that it runs.
+    A node that has left a file in the work directory was here: it counts as elsewhere only if an observer says that the
+    node runs.
     """
     workdir = WorkDir(topology.work_dir)
     away = {found.name for found in views if found.pid is None}

@@ -77,7 +77,7 @@ class Access:
         self._token = token
 
     async def requester(self, method: str, headers: Headers, peer: str) -> Requester | AccessRefused:
-        """Return who sends a request with these headers, or why it is refused."""
+        """Return the sender of a request with these headers, or the reason of a refusal."""
         kind, _, given = headers.get("authorization", "").partition(" ")
         match kind.lower():
             case "bearer":

@@ -1,4 +1,4 @@
-"""What the answers of the observer have in common: their JSON, who gets them, and what he may not see."""
+"""What the answers of the observer have in common: the JSON, the requester, and the refusal of a right."""
 
 from __future__ import annotations
 

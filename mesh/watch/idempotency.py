@@ -89,9 +89,9 @@ class WriteKeys:
     async def begin(self, who: str, key: str, digest: str, what: Mapping[str, Any]) -> KeptAnswer | None:
         """Begin the change that ``who`` asks for with ``key``; return None if it is a new one.
 
-        Else return the answer that the change had, once it has one. ``what`` is kept with the key, for the case that
-        the observer ends before the change. Raises KeyReused, KeysExhausted, or OSError if the key cannot be written to
-        the disk: then nothing was begun.
+        Else return the answer of the earlier change, once there is an answer. ``what`` is kept with the key, for the
+        case that the observer ends before the change. Raises KeyReused, KeysExhausted, or OSError if the key cannot be
+        written to the disk: then nothing was begun.
         """
         self._forget_old()
         use = self._uses.get((who, key))

@@ -109,7 +109,7 @@ class MeshLink:
             connection.waiting.pop(number, None)
 
     async def send(self, message: Message) -> None:
-        """Send ``message`` to the address that it is ``to``. Raises Unreachable if there is no connection."""
+        """Send ``message`` to the address in its ``to``. Raises Unreachable if there is no connection."""
         await self._send(self._open_connection(), message)
 
     async def deliver(self, address: str, message: bytes, timeout_s: float) -> Outcome | None:

@@ -38,7 +38,7 @@ Parameters = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class MissingHost:
-    """A host that a page lacks: its name, its nodes, time since anything was heard of it, and why it is missing.
+    """A host that a page lacks: name, nodes, time since the host was heard, and the reason.
 
     ``host`` is None for nodes of which no observer has told yet.
     """
@@ -104,7 +104,7 @@ async def mesh_page(entity: Entity, parameters: Parameters, sites: Sequence[Host
 
 
 class _AskedSites:
-    """The sites that have answered so far, and those that have not."""
+    """The sites that have answered so far, and the missing ones."""
 
     def __init__(self, sites: Sequence[HostSite]) -> None:
         self._left = list(sites)

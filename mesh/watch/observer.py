@@ -62,7 +62,7 @@ PORT: Final = "--port"
 """The option of the observer's program for its port."""
 JSON: Final = "--json"
 LEAST_TOKEN_CHARS: Final = 32
-"""A shorter token is not one that `token` made."""
+"""A shorter token was not made by `token`."""
 WATCHED_S: Final = 0.25
 """The time between two looks at the rings while a stream is open; else IDLE_S."""
 IDLE_S: Final = 1.0

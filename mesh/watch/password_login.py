@@ -22,7 +22,7 @@ THREADS: Final = 2
 MAX_CHECKS: Final = 16
 """The most checks that run, or wait for a thread."""
 TRIES: Final = 5
-"""Failures of one name that may come at once; one more each TRY_S."""
+"""Failures of one name at once; one more failure is allowed each TRY_S."""
 TRY_S: Final = 10.0
 ALL_TRIES: Final = 50
 """Failures of all names together that may come at once; ALL_TRIES_PER_S lasting."""

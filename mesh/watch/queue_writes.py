@@ -21,7 +21,7 @@ MOST_COUNTED: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """A queue or subscription: ``address`` is its name at ``broker``, ``mesh_address`` the one that clients use."""
+    """A queue or subscription: ``address`` is the name at ``broker``, ``mesh_address`` the name that clients use."""
 
     broker: str
     address: str

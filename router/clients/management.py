@@ -1,4 +1,4 @@
-"""Requests of clients to `$management`: a router gives them to the observer of its host, which answers them.
+"""Requests of clients to `$management`: a router gives the requests to the observer of its host, which answers.
 
 A router serves no view of itself. It says which user a request is from, in a message around the request, so that no
 client can name another user; and it lets pass only requests whose answer goes to a dynamic address, since the observer

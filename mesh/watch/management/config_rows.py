@@ -1,4 +1,4 @@
-"""What the topology says of one node, as Dispatch would have it in its configuration: listeners, connectors, routes."""
+"""The topology's settings of one node in the form of Dispatch's configuration: listeners, connectors, routes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Status(IntEnum):
 
 
 class ManagementError(Exception):
-    """A request that is answered with another status than OK. The message says what was expected, and of what."""
+    """A request that is answered with another status than OK. The message names the place and the expected value."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
