@@ -71,7 +71,7 @@ def test_a_node_that_records_for_long_keeps_few_pages_of_its_ring(
     async def scenario() -> None:
         async with site() as server, module.seconds(recorder, server.driver, lambda now: None, lambda: (0, 0), ring):
             while recorder.written < 3 * CAPACITY:
-                for _ in range(1000):
+                for _ in range(2000):
                     recorder.tell({"kind": "path", "egress": "r2"})
                 struct.pack_into("<Q", ring.memory, layout.TAKEN_AT, recorder.written)
                 written = recorder.written
