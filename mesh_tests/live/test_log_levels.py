@@ -97,5 +97,5 @@ def test_a_node_rotates_its_log_while_it_runs_and_a_death_behind_that_still_has_
         assert names_of_files == ["r1.jsonl", "r1.jsonl.1", "r1.jsonl.2"][: number + 1]
     pid = mesh.pid("r1")
     mesh.kill("r1")
-    wait_until(lambda: mesh.is_up("r1") and mesh.pid("r1") != pid, WITHIN_S, "r1 to be back")
+    wait_until(lambda: mesh.pid("r1") != pid and mesh.is_up("r1"), WITHIN_S, "r1 to be back")
     assert "node_started" in names(mesh, "r1")

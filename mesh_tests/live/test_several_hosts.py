@@ -51,6 +51,10 @@ def items(mesh: SeveralHosts, host: str, path: str) -> list[dict[str, Any]]:
     return found
 
 
+def states_of_lines(mesh: SeveralHosts, host: str) -> set[str]:
+    return {line["state"] for line in mesh[host].observed("/console/map")["lines"]}
+
+
 def test_each_observer_shows_the_nodes_links_and_sums_of_all_hosts_and_counts_clients_once(mesh: SeveralHosts) -> None:
     for host in HOSTS:
         mesh.wait_states(host, RUNNING)
@@ -73,8 +77,7 @@ def test_each_observer_shows_the_nodes_links_and_sums_of_all_hosts_and_counts_cl
             wait_until(lambda host=host: mesh[host].observed("/healthz/mesh")["ok"], LONG_S, "a whole mesh")
             boxes = mesh[host].observed("/console/map")["boxes"]
             assert {box["name"]: box["state"] for box in boxes if "name" in box} == RUNNING
-            lines = mesh[host].observed("/console/map")["lines"]
-            assert {line["state"] for line in lines} == {"up"}
+            wait_until(lambda host=host: states_of_lines(mesh, host) == {"up"}, LONG_S, "all connections")
         own = mesh["h1"].observed("/api/links?scope=host&fields=node")["items"]
         assert {each["node"] for each in own} == {"r1"}
 
