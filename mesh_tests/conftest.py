@@ -57,6 +57,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write each test that failed to the file that tools/stages.sh prints last, with the first lines of its message."""
+    file = os.environ.get("AMQPMESH_FAILED_TESTS")
+    if file is None:
+        return
+    failed = [report for word in ("failed", "error") for report in terminalreporter.getreports(word)]
+    with Path(file).open("a") as told:
+        for report in failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = str(report.longrepr if crash is None else crash.message).strip().splitlines()
+            told.write(f"{report.nodeid}: {' | '.join(message[:3])[:600]}\n")
+
+
 def _is_of_the_fast_tier(path: Path) -> bool:
     return any(path.is_relative_to(Path(__file__).parent / tier) for tier in ("unit", "sim"))
 

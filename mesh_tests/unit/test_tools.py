@@ -50,6 +50,18 @@ def test_a_stage_that_fails_stops_no_other_and_is_told_at_the_end() -> None:
     assert run("bash", "tools/stages.sh", "true", "true").returncode == 0
 
 
+def test_the_last_lines_of_all_stages_name_each_test_that_failed_once(tmp_path: Path) -> None:
+    failing = tmp_path / "test_planted.py"
+    failing.write_text("def test_holds(): pass\ndef test_fails():\n    left, right = 17, 4\n    assert left == right\n")
+    options = f"-q -p mesh_tests.conftest --rootdir={tmp_path} -c {os.devnull} -o timeout=60"
+    pytest_run = f"{sys.executable} -m pytest {options} {failing}"
+    done = run("bash", "tools/stages.sh", f"bash tools/stages.sh '{pytest_run}'", "true", AMQPMESH_FAILED_TESTS="")
+    assert done.returncode == 1
+    _, told = done.stdout.split("### all tests that failed\n")
+    assert told == "test_planted.py::test_fails: assert 17 == 4\n"
+    assert "all tests that failed" not in run("bash", "tools/stages.sh", "false", AMQPMESH_FAILED_TESTS="").stdout
+
+
 def test_every_check_runs_though_an_earlier_one_failed(tmp_path: Path) -> None:
     """The recipes of the Makefile, with tools that only say that they were called, and fail."""
     shutil.copy(ROOT / "Makefile", tmp_path)
