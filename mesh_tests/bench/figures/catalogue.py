@@ -6,6 +6,7 @@ A figure that is not in the catalogue stands in no document. The sections are th
 from __future__ import annotations
 
 from mesh_tests.bench.figures.model import Figure, Measurement
+from mesh_tests.bench.figures.observer import OBSERVER_MEASUREMENTS
 from mesh_tests.bench.figures.readers import at, row, slowest_change
 from mesh_tests.bench.figures.scale import SCALE_MEASUREMENTS
 
@@ -307,6 +308,7 @@ CATALOGUE: tuple[Measurement, ...] = (
         limit_s=1800.0,
     ),
     *SCALE_MEASUREMENTS,
+    *OBSERVER_MEASUREMENTS,
     Measurement(
         RECOVERY,
         ("-m", "mesh_tests.bench.recovery", "--json"),
