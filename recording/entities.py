@@ -132,6 +132,26 @@ def _counts(prefix: str, subject: str) -> tuple[EntityField, ...]:
     )
 
 
+_CREDIT_CAUSES: Final = {
+    "no_taker": "no consumer or broker takes messages of the address",
+    "takers": "the takers give no credit",
+    "full_queue": "a broker's queue was full",
+    "disk": "a broker's disk was full",
+    "memory": "a broker was short of memory",
+}
+
+
+def _starved(subject: str) -> tuple[EntityField, ...]:
+    """Return the fields of a `mesh.watch.starved_times.StarvedTimes`: the whole time, and the time of each cause."""
+    return (
+        _counter("starved_s", _Unit.SECONDS, subject),
+        *(
+            _counter(f"starved_{cause}_s", _Unit.SECONDS, f"{subject}, since {meaning}")
+            for cause, meaning in _CREDIT_CAUSES.items()
+        ),
+    )
+
+
 NODE: Final = Entity(
     "node",
     "nodes",
@@ -222,7 +242,9 @@ LINK: Final = Entity(
                 "without credit", _From.RECORD),
         _text("waits_for", "of a producer without credit, what it waits for: no_taker, takers; at a broker full_queue, "
               "disk, memory"),
-        _counter("starved_s", _Unit.SECONDS, "time without credit", _From.SUM),
+        _number("waiting_since", _Unit.UTC_SECONDS, "of a link whose sender waits for credit, when the present lack of "
+                "credit began, to within a second; unknown if the observer started later", _From.RECORD),
+        *_starved("time without credit"),
         _number("unsettled", _Unit.DELIVERIES, "deliveries that wait for an outcome, of an outgoing link that stands "
                 "still for 10 s", _From.RECORD),
         _counter("missed", _Unit.DELIVERIES, "copies and pre-settled deliveries that were dropped"),
@@ -248,6 +270,13 @@ ADDRESS: Final = Entity(
         _number("producers", _Unit.LINKS, "links of clients that send", _From.COUNT),
         _number("consumers", _Unit.LINKS, "links of clients that receive", _From.COUNT),
         _number("waiting_producers", _Unit.LINKS, "links of clients that send and have no credit", _From.COUNT),
+        _text("waits_for", "what the producers without credit wait for, with commas between: no_taker, takers"),
+        _number(
+            "waiting_since",
+            _Unit.UTC_SECONDS,
+            "since when producers have waited for credit without a break; unknown if the observer started later",
+            _From.RECORD,
+        ),
         _number("depth", _Unit.MESSAGES, "messages in the queue of the address, over all brokers", _From.RECORD),
         *_TRAFFIC_OF_CLIENTS,
     ),
@@ -267,7 +296,7 @@ PATTERN: Final = Entity(
         _number("producers", _Unit.LINKS, "links of clients that send", _From.COUNT),
         _number("consumers", _Unit.LINKS, "links of clients that receive", _From.COUNT),
         _number("waiting_producers", _Unit.LINKS, "links of clients that send and have no credit", _From.COUNT),
-        _counter("starved_s", _Unit.SECONDS, "time without credit, of all producers together", _From.SUM),
+        *_starved("time without credit, of all producers together"),
         *_TRAFFIC_OF_CLIENTS,
     ),
 )

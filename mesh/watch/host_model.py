@@ -312,7 +312,7 @@ class NodeRecords:
             case RecordKind.LINK:
                 self._on_link(at_us, row, event)
             case RecordKind.CREDIT:
-                self._on_credit(row, event)
+                self._on_credit(at_us, row, event)
             case RecordKind.QUEUE:
                 self._on_queue(at_us, row, event)
             case RecordKind.DROP if (link := self.node.links.get(row.get("link", 0))) is not None:
@@ -458,7 +458,7 @@ class NodeRecords:
             elif state is not None and link.is_consumer:
                 state.consumers += change
 
-    def _on_credit(self, row: Row, event: str | None) -> None:
+    def _on_credit(self, at_us: int, row: Row, event: str | None) -> None:
         link = self.node.links.get(row.get("link", 0))
         if link is None or link.is_ended:
             return
@@ -467,23 +467,32 @@ class NodeRecords:
             return
         if "unsettled_count" in row:
             link.unsettled = row["unsettled_count"]
-        starved_us = row.get("starved_us", 0)
-        link.starved_us += starved_us
-        if link.address is not None and link.address.pattern is not None and link.is_producer:
-            link.address.pattern.starved_us += starved_us
+        starved_us, cause = row.get("starved_us", 0), row.get("cause")
+        if starved_us:
+            link.add_starved(cause, starved_us)
+            if link.pattern_state is not None and link.is_producer:
+                link.pattern_state.starved.add(cause, starved_us)
         # A record of a link that stands still has no cause: what the link waits for is still so, without credit.
-        self._set_waiting(link, row.get("cause", link.waits_for) if not link.credit else None)
+        waits_for = (cause or link.waits_for) if not link.credit else None
+        # A live row does not tell since when the sender has had no credit.
+        self._set_waiting(link, waits_for, None if event == RecordEvent.LIVE else (at_us - starved_us) / 1e6)
 
-    def _set_waiting(self, link: ObservedLink, cause: str | None) -> None:
-        change = (cause is not None) - (link.waits_for is not None)
-        link.waits_for = cause
+    def _set_waiting(self, link: ObservedLink, cause: str | None, since: float | None = None) -> None:
+        """Note that the sender of ``link`` waits for ``cause``; None is for not waiting.
+
+        ``since``: begin of the wait if the sender did not wait before, in seconds of UTC; None if unknown.
+        """
+        before, link.waits_for = link.waits_for, cause
+        change = (cause is not None) - (before is not None)
+        if change:
+            link.waiting_since = since if cause is not None else None
         if change and (link.is_producer or self.node.is_broker):
             self.node.waiting_producers += change
-        if change and link.is_producer:
-            states: tuple[ObservedAddress | ObservedPattern | None, ...] = (link.address, link.pattern_state)
-            for state in states:
-                if state is not None:
-                    state.waiting_producers += change
+        if cause != before and link.is_producer:
+            if link.address is not None:
+                link.address.change_waiting(before, cause, link.waiting_since)
+            if link.pattern_state is not None:
+                link.pattern_state.waiting_producers += change
 
     def _on_queue(self, at_us: int, row: Row, event: str | None) -> None:
         number = row.get("queue")

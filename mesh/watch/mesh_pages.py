@@ -31,6 +31,10 @@ SUMMED: Final = (ADDRESS, PATTERN, USER, CLIENT_GROUP)
 """Entities that several hosts may have."""
 _ALIKE: Final = frozenset({"id", "address", "pattern", "type", "user", "container"})
 """Texts of summed entities that are the same at each host, so that each host can filter and sort by them."""
+_LISTS: Final = frozenset({"nodes", "waits_for"})
+"""Texts of summed entities that are lists with commas between: the sum has the words of all hosts."""
+_EARLIEST: Final = "waiting_since"
+"""The one time of summed entities of which the earliest of all hosts counts."""
 Row = dict[str, Any]
 Request = dict[str, Any]
 Parameters = Sequence[tuple[str, str]]
@@ -201,7 +205,7 @@ async def _summed(query: Query, parameters: Parameters, asked: _AskedSites) -> t
     total, matched = (sum(each[name] for each in answers) for name in ("total", "matched"))
     if query.sort in _ALIKE:
         return await _first_of_each(query, parameters, fields, asked, total, matched), True
-    if not query.is_descending or _type(query) is not EntityFieldType.NUMBER:
+    if not query.is_descending or _type(query) is not EntityFieldType.NUMBER or query.sort == _EARLIEST:
         raise QueryError(
             "sort",
             f"more than {WHOLE_ROWS:,} {query.entity.plural} at one host: of sums over the hosts only the largest are "
@@ -232,7 +236,9 @@ def _sum_of(entity: Entity, name: str, one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
     if field is None or field.type is not EntityFieldType.NUMBER:
-        return one if name != "nodes" else ", ".join(sorted({*one.split(", "), *other.split(", ")} - {""}))
+        return one if name not in _LISTS else ", ".join(sorted({*one.split(", "), *other.split(", ")} - {""}))
+    if name == _EARLIEST:
+        return min(one, other)
     return max(one, other) if field.unit is FieldUnit.UTC_SECONDS else one + other
 
 

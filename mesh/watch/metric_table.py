@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
+from mesh.watch.starved_times import CREDIT_CAUSES
 from recording.entities import ADDRESS, LINK, NEIGHBOR, NODE, PATTERN, QUEUE, USER, Entity
 
 Labels = tuple[tuple[str, str], ...]
@@ -98,6 +99,17 @@ def _gauge(name: str, meaning: str, field: str) -> MetricFamily:
 
 def _counter(name: str, meaning: str, field: str) -> MetricFamily:
     return MetricFamily(name, MetricType.COUNTER, meaning, _one(field), Presence.SEEN)
+
+
+def _starved(name: str, meaning: str) -> MetricFamily:
+    return MetricFamily(
+        name,
+        MetricType.COUNTER,
+        f"{meaning}, by cause: no_taker, no consumer or broker takes messages; takers, these give no credit; at a "
+        "broker full_queue, disk, memory",
+        tuple(MetricSample(f"starved_{cause}_s", (("cause", cause),)) for cause in CREDIT_CAUSES),
+        Presence.SEEN,
+    )
 
 
 def _each_way(name: str, type_: MetricType, meaning: str, prefixes: tuple[str, str], field: str) -> MetricFamily:
@@ -244,8 +256,7 @@ PATTERN_GROUP: Final = MetricGroup(
         _gauge("amqpmesh_pattern_consumers", "Links of clients that receive", "consumers"),
         _gauge("amqpmesh_pattern_waiting_producers", "Links of clients that send and have no credit",
                "waiting_producers"),
-        _counter("amqpmesh_pattern_starved_seconds_total", "Time without credit, of all producers together",
-                 "starved_s"),
+        _starved("amqpmesh_pattern_starved_seconds_total", "Time without credit, of all producers together"),
         *_traffic("amqpmesh_pattern", _OF_CLIENTS, _LINKS),
         *_delayed("amqpmesh_pattern", _OF_CLIENTS, _LINKS),
         _each_way("amqpmesh_pattern_last_delivery_timestamp_seconds", MetricType.GAUGE,
@@ -342,7 +353,7 @@ DETAIL_GROUPS: Final = (
             _gauge(f"{_DETAILED}_link_credit", "Credit as last recorded", "credit"),
             _gauge(f"{_DETAILED}_link_unsettled", "Deliveries that wait for an outcome, of an outgoing link that "
                    "stands still for 10 s", "unsettled"),
-            _counter(f"{_DETAILED}_link_starved_seconds_total", "Time without credit", "starved_s"),
+            _starved(f"{_DETAILED}_link_starved_seconds_total", "Time without credit"),
             _counter(f"{_DETAILED}_link_missed_total", "Copies and pre-settled deliveries that were dropped", "missed"),
             MetricFamily(
                 f"{_DETAILED}_link_deliveries_total",

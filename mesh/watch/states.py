@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.counts import COUNT_FIELDS, DeliveryCounts, LatencyCounts
 from mesh.watch.declared_limits import NO_LIMITS, QueueLimits
+from mesh.watch.starved_times import CREDIT_CAUSES, NEVER_STARVED, StarvedTimes
 from recording.entities import ADDRESS, CONNECTION, ENTITIES, LINK, NEIGHBOR, NODE, PATH, PATTERN, QUEUE, USER, Entity
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class ObservedLink:
     __slots__ = (
         "address", "address_text", "at_node", "attached_at", "connection", "counts", "credit", "direction", "egress",
         "id", "ingress", "is_ended", "missed", "name", "node", "number", "path", "receiver_settle_mode", "role",
-        "sender_settle_mode", "starved_us", "treatment", "unsettled", "waits_for",
+        "sender_settle_mode", "starved", "treatment", "unsettled", "waiting_since", "waits_for",
     )  # fmt: skip
 
     def __init__(
@@ -144,7 +145,10 @@ class ObservedLink:
         self.attached_at = attached_at
         self.credit: int | None = None
         self.waits_for: str | None = None
-        self.starved_us = self.missed = 0
+        self.waiting_since: float | None = None
+        """Begin of the present lack of credit, in seconds of UTC; None if the observer did not see the begin."""
+        self.starved = NEVER_STARVED
+        self.missed = 0
         self.unsettled: int | None = None
         self.is_ended = False
         self.counts = DeliveryCounts()
@@ -179,21 +183,31 @@ class ObservedLink:
     def pattern_state(self) -> ObservedPattern | None:
         return None if self.address is None else self.address.pattern
 
+    def add_starved(self, cause: str | None, starved_us: int) -> None:
+        if self.starved is NEVER_STARVED:
+            self.starved = StarvedTimes()
+        self.starved.add(cause, starved_us)
+
     @property
     def starved_s(self) -> float:
-        return self.starved_us / 1e6
+        return self.starved.total_us / 1e6
 
 
 class ObservedAddress:
     __slots__ = (
-        "address", "consumers", "depth", "egress", "ingress", "pattern", "producers", "queues_count", "treatment",
-        "users_count", "waiting_producers",
+        "_waiting_by_cause", "address", "consumers", "depth", "egress", "ingress", "pattern", "producers",
+        "queues_count", "treatment", "users_count", "waiting_producers", "waiting_since",
     )  # fmt: skip
 
     def __init__(self, address: str, pattern: ObservedPattern | None) -> None:
         self.address, self.pattern = address, pattern
         self.treatment: str | None = None
         self.producers = self.consumers = self.waiting_producers = 0
+        self._waiting_by_cause: dict[str, int] | None = None
+        """Number of producers that wait, by cause; None while no producer of the address has ever waited."""
+        self.waiting_since: float | None = None
+        """Since when producers have waited without a break, in seconds of UTC; None if unknown, or no producer waits.
+        """
         self.users_count = self.queues_count = 0
         """Links and queues of this address, and queues among them that count for `depth`; the address is forgotten with
         the last link or queue."""
@@ -204,6 +218,28 @@ class ObservedAddress:
     @property
     def pattern_text(self) -> str | None:
         return None if self.pattern is None else self.pattern.pattern
+
+    @property
+    def waits_for(self) -> str | None:
+        """The causes for which producers wait, with commas between; None while no producer waits."""
+        by_cause = self._waiting_by_cause
+        return ", ".join(sorted(cause for cause, count in by_cause.items() if count)) or None if by_cause else None
+
+    def change_waiting(self, before: str | None, after: str | None, since: float | None) -> None:
+        """Note that a producer that waited for ``before`` now waits for ``after``; None is for not waiting.
+
+        ``since``: begin of the producer's wait, in seconds of UTC; None if unknown.
+        """
+        if self._waiting_by_cause is None:
+            self._waiting_by_cause = {}
+        if not self.waiting_producers:
+            self.waiting_since = since
+        for cause, change in ((before, -1), (after, 1)):
+            if cause is not None:
+                self._waiting_by_cause[cause] = self._waiting_by_cause.get(cause, 0) + change
+                self.waiting_producers += change
+        if not self.waiting_producers:
+            self.waiting_since = None
 
 
 class RouteCounts:
@@ -241,12 +277,12 @@ class ObservedPattern:
     def __init__(self, pattern: str, type_: str, queue_limits: QueueLimits = NO_LIMITS) -> None:
         self.pattern, self.type, self.queue_limits = pattern, type_, queue_limits
         self.addresses = self.producers = self.consumers = self.waiting_producers = 0
-        self.starved_us = 0
+        self.starved = StarvedTimes()
         self.ingress, self.egress, self.latencies = DeliveryCounts(), DeliveryCounts(), LatencyCounts()
 
     @property
     def starved_s(self) -> float:
-        return self.starved_us / 1e6
+        return self.starved.total_us / 1e6
 
 
 class ObservedUser:
@@ -318,6 +354,7 @@ def _counted(prefix: str, attribute: str) -> dict[str, str]:
     return {prefix + name: f"{attribute}.{name}" for name in COUNT_FIELDS}
 
 
+_STARVED: Final = {f"starved_{cause}_s": f"starved.{cause}_s" for cause in CREDIT_CAUSES}
 _CLIENTS: Final = {**_counted("in_", "ingress"), **_counted("out_", "egress")}
 _PATHS: Final[dict[Entity, dict[str, str]]] = {
     NODE: {
@@ -341,10 +378,11 @@ _PATHS: Final[dict[Entity, dict[str, str]]] = {
         "address": "address_text",
         "pattern": "pattern_text",
         "user": "user_name",
+        **_STARVED,
         **_counted("", "counts"),
     },
     ADDRESS: {"id": "address", "pattern": "pattern_text", **_CLIENTS},
-    PATTERN: {"id": "pattern", **_CLIENTS},
+    PATTERN: {"id": "pattern", **_STARVED, **_CLIENTS},
     USER: {"id": "name", "user": "name", **_CLIENTS},
     QUEUE: {
         "node": "node.name",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.mesh_plan import MISSING
@@ -14,7 +14,7 @@ from recording.entities import LINK, QUEUE, Entity
 if TYPE_CHECKING:
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_plan import MeshPlan, MeshState
-    from mesh.watch.states import ObservedQueue
+    from mesh.watch.states import ObservedLink, ObservedQueue
 
 Sees = Callable[[Entity, Any], bool]
 """Tells whether somebody may see the state of a link or queue."""
@@ -144,7 +144,7 @@ def _connections(plan: MeshPlan, state: MeshState) -> Iterator[Trouble]:
 
 def _waiting(host: HostModel, sees: Sees) -> tuple[list[Trouble], int]:
     """Return the MAX_OF_A_KIND addresses with the most producers that wait, and the number of all."""
-    found: dict[tuple[str, str], tuple[int, dict[str, None]]] = {}
+    found: dict[tuple[str, str], _Waiting] = {}
     for node in host.nodes.values():
         if not node.waiting_producers:
             continue
@@ -152,22 +152,39 @@ def _waiting(host: HostModel, sees: Sees) -> tuple[list[Trouble], int]:
             if link.waits_for is None or not link.is_producer or not sees(LINK, link):
                 continue
             key = (link.address_text or "", link.waits_for)
-            count, users = found.get(key, (0, {}))
-            users.setdefault(link.user_name or "anonymous")
-            found[key] = (count + 1, users)
-    most = heapq.nsmallest(MAX_OF_A_KIND, found.items(), key=lambda item: (-item[1][0], item[0]))
-    return [_waiting_at(*key, *waiting) for key, waiting in most], len(found)
+            waiting = found.get(key)
+            if waiting is None:
+                waiting = found[key] = _Waiting()
+            waiting.add(link)
+    most = heapq.nsmallest(MAX_OF_A_KIND, found.items(), key=lambda item: (-item[1].count, item[0]))
+    return [_waiting_at(*key, waiting) for key, waiting in most], len(found)
 
 
-def _waiting_at(address: str, cause: str, count: int, users: dict[str, None]) -> Trouble:
+@dataclass(slots=True)
+class _Waiting:
+    """The producers that wait at one address for one cause; ``since``: of the one that has waited longest."""
+
+    count: int = 0
+    users: dict[str, None] = field(default_factory=dict)
+    since: float | None = None
+
+    def add(self, link: ObservedLink) -> None:
+        self.count += 1
+        self.users.setdefault(link.user_name or "anonymous")
+        if link.waiting_since is not None:
+            self.since = min(link.waiting_since, self.since or link.waiting_since)
+
+
+def _waiting_at(address: str, cause: str, waiting: _Waiting) -> Trouble:
+    count = waiting.count
     reason, fix = CAUSES.get(cause, (cause, "Look at the address."))
     place = f"at {_short(address)}" if address else "without a fixed address"
     return Trouble(
         f"waiting {cause} {address}", "waiting", address,
-        f"{count:,} producer{'s' * (count != 1)} of {_names(list(users))} wait{'s' * (count == 1)} {place}: "
+        f"{count:,} producer{'s' * (count != 1)} of {_names(list(waiting.users))} wait{'s' * (count == 1)} {place}: "
         f"{reason}",
         fix, "/address" if address else "/links",
-        {"address": address} if address else {"filter": f"waits_for={cause}"},
+        {"address": address} if address else {"filter": f"waits_for={cause}"}, waiting.since,
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def check_counts(life: Life) -> None:
     assert pattern.producers == sum(each.producers for each in covered)
     assert pattern.consumers == sum(each.consumers for each in covered)
     assert pattern.waiting_producers == sum(each.waiting_producers for each in covered)
-    assert pattern.starved_us == life.starved_us
+    assert pattern.starved.total_us == life.starved_us
 
 
 def check_nothing_is_left(life: Life) -> None:
@@ -201,8 +201,38 @@ def test_a_producer_waits_until_it_has_credit_again_whatever_else_is_told_of_it(
         "no_taker", 1, 1,
     )  # fmt: skip
     node.add(rows({**credit, "credit": 5, "starved_us": 3, "cause": "no_taker"}))
-    assert (link.waits_for, link.credit, link.starved_us) == (None, 5, 10)
+    assert (link.waits_for, link.credit, link.starved.total_us) == (None, 5, 10)
     assert (host.addresses["rpc.1"].waiting_producers, host.patterns["rpc.#"].waiting_producers) == (0, 0)
+
+
+def test_time_without_credit_is_told_apart_by_cause_and_the_present_wait_has_a_begin(
+    host: HostModel, node: NodeRecords
+) -> None:
+    credit = {"kind": "credit", "event": "changed", "link": 2}
+    node.add(rows(CLIENT, PRODUCER))
+    (link,) = host.states(LINK)
+    address, pattern = host.addresses["rpc.1"], host.patterns["rpc.#"]
+    assert (link.waiting_since, address.waiting_since, address.waits_for) == (None, None, None)
+    lasts_2_s = {"credit": 0, "starved_us": 2 * SECOND_US}
+    node.add(rows({**credit, **lasts_2_s, "cause": "no_taker"}, at_us=900 * SECOND_US))
+    # The wait goes on, for another reason.
+    node.add(rows({**credit, **lasts_2_s, "cause": "takers"}, at_us=902 * SECOND_US))
+    assert (link.waiting_since, address.waiting_since, address.waits_for) == (898.0, 898.0, "takers")
+    for state in (link, pattern):
+        assert {cause: us for cause, us in state.starved.by_cause.items() if us} == {
+            "no_taker": 2 * SECOND_US, "takers": 2 * SECOND_US,
+        }  # fmt: skip
+        assert state.starved_s == 4.0
+    node.add(rows({**credit, "credit": 7}, at_us=903 * SECOND_US))
+    assert (link.waiting_since, address.waiting_since, address.waits_for) == (None, None, None)
+
+
+def test_the_begin_of_a_wait_that_the_observer_did_not_see_is_unknown(host: HostModel, node: NodeRecords) -> None:
+    live = {"kind": "credit", "event": "live", "link": 2, "credit": 0, "cause": "takers"}
+    later = {**live, "event": "changed", "starved_us": SECOND_US}
+    node.add(rows(CLIENT, PRODUCER, live, later, at_us=900 * SECOND_US))
+    (link,) = host.states(LINK)
+    assert (link.waits_for, link.waiting_since, host.addresses["rpc.1"].waiting_since) == ("takers", None, None)
 
 
 def test_a_subscription_is_no_part_of_an_addresses_depth(host: HostModel, node: NodeRecords):

@@ -141,6 +141,18 @@ def test_sums_over_hosts_are_exact_however_many_rows_a_host_tells_at_once(
             assert (each.page.total, each.page.matched) == (expected.total, expected.matched)
 
 
+def test_the_earliest_wait_and_the_causes_of_all_hosts_are_those_of_an_address() -> None:
+    def waiting(*producers: tuple[str, float | None]) -> dict[str, Any]:
+        address = address_of("rpc.tea", Numbers(0, 0, None, None))
+        for cause, since in producers:
+            address.change_waiting(None, cause, since)
+        return row_of(ADDRESS, address)
+
+    tables = [[waiting(("takers", 50.0))], [waiting(("no_taker", 40.0), ("takers", 60.0))], [waiting()]]
+    (row,) = combined(ADDRESS, tables)
+    assert (row["waiting_producers"], row["waits_for"], row["waiting_since"]) == (3, "no_taker, takers", 40.0)
+
+
 def test_the_sum_of_a_row_that_is_nowhere_the_largest_can_be_the_largest() -> None:
     small = {f"m{number}": Numbers(5, 0, None, None) for number in range(20)}
     hosts = [{f"h{host}.{number}": Numbers(8, 0, None, None) for number in range(10)} | small for host in range(3)]
@@ -154,8 +166,9 @@ def test_the_sum_of_a_row_that_is_nowhere_the_largest_can_be_the_largest() -> No
 
 @pytest.mark.parametrize(
     ("name", "value", "place"),
-    [("filter", "in_rate>5", "filter"), ("sort", "in_rate", "sort"), ("sort", "-treatment", "sort")],
-)
+    [("filter", "in_rate>5", "filter"), ("sort", "in_rate", "sort"), ("sort", "-treatment", "sort"),
+     ("sort", "-waiting_since", "sort")],
+)  # fmt: skip
 def test_what_hosts_with_many_rows_cannot_tell_exactly_is_refused_with_what_is_allowed(
     name: str, value: str, place: str
 ) -> None:

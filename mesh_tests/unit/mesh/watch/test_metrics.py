@@ -19,6 +19,7 @@ from mesh.watch.metric_table import (
     QUEUE_GROUP,
 )
 from mesh.watch.metrics import escape_label, exposition
+from mesh.watch.starved_times import CREDIT_CAUSES
 from mesh_tests.installed import require
 from mesh_tests.unit.mesh.watch.sample_host import (
     NOW_S,
@@ -72,7 +73,9 @@ def test_ends_and_starvation_are_counted_for_each_pattern() -> None:
     assert found.value("amqpmesh_pattern_addresses", **RPC) == 1
     orders = {"pattern": "orders", "type": "queue"}
     assert found.value("amqpmesh_pattern_waiting_producers", **orders) == 1
-    assert found.value("amqpmesh_pattern_starved_seconds_total", **orders) == 2.5
+    name = "amqpmesh_pattern_starved_seconds_total"
+    starved = {cause: found.value(name, **orders, cause=cause) for cause in CREDIT_CAUSES}
+    assert starved == dict.fromkeys(CREDIT_CAUSES, 0) | {"no_taker": 2.5}
     assert found.value("amqpmesh_node_waiting_producers", node="r2", role="router") == 1
 
 

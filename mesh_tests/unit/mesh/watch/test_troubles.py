@@ -75,6 +75,8 @@ def test_producers_that_wait_are_one_trouble_for_each_address_and_cause() -> Non
     trouble = only(host)
     assert trouble.text == ("3 producers of alice and bob wait at rpc.x: no consumer takes messages from the address")
     assert (trouble.view, trouble.parameters) == ("/address", {"address": "rpc.x"})
+    # `starve` tells of a second without credit.
+    assert trouble.since == NOW_S - 1
     host.add("r1", RecordKind.CREDIT, RecordEvent.CHANGED, link=2, credit=5)
     assert only(host).text.startswith("2 producers of ")
 
