@@ -17,6 +17,7 @@ from mesh.watch.node_events import NodeEvents
 from mesh.watch.operator_views import OperatorViews
 from mesh.watch.writes import MeshWrites
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
+from mesh_tests.unit.mesh.watch.memory_link import MemoryHost
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -110,13 +111,19 @@ def refused(sentence: str) -> MeshError:
 class WritingConsoleHost(ConsoleHost):
     """An observer whose mesh takes changes. ``folder``: the work directory, for the audit and the logs of nodes."""
 
-    def __init__(self, folder: Path, topology: str | Path = TRIANGLE, token: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        topology: str | Path = TRIANGLE,
+        token: str | None = None,
+        neighbor: MemoryHost | None = None,
+    ) -> None:
         self.folder, self.mesh = folder, FakedMesh()
         (folder / "log").mkdir()
         for node in ("r1", "r2", "r3", "b1"):
             (folder / "log" / f"{node}.jsonl").touch()
         self._audit = AuditLog(folder / "audit")
-        super().__init__(topology, token)
+        super().__init__(topology, token, neighbor)
 
     def operations(self, topology: Topology, rows: RowsByOperator) -> Sequence[Route]:
         keys = WriteKeys(self.folder / "audit" / "keys.jsonl", lambda: self.model.utc_s)

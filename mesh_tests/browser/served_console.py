@@ -17,6 +17,7 @@ import uvicorn
 from mesh_tests.browser.faked_mesh import FakedMesh, RecordedWrites, WritingConsoleHost
 from mesh_tests.ports import free_port
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
+from mesh_tests.unit.mesh.watch.memory_link import MemoryHost
 
 TICK_S = 0.1
 SOON_S = 20.0
@@ -25,9 +26,11 @@ SOON_S = 20.0
 class ServedConsole:
     """Serves until ``close``. ``change`` changes the host as the observer does: between requests."""
 
-    def __init__(self, topology: str | Path = TRIANGLE, token: str | None = None) -> None:
+    def __init__(
+        self, topology: str | Path = TRIANGLE, token: str | None = None, neighbor: MemoryHost | None = None
+    ) -> None:
         self._folder = TemporaryDirectory()
-        self.host = WritingConsoleHost(Path(self._folder.name), topology, token)
+        self.host = WritingConsoleHost(Path(self._folder.name), topology, token, neighbor)
         self.writes = RecordedWrites(self.host.app)
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"

@@ -9,7 +9,7 @@ import { observer } from "./observer.js";
 import { link, parameter } from "./query.js";
 
 const MAX_TRACE_S = 600;
-const LINKS = ["role", "address", "credit", "waits_for", "starved_s", "unsettled", "rate", "deliveries", "rejected", "released", "last_at"];
+const LINKS = ["role", "address", "credit", "waits_for", "waiting_since", "unsettled", "rate", "deliveries", "rejected", "released", "last_at"];
 
 export function show(context) {
   const id = parameter("id") ?? "";

@@ -3,6 +3,7 @@
 import { el, readable, setAttribute, setText } from "./dom.js";
 import { moment, value } from "./format.js";
 import { refusal } from "./me.js";
+import { hostLacking, unknownText } from "./missing.js";
 import { observer, poll } from "./observer.js";
 import { encoded } from "./query.js";
 
@@ -35,9 +36,10 @@ export function entityPage({ root, signal, model }, { things, field = "id", want
     el("details", { class: "fields" }, el("summary", { text: "All fields" }), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All fields" }, el("table", { class: "properties" }, el("caption", { class: "heard", text: "All fields" }), body))),
   );
   let last = null;
-  const show = (row) => {
-    setText(head, row ? title(row) : readable(wanted));
-    setText(state, row ? told(row) : `${gone}${last ? ` Below is its last state, of ${moment(last.at)}.` : ""}`);
+  const show = (row, missing) => {
+    const lacking = row ? undefined : hostLacking(missing, wanted.split("/")[0]);
+    setText(head, row ? title(row) : last && lacking ? title(last.row) : readable(wanted));
+    setText(state, row ? told(row) : `${lacking ? unknownText(lacking) : gone}${last ? ` Below is its last state, of ${moment(last.at)}.` : ""}`);
     setAttribute(root, "data-gone", row ? null : "true");
     onRow(row);
     if (row) last = { at: observer.now, row };
@@ -48,7 +50,7 @@ export function entityPage({ root, signal, model }, { things, field = "id", want
       if (unit.startsWith("seconds since") && raw) setAttribute(inner, "title", moment(raw));
     }
   };
-  poll(() => path, EVERY_MS, (page) => show(page.items[0]), (error) => setText(state, error.message), signal);
+  poll(() => path, EVERY_MS, (page) => show(page.items[0], page.missing), (error) => setText(state, error.message), signal);
   return {
     sources: () => path,
     command: () => command,

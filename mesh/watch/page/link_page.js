@@ -34,7 +34,7 @@ export function show(context) {
 
 function told(row) {
   const since = row.attached_at ? `for ${age(row.attached_at, observer.now)}` : "since before the observer started";
-  const waits = row.waits_for ? `It has no credit: ${WAITS[row.waits_for] ?? row.waits_for}. Without credit so far: ${duration(row.starved_s)}. ` : "";
+  const waits = row.waits_for ? `It has no credit: ${WAITS[row.waits_for] ?? row.waits_for}. ${row.waiting_since ? `For ${age(row.waiting_since, observer.now)}; in all` : "Without credit so far:"} ${duration(row.starved_s)}. ` : "";
   return `${waits}${row.role} of ${readable(row.user ?? row.container ?? "an unknown peer", 60)}, attached ${since}; ${count(row.deliveries)} deliveries, ${rate(row.rate)}/s.`;
 }
 

@@ -6,8 +6,8 @@ import { LiveTable } from "./table.js";
 
 const COLUMNS = {
   patterns: ["pattern", "type", "addresses", "producers", "consumers", "waiting_producers", "starved_s", "in_rate", "out_rate", "in_deliveries", "out_deliveries"],
-  addresses: ["address", "pattern", "treatment", "producers", "consumers", "waiting_producers", "depth", "in_rate", "out_rate", "in_deliveries", "out_deliveries"],
-  links: ["node", "role", "address", "user", "container", "credit", "waits_for", "starved_s", "unsettled", "rate", "deliveries", "last_at"],
+  addresses: ["address", "pattern", "treatment", "producers", "consumers", "waiting_producers", "waiting_since", "depth", "in_rate", "out_rate", "in_deliveries", "out_deliveries"],
+  links: ["node", "role", "address", "user", "container", "credit", "waits_for", "waiting_since", "unsettled", "rate", "deliveries", "last_at"],
   queues: ["node", "address", "subscriber", "depth", "depth_bytes", "acquired", "oldest_s", "enqueued", "dequeued", "expired", "dead_lettered"],
   nodes: ["name", "role", "state", "age_s", "cause", "started_at", "clients", "links", "waiting_producers", "in_rate", "out_rate", "ingress_deliveries", "egress_deliveries", "version"],
   neighbors: ["node", "neighbor", "cost", "since"],

@@ -2,22 +2,24 @@
 
 import { arrange, el, readable, setAttribute, setText, svg } from "./dom.js";
 import { age, count, duration, moment, rate } from "./format.js";
+import { MissingLines } from "./missing.js";
 import { observer, poll } from "./observer.js";
 import { link } from "./query.js";
 
 const EVERY_MS = 1000;
 const MARGIN = 6;
 const NAME_CHARS = 17;
-const SYMBOLS = { lost: "\u2715", silent: "\u25cc", missing: "\u2260", waiting: "\u2016", old: "\u25f4" };
+const SYMBOLS = { lost: "\u2715", silent: "\u25cc", missing: "\u2260", waiting: "\u2016", old: "\u25f4", unknown: "?" };
 
 export function show({ root, signal }) {
   const summary = el("p", { class: "summary", role: "status", text: "Reading \u2026" });
   const list = el("ol", { class: "troubles" });
+  const lacking = new MissingLines("What is wrong there is not known. Boxes of these nodes have the last state that was told.");
   const lines = svg("g", { class: "lines" });
   const boxes = svg("g", { class: "boxes" });
   const drawing = svg("svg", { class: "map", role: "group", "aria-label": "Map of the mesh" }, lines, boxes);
   root.append(
-    el("section", { "aria-labelledby": "wrong" }, el("h1", { id: "wrong", text: "What is wrong" }), summary, list),
+    el("section", { "aria-labelledby": "wrong" }, el("h1", { id: "wrong", text: "What is wrong" }), summary, lacking.element, list),
     el(
       "section", {},
       el("h2", { id: "map-title", text: "Map" }),
@@ -28,6 +30,7 @@ export function show({ root, signal }) {
   const troubles = new Map();
   const drawn = new Map();
   const onMap = (map) => {
+    lacking.show(map.missing);
     showTroubles(map, summary, list, troubles);
     setAttribute(drawing, "viewBox", `${-MARGIN} ${-MARGIN} ${map.width + 2 * MARGIN} ${map.height + 2 * MARGIN}`);
     setAttribute(drawing, "width", map.width + 2 * MARGIN);
@@ -43,8 +46,8 @@ export function show({ root, signal }) {
 
 function showTroubles(map, summary, list, known) {
   const some = map.troubles.length;
-  setText(summary, some ? `${count(some + map.left_out)} thing${some + map.left_out === 1 ? "" : "s"} to look at, worst first.` : "Nothing: all nodes of this host run, all connections are up, no producer waits, no message is older than a minute.");
-  summary.className = some ? "summary" : "summary fine";
+  setText(summary, some ? `${count(some + map.left_out)} thing${some + map.left_out === 1 ? "" : "s"} to look at, worst first.` : `Nothing${map.missing.length ? " where anybody can tell" : ""}: all nodes run, all connections are up, no producer waits, no message is older than a minute.`);
+  summary.className = some || map.missing.length ? "summary" : "summary fine";
   const items = map.troubles.map((each) => {
     let item = known.get(each.id);
     if (!item) {
@@ -138,10 +141,12 @@ function describe(box) {
     return { name: `${clients} of ${of}`, side: "", rates: "", all: `${clients} of ${of} at ${box.node}`, href: href ?? "/clients" };
   }
   const name = readable(box.name, NAME_CHARS);
-  const href = link("/nodes", { filter: `name=${box.name}` });
+  const href = box.is_existing ? link("/nodes", { filter: `name=${box.name}` }) : link("/node", { name: box.name });
   if (box.state === "unknown") {
-    const why = box.is_existing ? "existing broker" : "not on this host";
-    return { name, side: box.is_existing ? "existing" : "unknown", rates: box.kind === "broker" ? "" : why, all: `${box.kind} ${name}: ${why}`, href };
+    if (box.is_existing) return { name, side: "existing", rates: "", all: `${box.kind} ${name}: existing broker`, href };
+    const heard = typeof box.age_s === "number" ? `${duration(Math.floor(box.age_s))} ago` : "";
+    const told = `${heard && `last heard ${heard}, `}${readable(box.unknown_because ?? "nobody has told of it", 200)}`;
+    return { name, side: "unknown", rates: box.kind === "broker" ? "" : heard && `heard ${heard}`, all: `${box.kind} ${name}: unknown, ${told}`, href };
   }
   const isStale = box.state !== "running";
   const asOf = isStale ? `${box.state} ${duration(Math.floor(box.age_s))}` : null;
@@ -155,7 +160,7 @@ function describe(box) {
 }
 
 function legend() {
-  const words = [["up", "connected, with its cost if that is not 1"], ["missing", "missing"], ["unknown", "unknown: nodes of another host"]];
+  const words = [["up", "connected, with its cost if that is not 1"], ["missing", "missing"], ["unknown", "unknown: nobody can tell"]];
   return el(
     "p", { class: "legend" },
     ...words.map(([state, text]) => el("span", {}, svg("svg", { width: 28, height: 8, "aria-hidden": "true" }, svg("g", { class: `line ${state}` }, svg("path", { d: "M0 4H28" }))), ` ${text}`)),

@@ -28,7 +28,7 @@ export function show(context) {
     trail: [el("a", { href: "/nodes", text: "Nodes" })],
     title: (row) => `${row.role || "node"} ${row.name}`,
     told,
-    gone: "No node of this host has this name. It may run on another host, which `amqpmesh status` there shows.",
+    gone: "No node has this name: neither the topology nor any host that answers has it.",
     actions: [level.element],
     parts: [el("section", {}, el("div", { class: "above" }, el("h2", { text: "Last events" }), el("a", { href: link("/events", { node: name }), text: "All events of the node" })), events)],
     onRow: (row) => {
@@ -41,6 +41,7 @@ export function show(context) {
 
 function told(row) {
   if (row.state === "running") return `Runs for ${age(row.started_at, observer.now)}; ${count(row.clients)} clients, in ${rate(row.ingress_rate ?? row.in_rate)}/s, out ${rate(row.egress_rate ?? row.out_rate)}/s${row.resident_bytes === null ? "" : `; ${bytes(row.resident_bytes)} of memory`}${row.waiting_producers ? `; ${count(row.waiting_producers)} producers wait` : ""}.`;
+  if (row.state === "unknown") return `Unknown: nobody can tell of this node now, as ${row.unknown_because}.${row.age_s === null ? "" : ` Below is the last state, of ${duration(Math.floor(row.age_s))} ago.`} Traffic may go on: \`amqpmesh status\` on the node's host says more.`;
   const ago = `for ${duration(Math.floor(row.age_s))}`;
   if (row.state === "lost") return `Lost ${ago}${row.cause ? `: ${row.cause}` : ": the process is gone without a record of its end"}. The events below say more; \`amqpmesh status\` says whether the node is started again.`;
   if (row.state === "silent") return `Silent ${ago}: the process is there and does not run. Is the host short of CPU or memory, or the process stopped?`;

@@ -4,6 +4,7 @@ import { writeButton } from "./confirm.js";
 import { el, readable, setAttribute, setText } from "./dom.js";
 import { bytes, count, duration } from "./format.js";
 import { refusal } from "./me.js";
+import { hostLacking, unknownText } from "./missing.js";
 import { MessageTable, selected } from "./messages.js";
 import { MessageView } from "./message_view.js";
 import { get, observer, poll } from "./observer.js";
@@ -36,7 +37,7 @@ class QueuePage {
     this.#build(root, model);
     const filters = [`node=${this.queue.node}`, `address=${this.address}`, `subscriber=${this.queue.subscriber}`];
     this.rowPath = `/api/queues?${queryString(filters.map((each) => ["filter", each]))}`;
-    poll(() => this.rowPath, ROW_MS, (page) => this.#onRow(page.items[0]), (error) => setText(this.state, error.message), signal);
+    poll(() => this.rowPath, ROW_MS, (page) => this.#onRow(page.items[0], page.missing), (error) => setText(this.state, error.message), signal);
     const taken = `/api/addresses?filter=${encoded(`address=${this.address}`)}&fields=consumers,producers,waiting_producers`;
     poll(() => taken, 2 * ROW_MS, (page) => (this.clients = page.items[0] ?? { consumers: 0, producers: 0 }), () => {}, signal);
     poll(() => this.rowPath, LIST_MS, () => this.#refreshList(), () => {}, signal);
@@ -91,10 +92,14 @@ class QueuePage {
   }
 
   // The queue
-  #onRow(row) {
+  #onRow(row, missing) {
     const isNew = (row?.id ?? null) !== this.id;
     this.id = row?.id ?? null;
-    if (!row) {
+    const lacking = hostLacking(missing, this.queue.node);
+    if (!row && lacking) {
+      setText(this.state, `${unknownText(lacking)} The queue keeps its messages. Numbers below are the last that were told.`);
+      this.table.table.setAttribute("aria-busy", "false");
+    } else if (!row) {
       setText(this.state, `No queue of the broker ${readable(this.queue.node)} has this name now: it was deleted, or the broker does not run.`);
       this.table.table.setAttribute("aria-busy", "false");
     } else {

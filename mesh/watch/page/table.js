@@ -3,6 +3,7 @@
 import { arrange, el, readable, setAttribute, setText } from "./dom.js";
 import { count, moment, value } from "./format.js";
 import { staleness, staleText } from "./health.js";
+import { hostLacking, MissingLines } from "./missing.js";
 import { follow, get, observer, poll } from "./observer.js";
 import { change, encoded, filtersOf, link, parameter, parameters, textOf } from "./query.js";
 
@@ -14,6 +15,12 @@ const STATES = {
 };
 export const WAITS = {
   no_taker: "no consumer", takers: "slow consumers", full_queue: "full queue", disk: "full disk", memory: "little memory",
+};
+/** What a table does without the hosts that an answer lacks. */
+const LACKS = {
+  nodes: "The numbers of these nodes are the last that were told, with their age.",
+  sums: "The numbers below are without those of these nodes.",
+  rows: "Rows of these nodes are not in the answer; rows in italics are the last that were told.",
 };
 const LINKS = {
   address: (row) => link("/address", { address: row.address }),
@@ -97,6 +104,7 @@ export class LiveTable {
     });
     this.counts = el("span", { class: "counts" });
     this.error = el("p", { class: "error", id: `${this.key}-error`, role: "alert", hidden: true });
+    this.missing = new MissingLines(LACKS[this.things] ?? (this.byName.has("node") ? LACKS.rows : LACKS.sums));
     this.head = el("tr");
     this.body = el("tbody");
     this.empty = el("p", { class: "empty", hidden: true });
@@ -115,7 +123,7 @@ export class LiveTable {
         el("label", { class: "heard", for: this.input.id, text: `Filter ${this.title}` }),
         this.input, this.picker,
       ),
-      this.error,
+      this.error, this.missing.element,
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": `${this.key}-title` }, this.table),
       this.empty,
       el("div", { class: "below" }, this.first, this.next),
@@ -167,6 +175,7 @@ export class LiveTable {
     const query = this.query();
     if (query === this.followed) return;
     this.followed = query;
+    this.isOther = true;
     this.stream?.abort();
     this.stream = new AbortController();
     this.table.setAttribute("aria-busy", "true");
@@ -207,7 +216,7 @@ export class LiveTable {
   #onEvent(name, data) {
     if (name === "all") this.#all(data);
     else {
-      for (const id of data.gone) this.#forget(id);
+      for (const id of data.gone) this.#leave(id, data.missing);
       for (const row of data.items) this.#take(row);
       this.#arrange(data, data.order);
     }
@@ -215,7 +224,8 @@ export class LiveTable {
 
   #all(page) {
     const ids = new Set(page.items.map((row) => row.id));
-    for (const id of [...this.rows.keys()]) if (!ids.has(id)) this.#forget(id);
+    for (const id of [...this.rows.keys()]) if (!ids.has(id)) this.#leave(id, this.isOther ? [] : page.missing);
+    this.isOther = false;
     for (const row of page.items) this.#take(row);
     this.#arrange(page, page.items.map((row) => row.id));
   }
@@ -223,12 +233,23 @@ export class LiveTable {
   #take(row) {
     let entry = this.rows.get(row.id);
     if (!entry) {
-      entry = { row, line: el("tr"), cells: [] };
+      entry = { row, line: el("tr"), cells: [], toldAt: null };
       this.rows.set(row.id, entry);
       this.#fill(entry);
     }
     entry.row = row;
+    entry.toldAt = null;
     this.#write(entry);
+  }
+
+  /** The row is not in the answer any more: it ended, or nobody can tell of its node now, and the last state stays. */
+  #leave(id, missing) {
+    const entry = this.rows.get(id);
+    if (!entry || !hostLacking(missing, entry.row.node)) this.#forget(id);
+    else if (entry.toldAt === null) {
+      entry.toldAt = observer.now;
+      this.#write(entry);
+    }
   }
 
   #forget(id) {
@@ -242,23 +263,31 @@ export class LiveTable {
     this.#write(entry);
   }
 
-  #write({ row, line, cells }) {
-    const stale = this.things === "nodes" ? (row.state === "running" ? null : row) : staleness(row.node);
+  #write({ row, line, cells, toldAt }) {
+    let stale = this.things === "nodes" ? (row.state === "running" ? null : row) : staleness(row.node);
+    if (!stale && toldAt !== null) stale = { state: "unknown", age_s: observer.now - toldAt };
     setAttribute(line, "class", stale ? "stale" : null);
     for (const cell of cells) cell.write(row, stale);
   }
 
   #arrange(page, order) {
-    arrange(this.body, order.map((id) => this.rows.get(id)?.line).filter(Boolean));
+    this.missing.show(page.missing);
+    const old = [];
+    for (const [id, entry] of [...this.rows]) {
+      if (entry.toldAt === null) continue;
+      if (hostLacking(page.missing, entry.row.node) && old.length < LIMIT) old.push(entry.line);
+      else this.#forget(id);
+    }
+    arrange(this.body, [...order.map((id) => this.rows.get(id)?.line).filter(Boolean), ...old]);
     this.table.setAttribute("aria-busy", "false");
     this.error.hidden = true;
     setAttribute(this.input, "aria-invalid", null);
     const isFiltered = this.filters.length > 0 && !this.fixed().length;
     const shown = order.length < page.matched ? `${count(order.length)} of ` : "";
-    setText(this.counts, `${shown}${count(page.matched)}${isFiltered ? ` (${count(page.total)} in all)` : ""}`);
+    setText(this.counts, `${shown}${count(page.matched)}${isFiltered ? ` (${count(page.total)} in all)` : ""}${old.length ? `, and ${count(old.length)} old` : ""}`);
     this.next.hidden = order.length < this.limit || page.matched <= this.limit;
-    this.empty.hidden = order.length > 0;
-    setText(this.empty, this.filters.length ? "None matches the filter." : "None at the moment.");
+    this.empty.hidden = order.length + old.length > 0;
+    setText(this.empty, `${this.filters.length ? "None matches the filter" : "None at the moment"}${page.missing?.length ? ", of what is known" : ""}.`);
   }
 
   /** Ages grow, and nodes fall silent, without a change of a row. */

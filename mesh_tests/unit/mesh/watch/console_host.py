@@ -20,6 +20,7 @@ from mesh.watch.observer import pattern_lookup
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import RingRecords
 from mesh.watch.visible_rows import RowsByOperator
+from mesh_tests.unit.mesh.watch.memory_link import MemoryHost
 from recording.columns import RecordEvent, RecordKind
 
 if TYPE_CHECKING:
@@ -63,10 +64,13 @@ class Answer:
 class ConsoleHost:
     """The observer of ``topology``, a text or a file.
 
-    With ``token``, the owner's, the mesh has the users USERS unless it has others.
+    With ``token``, the owner's, the mesh has the users USERS unless it has others. ``neighbor``: another host, with its
+    own observer, which this one sees once ``neighbor`` has joined.
     """
 
-    def __init__(self, topology: str | Path = TRIANGLE, token: str | None = None) -> None:
+    def __init__(
+        self, topology: str | Path = TRIANGLE, token: str | None = None, neighbor: MemoryHost | None = None
+    ) -> None:
         if isinstance(topology, Path):
             parsed = load_topology(topology)
         elif token is not None and "\nusers:" not in topology:
@@ -81,8 +85,11 @@ class ConsoleHost:
         self.runs: dict[str, NodeRecords] = {}
         access = self.access = Access(parsed, token or TOKEN, lambda: self.model.utc_s)
         rows = RowsByOperator(self.model, parsed)
-        state = ObserverState("shop", "0.1.0", self.model, access, rows)
-        state.console = Console(parsed, self.model, access, rows)
+        self.neighbor = neighbor
+        self.seen = MemoryHost(neighbor.mesh, "h1", self.model, self.plan.roles) if neighbor is not None else None
+        view = self.seen.view if self.seen is not None else None
+        state = ObserverState("shop", "0.1.0", self.model, access, rows, view=view)
+        state.console = Console(parsed, self.model, access, rows, view=view)
         state.operations = self.operations(parsed, rows)
         self.app = application(state)
 

@@ -9,10 +9,10 @@ from typing import Any
 from addressing.address import OBSERVERS
 from mesh.client.errors import TimedOut, Unreachable
 from mesh.watch.host_answers import HostAnswers
+from mesh.watch.host_model import HostModel
 from mesh.watch.mesh_view import MeshView
 from mesh.watch.other_hosts import OtherHosts
 from mesh.watch.troubles import host_troubles
-from mesh_tests.unit.mesh.watch.sample_host import SampleHost
 from wire.message import Message
 
 Handler = Callable[[Message], Awaitable[Message | None]]
@@ -76,17 +76,17 @@ class MemoryLink:
 
 
 class MemoryHost:
-    """The observer of ``sample``, the host ``name``, whose nodes and those of other hosts have ``roles``."""
+    """The observer of the host ``name`` with the nodes of ``model``; these and those of other hosts have ``roles``."""
 
-    def __init__(self, mesh: MemoryMesh, name: str, sample: SampleHost, roles: dict[str, str]) -> None:
-        self.name, self.sample = name, sample
-        sample.model.host = name
-        for node in sample.model.nodes.values():
+    def __init__(self, mesh: MemoryMesh, name: str, model: HostModel, roles: dict[str, str]) -> None:
+        self.name, self.mesh = name, mesh
+        model.host = name
+        for node in model.nodes.values():
             node.host = name
-        answers = HostAnswers(sample.model, troubles=lambda: host_troubles(sample.model)[0])
+        answers = HostAnswers(model, troubles=lambda sees: host_troubles(model, sees)[0])
         self.link = MemoryLink(mesh)
-        self.others = OtherHosts(self.link, name, answers, lambda: sample.model.nodes, lambda: mesh.now_s)
-        self.view = MeshView(sample.model, answers, roles, self.others, lambda: False)
+        self.others = OtherHosts(self.link, name, answers, lambda: model.nodes, lambda: mesh.now_s)
+        self.view = MeshView(model, answers, roles, self.others, lambda: False)
 
     async def join(self) -> None:
         """Say hello, as `OtherHosts.run` does first."""

@@ -45,8 +45,8 @@ class TwoHosts:
 
     def __init__(self) -> None:
         self.mesh = MemoryMesh()
-        self.one = MemoryHost(self.mesh, "h1", sample("r1"), ROLES)
-        self.two = MemoryHost(self.mesh, "h2", sample("r2", brokers=("b2",)), ROLES)
+        self.one = MemoryHost(self.mesh, "h1", sample("r1").model, ROLES)
+        self.two = MemoryHost(self.mesh, "h2", sample("r2", brokers=("b2",)).model, ROLES)
 
     async def join(self) -> None:
         await self.one.serve()
@@ -235,7 +235,7 @@ def test_a_node_that_moved_is_the_one_that_runs_and_its_old_host_is_forgotten() 
         hosts.two.link.is_up = False
         hosts.mesh.now_s += 1
         assert (await hosts.rows())["r2"]["state"] == "unknown"
-        three = MemoryHost(hosts.mesh, "h3", sample("r2", "b2"), ROLES)
+        three = MemoryHost(hosts.mesh, "h3", sample("r2", "b2").model, ROLES)
         await three.join()
         rows = await hosts.rows()
         assert (rows["r2"]["state"], rows["r2"]["host"]) == ("running", "h3")
@@ -250,7 +250,7 @@ def test_a_host_that_is_silent_for_a_day_is_forgotten() -> None:
         hosts.two.link.is_up = False
         hosts.mesh.now_s += FORGOTTEN_S
         await hosts.rows()
-        await MemoryHost(hosts.mesh, "h3", sample("r3"), ROLES).join()
+        await MemoryHost(hosts.mesh, "h3", sample("r3").model, ROLES).join()
         assert [each.host for each in hosts.one.others.hosts] == ["h3"]
 
     run(look)
