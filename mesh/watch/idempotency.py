@@ -1,10 +1,10 @@
-"""The keys of changes: a change that is asked for again, with the same key, is answered again and not made again.
+"""The keys of changes: a second request with the key of an earlier change gets the answer of that change.
 
-Keys are kept for a day, on disk, so that also an observer that was killed makes no change twice. A key is on disk
-before the change begins. If the observer ended before the change did, nobody knows whether the change was made: the
-same key is refused then, and whoever asked has to look.
+Keys are kept for a day, on disk, so that an observer that was killed makes no change twice either. A key is on disk
+before the change begins. If the observer ended before the change did, the change may have been made or not: the same
+key is refused then, and the operator has to look.
 
-The file has a line of JSON for each begin and each end of a change; it is written anew when most lines are old.
+The file has a line of JSON for each begin and each end of a change; the file is written anew when most lines are old.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mesh.watch.whole_lines import write_whole
 
 KEPT_S: Final = 24 * 3600.0
 MAX_KEYS: Final = 10_000
-"""The most keys of one operator that are kept."""
+"""Most keys kept of one operator."""
 MAX_ANSWER_CHARS: Final = 16_384
 """A longer answer is kept without its details."""
 _WASTED_LINES: Final = 5_000
@@ -49,14 +49,14 @@ class KeysExhausted(Exception):
 class _KeyUse:
     digest: str
     at: float
-    what: Mapping[str, Any]
+    change: Mapping[str, Any]
     answer: KeptAnswer | None = None
     ended: asyncio.Future[KeptAnswer] | None = field(default=None, compare=False)
-    """While the change is under way here, the future of its answer."""
+    """The future of the answer, while this observer makes the change."""
 
 
 _KeyOfOperator = tuple[str, str]
-"""The name of who asks, and the key."""
+"""The name of the operator, and the key."""
 
 
 class WriteKeys:
@@ -75,8 +75,8 @@ class WriteKeys:
         self._load()
 
     def interrupted(self) -> list[Mapping[str, Any]]:
-        """Return the ``what`` of each change that an earlier observer began, and whose end it did not see."""
-        return [use.what for use in self._uses.values() if use.answer is None and use.ended is None]
+        """Return the ``change`` of each key that an earlier observer began a change for, without an answer."""
+        return [use.change for use in self._uses.values() if use.answer is None and use.ended is None]
 
     def settle_interrupted(self, answer: KeptAnswer) -> None:
         """Answer the keys of interrupted changes by ``answer`` from now on. Raises OSError if it cannot be written."""
@@ -86,15 +86,15 @@ class WriteKeys:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._replace(self._rows())
 
-    async def begin(self, who: str, key: str, digest: str, what: Mapping[str, Any]) -> KeptAnswer | None:
-        """Begin the change that ``who`` asks for with ``key``; return None if it is a new one.
+    async def begin(self, operator: str, key: str, digest: str, change: Mapping[str, Any]) -> KeptAnswer | None:
+        """Begin the change that ``operator`` asks for with ``key``; return None if ``key`` is new.
 
-        Else return the answer of the earlier change, once there is an answer. ``what`` is kept with the key, for the
-        case that the observer ends before the change. Raises KeyReused, KeysExhausted, or OSError if the key cannot be
-        written to the disk: then nothing was begun.
+        Else return the answer of the earlier change, once there is an answer. ``change``, the audit entry, is kept with
+        the key, for the case that the observer ends before the change. Raises KeyReused, KeysExhausted, or OSError if
+        the key cannot be written to the disk: then nothing was begun.
         """
         self._forget_old()
-        use = self._uses.get((who, key))
+        use = self._uses.get((operator, key))
         if use is not None:
             if use.digest != digest:
                 raise KeyReused
@@ -102,31 +102,31 @@ class WriteKeys:
                 return use.answer
             assert use.ended is not None, "interrupted changes were settled at the start"
             return await asyncio.shield(use.ended)
-        if self._counts.get(who, 0) >= MAX_KEYS:
+        if self._counts.get(operator, 0) >= MAX_KEYS:
             raise KeysExhausted
-        use = _KeyUse(digest, self._now(), what, ended=asyncio.get_running_loop().create_future())
-        self._add((who, key), use)
+        use = _KeyUse(digest, self._now(), change, ended=asyncio.get_running_loop().create_future())
+        self._add((operator, key), use)
         try:
-            await self._append(_begin_row(who, key, use))
+            await self._append(_begin_row(operator, key, use))
         except OSError as error:
-            self._drop((who, key))
+            self._drop((operator, key))
             assert use.ended is not None
             use.ended.set_result(KeptAnswer(503, {"error": f"cannot write to {self._path}: {error.strerror}"}))
             raise
         return None
 
-    async def end(self, who: str, key: str, answer: KeptAnswer, *, is_kept: bool = True) -> None:
+    async def end(self, operator: str, key: str, answer: KeptAnswer, *, is_kept: bool = True) -> None:
         """Keep the answer of a change; with ``is_kept`` false, forget the key: nothing was changed, so try again."""
-        use = self._uses[who, key]
+        use = self._uses[operator, key]
         assert use.ended is not None
         if len(json.dumps(answer.content)) > MAX_ANSWER_CHARS:
             answer = KeptAnswer(answer.status, {"done": {}, "is_cut": True})
         if is_kept:
             use.answer = answer
         else:
-            self._drop((who, key))
+            self._drop((operator, key))
         use.ended.set_result(answer)
-        line: dict[str, Any] = {"who": who, "key": key}
+        line: dict[str, Any] = {"who": operator, "key": key}
         await self._append(line | ({"status": answer.status, "answer": answer.content} if is_kept else {"drop": True}))
 
     # Memory
@@ -190,10 +190,10 @@ class WriteKeys:
 
     def _rows(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        for (who, key), use in self._uses.items():
-            found.append(_begin_row(who, key, use))
+        for (operator, key), use in self._uses.items():
+            found.append(_begin_row(operator, key, use))
             if use.answer is not None:
-                found.append({"who": who, "key": key, "status": use.answer.status, "answer": use.answer.content})
+                found.append({"who": operator, "key": key, "status": use.answer.status, "answer": use.answer.content})
         return found
 
     def _replace(self, rows: list[dict[str, Any]]) -> None:
@@ -208,5 +208,5 @@ class WriteKeys:
         self._lines = len(rows)
 
 
-def _begin_row(who: str, key: str, use: _KeyUse) -> dict[str, Any]:
-    return {"who": who, "key": key, "digest": use.digest, "at": use.at, "what": use.what}
+def _begin_row(operator: str, key: str, use: _KeyUse) -> dict[str, Any]:
+    return {"who": operator, "key": key, "digest": use.digest, "at": use.at, "what": use.change}

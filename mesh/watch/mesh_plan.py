@@ -1,7 +1,7 @@
-"""What the topology declares, next to what the nodes have of it: the state of each node and connection. Sans-IO.
+"""The nodes and connections that the topology declares, and the state of each node and connection now. Sans-IO.
 
-A node is unknown if nobody can tell of it now. A connection is missing only if a node of which somebody tells runs and
-does not have the connection.
+A node is unknown if no observer can tell of the node now. A connection is missing only if one of its nodes is known to
+run and does not have the connection.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MeshPlan:
 
 
 class MeshState:
-    """The states of what ``plan`` declares, by what is known of the nodes now: ``nodes``, by name."""
+    """The states of the nodes and connections of ``plan``, by the summary of each known node: ``nodes``, by name."""
 
     def __init__(self, plan: MeshPlan, nodes: Mapping[str, NodeSummary]) -> None:
         self._plan, self.nodes = plan, nodes
@@ -77,7 +77,7 @@ class MeshState:
         return SPARE if edge is not None and self._has_uplink(edge) else MISSING
 
     def _has_uplink(self, edge: str) -> bool:
-        """Tell whether an edge router has one of its connections: it uses one, others are in reserve."""
+        """Tell whether an edge router has a connection: an edge router uses one connection, others are in reserve."""
         routers = [
             planned.other if planned.one == edge else planned.one
             for planned in self._plan.connections

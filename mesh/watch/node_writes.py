@@ -20,7 +20,7 @@ class NodeWrites:
         self._topology, self._requests = topology, requests
 
     async def before(self, node: str, request: WriteRequest, state: Any) -> dict[str, Any]:
-        """Return what ``request`` would change, as it is now; log levels are those that the node answers."""
+        """Return the present values that ``request`` would change; the node itself is asked for its log levels."""
         match request.operation.name:
             case "cost":
                 return _shown(state, "cost")
@@ -31,7 +31,7 @@ class NodeWrites:
         return _shown(state, "user_name", "container", "remote_address", "role")
 
     async def after(self, node: str, request: WriteRequest) -> dict[str, Any] | None:
-        """Return what was changed, as it is after the change; None for what is gone, or was started."""
+        """Return the changed values after the change; None if a connection or link ended, or a trace began."""
         match request.operation.name:
             case "cost":
                 return {"cost": request.arguments["cost"]}
@@ -43,14 +43,14 @@ class NodeWrites:
         return None
 
     def preview(self, request: WriteRequest, state: Any) -> dict[str, Any]:
-        """Return what ``request`` would do, without doing it."""
+        """Return the counts that ``request`` would have, without any change."""
         self._check(request, state)
         if request.operation.name == "close-connection":
             return {"connections": 1, "links": len(state.links)}
         return {request.operation.counts: 1, **request.arguments}
 
     async def run(self, node: str, request: WriteRequest, state: Any, operator: str) -> dict[str, Any]:
-        """Do what ``request`` says at ``node``, for ``operator``, and return what was done."""
+        """Carry out ``request`` at ``node``, for ``operator``, and return counts and results of the change."""
         self._check(request, state)
         arguments = request.arguments
         match request.operation.name:
@@ -87,7 +87,7 @@ class NodeWrites:
         return router is not None and router.is_edge
 
     async def _set_cost(self, neighbor: ObservedNeighbor, cost: int) -> dict[str, Any]:
-        """Set the cost at both routers, as the larger one counts; if the second does not answer, at none of them."""
+        """Set the cost at both routers, as the larger cost counts; if the second does not answer, at neither router."""
         one, other = neighbor.node.name, neighbor.neighbor
         before = int(await self._ask(one, "cost", neighbor=other, cost=cost))
         try:
