@@ -23,6 +23,8 @@ class EntityFieldType(StrEnum):
     TEXT = "text"
     NUMBER = "number"
     FLAG = "flag"
+    MAP = "map"
+    """Names and values."""
 
 
 class FieldSource(StrEnum):
@@ -40,6 +42,8 @@ class FieldSource(StrEnum):
     """The observer's own clock, or its look at the ring."""
     TOPOLOGY = "topology"
     """The topology file."""
+    LOG = "log"
+    """A line in the log of a node."""
 
 
 class FieldUnit(StrEnum):
@@ -378,5 +382,37 @@ PATH: Final = Entity(
     ),
 )
 
+EVENT: Final = Entity(
+    "event",
+    "events",
+    "An event in the log of a node. Events are listed from the newest on; `amqpmesh explain EVENT` tells the meaning.",
+    (
+        _number("at", _Unit.UTC_SECONDS, "when the node logged the event", _From.LOG),
+        _text("node", "name of the log: that of the node, or of a process beside the nodes", _From.LOG),
+        _text("level", "debug, info, warning, error", _From.LOG),
+        _text("event", "name of the event; output: any other line, as of a crash", _From.LOG),
+        EntityField("fields", EntityFieldType.MAP, "fields of the event, as its reference has them", _From.LOG),
+    ),
+)
+
+FINDING: Final = Entity(
+    "finding",
+    "findings",
+    "A thing that is wrong in the mesh now, with what to do. Findings are listed from the worst on.",
+    (
+        _text("id", "name of the finding, which stays the same while the finding lasts", _From.OBSERVER),
+        _text("kind", "lost, silent, unknown: a node; missing: a connection of the topology; waiting: producers lack "
+              "credit; old: a queue whose oldest message is older than a minute", _From.OBSERVER),
+        _text("subject", "the node, connection or address", _From.OBSERVER),
+        _text("text", "sentence: what is wrong, and who is hit", _From.OBSERVER),
+        _text("fix", "sentence: what to do; commands stand between backticks", _From.OBSERVER),
+        _text("view", "path of the console's page that shows more", _From.OBSERVER),
+        EntityField("parameters", EntityFieldType.MAP, "parameters of that page", _From.OBSERVER),
+        _number("since", _Unit.UTC_SECONDS, "since when it is so; unknown if nobody saw the begin", _From.OBSERVER),
+    ),
+)  # fmt: skip
+
 ENTITIES: Final = (NODE, CONNECTION, LINK, ADDRESS, PATTERN, USER, QUEUE, NEIGHBOR, PATH)
 BY_PLURAL: Final = {entity.plural: entity for entity in ENTITIES}
+LISTS: Final = (EVENT, FINDING)
+"""Entities that the observer reads from logs, or judges, when asked: lists in an order of their own."""

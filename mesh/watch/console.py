@@ -4,6 +4,7 @@
     /console/page/<file>            scripts, styles and the icon
     /console/model                  fields of the entities, and what each page shows, as JSON
     /console/map                    what is wrong, and the map of the mesh
+    /api/findings                   what is wrong, for programs
     /console/clients                clients by user and container-id, with the parameters of a query
     /console/reports                reports of drills and link logs
     /login, /logout                 a one-time token, or a user's name and password, becomes a session; the session ends
@@ -27,7 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mesh.watch.access import Access, LoginKind
-from mesh.watch.answers import requester_of
+from mesh.watch.answers import as_json, requester_of
 from mesh.watch.client_groups import CLIENT_GROUP
 from mesh.watch.host_answers import HostAnswers
 from mesh.watch.login import SESSION_S
@@ -53,6 +54,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
+FINDINGS: Final = "/api/findings"
 MAP_S: Final = 0.5
 """For how long a map is given to other viewers as well."""
 _MAX_LOGIN_BYTES: Final = 8192
@@ -144,6 +146,10 @@ class Console:
             Route("/logout", self._log_out, methods=["POST"]),
         ]
 
+    def list_routes(self) -> list[Route]:
+        """Return the routes that stand among those of the entities."""
+        return [Route(FINDINGS, self._findings)]
+
     def is_open(self, scope: Scope) -> bool:
         """Tell whether a request needs no login."""
         return (scope["method"], scope["path"]) in _OPEN
@@ -205,22 +211,30 @@ class Console:
 
     async def _draw(self, operator: Operator) -> dict[str, Any]:
         """Return the map that ``operator`` may see: without the clients of others, and troubles of their addresses."""
+        state, found = await self._found(operator)
+        drawn = self._map.draw(state)
+        if not self._rows.of(operator).is_all:
+            drawn["boxes"] = [
+                box for box in drawn["boxes"] if box["kind"] != "clients" or box.get("user") == operator.name
+            ]
+        found["troubles"] = found.pop("items")
+        return {**found, **drawn}
+
+    async def _findings(self, request: Request) -> Response:
+        return as_json((await self._found(requester_of(request).operator))[1])
+
+    async def _found(self, operator: Operator) -> tuple[MeshState, dict[str, Any]]:
+        """Return the state of the mesh, and a page of the findings, as ``operator`` may see them."""
         rows = self._rows.of(operator)
         view = self._view.seen_by(rows)
         await view.refresh()
         state = MeshState(self._plan, view.summaries())
         found, left_out = troubles(self._plan, state, self._host, rows.has, await view.troubles())
-        drawn = self._map.draw(state)
-        if not rows.is_all:
-            drawn["boxes"] = [
-                box for box in drawn["boxes"] if box["kind"] != "clients" or box.get("user") == operator.name
-            ]
-        return {
+        return state, {
             "at": self._host.utc_s,
-            "troubles": [each.to_map() for each in found],
+            "items": [each.to_map() for each in found],
             "left_out": left_out,
             "missing": [each.to_map() for each in view.missing()],
-            **drawn,
         }
 
     async def _clients(self, request: Request) -> Response:

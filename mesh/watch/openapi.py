@@ -7,9 +7,10 @@ from typing import Any, Final
 from mesh.watch.mesh_pages import SUMMED
 from mesh.watch.openapi_operations import errors, operation_paths, operation_schemas
 from mesh.watch.query import DEFAULT_LIMIT, MAX_LIMIT
-from recording.entities import ENTITIES, MODEL_VERSION, Entity, EntityField, EntityFieldType
+from recording.entities import ENTITIES, LISTS, MODEL_VERSION, Entity, EntityField, EntityFieldType
 
-_TYPES: Final = {EntityFieldType.TEXT: "string", EntityFieldType.NUMBER: "number", EntityFieldType.FLAG: "boolean"}
+_TYPES: Final = {EntityFieldType.TEXT: "string", EntityFieldType.NUMBER: "number", EntityFieldType.FLAG: "boolean",
+          EntityFieldType.MAP: "object"}  # fmt: skip
 
 
 def document(version: str) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def document(version: str) -> dict[str, Any]:
                         "why": {"type": "string"},
                     },
                 },
-                **{entity.name: _schema(entity) for entity in ENTITIES},
+                **{entity.name: _schema(entity) for entity in (*ENTITIES, *LISTS)},
             },
         },
     }

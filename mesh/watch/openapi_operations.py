@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mesh.watch import audit, node_events, operator_views
+from mesh.watch import audit, console, node_events, operator_views
 from mesh.watch.metric_details import DETAIL_PARAMETERS
 from mesh.watch.write_operations import MAX_NUMBERS, WRITES, MemberType, NeededRight, WriteMember, WriteOperation
 from mesh.watch.write_request import EXPECT, KEY_HEADER, MAX_KEY_CHARS
@@ -66,6 +66,10 @@ def operation_paths() -> dict[str, Any]:
     paths[operator_views.EVENTS] = {
         "get": _read("list_events", "Lists events of the nodes' logs, the newest first; needs the right `view` of #.",
                      node_events.PARAMETERS, "400", "401", "403")
+    }  # fmt: skip
+    paths[console.FINDINGS] = {
+        "get": _read("list_findings", "Lists what is wrong now, the worst first, with the hosts that cannot tell.",
+                     (), "401", "403")
     }  # fmt: skip
     reads: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
         ("/api", "show_index", "Lists the entities.", (), _JSON),

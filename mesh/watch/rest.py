@@ -36,7 +36,7 @@ from mesh.watch.metrics import exposition
 from mesh.watch.query import QueryError
 from mesh.watch.request_guard import LIVEZ, RequestGuard
 from mesh.watch.visible_rows import RowsByOperator, VisibleRows
-from recording.entities import BY_PLURAL, ENTITIES, MODEL_VERSION, Entity
+from recording.entities import BY_PLURAL, ENTITIES, LISTS, MODEL_VERSION, Entity
 
 STREAM_S: Final = 1.0
 """The time between two looks for changes of a stream."""
@@ -98,10 +98,13 @@ def routes_of(state: ObserverState) -> list[Route]:
         return state.rows.of(requester_of(request).operator)
 
     async def index(_: Request) -> Response:
-        entities = {
-            each.plural: {"href": f"/api/{each.plural}", "meaning": each.meaning, "fields": list(each.names)}
-            for each in ENTITIES
-        }
+        entities, lists = (
+            {
+                each.plural: {"href": f"/api/{each.plural}", "meaning": each.meaning, "fields": list(each.names)}
+                for each in some
+            }
+            for some in (ENTITIES, LISTS)
+        )
         return as_json(
             {
                 "mesh": state.mesh,
@@ -109,6 +112,7 @@ def routes_of(state: ObserverState) -> list[Route]:
                 "model": MODEL_VERSION,
                 "at": state.host.utc_s,
                 "entities": entities,
+                "lists": lists,
                 "stream": "/api/stream?entity=links",
                 "openapi": "/openapi.json",
             }
@@ -177,6 +181,7 @@ def routes_of(state: ObserverState) -> list[Route]:
         Route("/api/me", me),
         Route("/api/stream", stream),
         *state.operations,
+        *(state.console.list_routes() if state.console is not None else ()),
         Route("/api/{things}", listing),
         Route("/api/{things}/{id:path}", one),
         Route("/openapi.json", description),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from addressing.topology.descriptions import meanings_of
 from mesh_tests.unit.addressing.topology.test_generated_files import ROOT, assert_current
-from recording.entities import ENTITIES, MODEL_VERSION, Entity, EntityField, FieldSource
+from recording.entities import ENTITIES, LISTS, MODEL_VERSION, Entity, EntityField, FieldSource
 
 REFERENCE = ROOT / "docs" / "reference" / "entities.md"
 HEAD = f"""\
@@ -40,7 +40,7 @@ def reference() -> Iterator[str]:
     meanings = meanings_of(FieldSource)
     yield HEAD + "\n".join(f"| {source} | {meanings[source.name]} |" for source in FieldSource)
     yield ""
-    for entity in ENTITIES:
+    for entity in (*ENTITIES, *LISTS):
         yield from section(entity)
 
 

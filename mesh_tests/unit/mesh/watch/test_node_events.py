@@ -16,6 +16,7 @@ from mesh.watch import node_events
 from mesh.watch.backward_lines import lines_before, offset_of
 from mesh.watch.node_events import NodeEvents
 from mesh.watch.query import QueryError
+from recording.entities import EVENT
 
 BEGAN_S = 1_700_000_000
 
@@ -65,6 +66,11 @@ def test_pages_have_each_event_once_and_the_newest_first(
     for name in logs:
         own = [each["fields"]["number"] for each in found if each["node"] == name]
         assert own == sorted(own, reverse=True)
+
+
+def test_an_event_has_the_fields_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "r1.jsonl").write_bytes(line(0, address="rpc.x") + b"Traceback\n")
+    assert [tuple(each) for each in all_of(tmp_path, 10)] == [EVENT.names] * 2
 
 
 def test_events_that_come_between_two_pages_are_on_none_of_the_older_ones(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mesh.watch.host_model import HostModel, NodeRecords
 from mesh.watch.rest import ObserverState, application
 from mesh.watch.slots import RingRecords
 from mesh.watch.visible_rows import RowsByOperator
-from recording.entities import BY_PLURAL, ENTITIES
+from recording.entities import BY_PLURAL, ENTITIES, LISTS
 
 URL = "http://127.0.0.1:15680"
 HOSTILE = ["<script>alert(1)</script>", "\u202etxt.exe", "a\0b", "x" * 65_536, "'\"\\", "café/%2e%2e/", "\U0001f600"]
@@ -52,6 +52,9 @@ def test_the_index_leads_to_all_entities_and_each_of_them_answers() -> None:
     index = client.get("/api").json()
     assert index["mesh"] == "m"
     assert set(index["entities"]) == set(BY_PLURAL)
+    assert {name: tuple(each["fields"]) for name, each in index["lists"].items()} == {
+        each.plural: each.names for each in LISTS
+    }
     for name, entity in index["entities"].items():
         page = client.get(entity["href"]).json()
         for item in page["items"]:

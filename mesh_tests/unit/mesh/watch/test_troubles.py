@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mesh.watch.troubles import MAX_OF_A_KIND, OLD_S, Trouble, troubles
-from mesh_tests.unit.mesh.watch.console_host import NOW_S, ConsoleHost
+from mesh_tests.unit.mesh.watch.console_host import NOW_S, TOKEN, ConsoleHost
 from recording.columns import RecordEvent, RecordKind
+from recording.entities import FINDING
 
 
 def found(host: ConsoleHost) -> list[Trouble]:
@@ -100,6 +101,20 @@ def test_a_queue_is_a_trouble_once_its_oldest_message_is_old() -> None:
     trouble = only(host)
     assert (trouble.kind, trouble.since) == ("old", NOW_S - OLD_S + 1)
     assert trouble.text == "orders has 3 messages and no consumers: the oldest waits long"
+
+
+def test_findings_are_served_with_the_fields_of_the_model_and_those_of_the_map() -> None:
+    host = running()
+    host.connect("r1", 2, "alice")
+    host.produce("r1", 1, 2, "rpc.x")
+    host.starve("r1", 1, "no_taker")
+    host.runs["r2"].end("lost")
+    page = host.ask("/api/findings", authorization=f"Bearer {TOKEN}").content
+    assert [(each["kind"], each["subject"]) for each in page["items"]] == [("lost", "r2"), ("waiting", "rpc.x")]
+    assert {tuple(each) for each in page["items"]} == {FINDING.names}
+    assert (page["left_out"], page["missing"]) == (0, [])
+    shown = host.ask("/console/map", authorization=f"Bearer {TOKEN}").content
+    assert shown["troubles"] == page["items"]
 
 
 def test_many_troubles_of_a_kind_are_counted() -> None:
