@@ -83,6 +83,7 @@ class WriteKeys:
         for use in self._uses.values():
             if use.answer is None and use.ended is None:
                 use.answer = answer
+        self._forget_old()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._replace(self._rows())
 
@@ -158,7 +159,6 @@ class WriteKeys:
             except (ValueError, KeyError, TypeError, RecursionError):
                 # The disk was full, or the observer was killed, while this line was written.
                 continue
-        self._forget_old()
 
     def _take(self, row: dict[str, Any]) -> None:
         name = (str(row["who"]), str(row["key"]))

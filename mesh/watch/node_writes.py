@@ -1,8 +1,11 @@
-"""Changes nodes of this host by requests to their control sockets: ends of connections and links, costs, log levels."""
+"""Changes nodes of this host by requests to their control sockets: ends of connections and links, costs, log levels.
+
+A cost is set at both routers of a connection; the other router may be on another host.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mesh.watch.mesh_requests import MeshRequests, refused_by
@@ -50,12 +53,10 @@ class NodeWrites:
         return {request.operation.counts: 1, **request.arguments}
 
     async def run(self, node: str, request: WriteRequest, state: Any, operator: str) -> dict[str, Any]:
-        """Carry out ``request`` at ``node``, for ``operator``, and return counts and results of the change."""
+        """Carry out ``request`` at ``node``, for ``operator``, and return counts and results; costs are `set_cost`'s."""
         self._check(request, state)
         arguments = request.arguments
         match request.operation.name:
-            case "cost":
-                return await self._set_cost(state, arguments["cost"])
             case "close-connection":
                 await self._ask(node, "close_connection", connection=_number_of(state), operator=operator, **arguments)
                 return {"connections": 1, "links": len(state.links)}
@@ -86,16 +87,27 @@ class NodeWrites:
         router = self._topology.routers.get(name)
         return router is not None and router.is_edge
 
-    async def _set_cost(self, neighbor: ObservedNeighbor, cost: int) -> dict[str, Any]:
-        """Set the cost at both routers, as the larger cost counts; if the second does not answer, at neither router."""
-        one, other = neighbor.node.name, neighbor.neighbor
-        before = int(await self._ask(one, "cost", neighbor=other, cost=cost))
-        try:
-            before_there = int(await self._ask(other, "cost", neighbor=one, cost=cost))
-        except WriteRefused:
-            await self._ask(one, "cost", neighbor=other, cost=before)
-            raise
+    async def set_cost(
+        self, request: WriteRequest, neighbor: ObservedNeighbor, set_other: Callable[[int], Awaitable[int]] | None
+    ) -> dict[str, Any]:
+        """Set the cost at both routers, as the larger cost counts; if the second does not answer, at neither router.
+
+        ``set_other`` sets the cost at the second router, and returns the cost before; None leaves that router alone.
+        """
+        self._check(request, neighbor)
+        one, other, cost = neighbor.node.name, neighbor.neighbor, request.arguments["cost"]
+        before = before_there = await self.set_end(one, other, cost)
+        if set_other is not None:
+            try:
+                before_there = await set_other(cost)
+            except WriteRefused:
+                await self.set_end(one, other, before)
+                raise
         return {"connections": 1, "cost": cost, "cost_before": max(before, before_there)}
+
+    async def set_end(self, node: str, neighbor: str, cost: int) -> int:
+        """Set the cost at ``node`` only, and return the cost before. Raises WriteRefused."""
+        return int(await self._ask(node, "cost", neighbor=neighbor, cost=cost))
 
     async def _ask(self, node: str, op: str, *, is_begun: bool = True, **arguments: Any) -> Any:
         with refused_by(node, is_begun=is_begun):

@@ -35,6 +35,7 @@ from mesh.watch.console import Console
 from mesh.watch.declared_limits import declared_limits
 from mesh.watch.expected_nodes import ExpectedNode, expected_nodes
 from mesh.watch.host_answers import HostAnswers
+from mesh.watch.host_changes import HostChanges
 from mesh.watch.host_id import host_id
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
@@ -43,7 +44,7 @@ from mesh.watch.management.agent import ManagementAgent, container_id
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.mesh_view import MeshView
 from mesh.watch.node_events import NodeEvents
-from mesh.watch.operator_views import OperatorViews
+from mesh.watch.operator_views import OperatorViews, handlers_of
 from mesh.watch.other_hosts import OtherHosts
 from mesh.watch.pattern_lookup import declared_patterns, detail_lookup, pattern_lookup, unlisted_patterns
 from mesh.watch.rest import ObserverState, application
@@ -205,13 +206,15 @@ async def _observe(
     view = state.view = MeshView(host, answers, roles, others, lambda: supervisor_pid(workdir) is not None)
     state.console = Console(topology, host, access, rows, token_file(workdir), view)
     audit, events = AuditLog(workdir.audit), NodeEvents(workdir.log_file(OBSERVER).parent)
+    elsewhere = HostChanges(others)
     writes = MeshWrites(
         topology, host, rows, requests, WriteKeys(workdir.audit / KEYS_FILE, time.time), audit,
-        lambda sentence: log.emit(AuditNotWritten(sentence)),
+        lambda sentence: log.emit(AuditNotWritten(sentence)), elsewhere,
     )  # fmt: skip
     with _trouble_told(log):
         await writes.settle_interrupted()
-    views = OperatorViews(topology, host, rows, writes, audit, events)
+    views = OperatorViews(topology, host, rows, writes, audit, events, elsewhere)
+    others.answer_by(handlers_of(writes, views))
     state.operations = [*writes.routes(), *views.routes()]
     config = uvicorn.Config(
         application(state),

@@ -18,7 +18,7 @@ ERRORS: Final = {
     "409": "The entity or the key is not as the request expects, or a node refuses the change.",
     "429": "Too many passwords were wrong, or too many changes were asked for.",
     "501": "The broker is an existing one, which has tools of its own.",
-    "502": "The node does not run, or ended before its answer.",
+    "502": "The node does not run, or ended before its answer, or no observer answers for its host.",
     "503": "The observer cannot answer now, or not the host that may have the entity; the answer says why.",
     "504": "The node did not answer in time.",
 }
@@ -29,7 +29,8 @@ _MEANINGS: Final = {
     "search": "a text that a header, a property or, with the right `browse`, the body contains",
     "bodies": "true: with bodies, which needs the right `browse`",
     "body_bytes": "most bytes of a body that are shown",
-    "node": "name of a node of this host, or of a log beside those of nodes",
+    "node": "name of a node, or of a log of this host beside those of nodes",
+    "host": "id of the host, as entity `node` has it; else this host",
     "level": "lowest level: debug, info, warning or error",
     "event": "name of the event",
     "since": "first time, as 2026-01-31T12:00:00Z or in seconds since 1970",
@@ -61,11 +62,11 @@ def operation_paths() -> dict[str, Any]:
     paths[operator_views.MESSAGES] = {"get": browse}
     paths[operator_views.AUDIT] = {
         "get": _read("list_audit", "Lists changes, also refused ones, the newest first; needs the right `view` of #.",
-                     audit.PARAMETERS, "400", "401", "403")
+                     (*audit.PARAMETERS, operator_views.HOST), "400", "401", "403", "502")
     }  # fmt: skip
     paths[operator_views.EVENTS] = {
         "get": _read("list_events", "Lists events of the nodes' logs, the newest first; needs the right `view` of #.",
-                     node_events.PARAMETERS, "400", "401", "403")
+                     (*node_events.PARAMETERS, operator_views.HOST), "400", "401", "403", "502")
     }  # fmt: skip
     paths[console.FINDINGS] = {
         "get": _read("list_findings", "Lists what is wrong now, the worst first, with the hosts that cannot tell.",

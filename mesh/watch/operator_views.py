@@ -1,4 +1,8 @@
-"""What operators see beside the entities: the messages of a queue, the audit, and the events in the logs of nodes."""
+"""What operators see beside the entities: the messages of a queue, the audit, and the events in the logs of nodes.
+
+What another host has is asked of the observer there: the messages of a queue there, the events of `node`, if it runs
+there, and the events and the audit of `host`. The rights are judged at the host that answers.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import Route
 
+from addressing.operator_rights import OperatorRights
 from mesh.watch.answers import as_json, refuse_unless, requester_of
 from mesh.watch.audit import parse_audit_query, whole_number
+from mesh.watch.host_changes import named, requester_in
+from mesh.watch.idempotency import KeptAnswer
 from mesh.watch.query import QueryError
 from mesh.watch.write_operations import MAX_NUMBER
 from mesh.watch.write_request import WriteRefused
@@ -15,21 +22,28 @@ from mesh.watch.write_targets import find, id_of, path_of
 from recording.entities import QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from addressing.topology.model import Topology
+    from mesh.watch.access import Requester
     from mesh.watch.audit import AuditLog
+    from mesh.watch.host_changes import HostChanges
     from mesh.watch.host_model import HostModel
     from mesh.watch.node_events import NodeEvents
+    from mesh.watch.other_hosts import HostHandler
     from mesh.watch.visible_rows import RowsByOperator
     from mesh.watch.writes import MeshWrites
 
+Parameters = list[tuple[str, str]]
 MESSAGES: Final = "/api/queues/{id}/messages"
 AUDIT: Final = "/api/audit"
 EVENTS: Final = "/api/events"
+HOST: Final = "host"
+"""The parameter that names a host, by the id that entity `node` has in `host`."""
+_NEEDS: Final = {"audit": "the audit needs `view` of #", "events": "events of nodes need `view` of #"}
 MAX_SEARCH_CHARS: Final = 256
 MAX_PAGE: Final = 100
 """The most messages of a page."""
@@ -40,7 +54,10 @@ BROWSE_PARAMETERS: Final = ("after", "limit", "search", "bodies", "body_bytes")
 
 
 class OperatorViews:
-    """``writes`` asks the brokers for messages; ``audit`` and ``events`` have the rest."""
+    """``writes`` asks the brokers for messages; ``audit`` and ``events`` have the rest of this host.
+
+    ``elsewhere`` asks other hosts; None where there is no other host.
+    """
 
     def __init__(
         self,
@@ -50,37 +67,118 @@ class OperatorViews:
         writes: MeshWrites,
         audit: AuditLog,
         events: NodeEvents,
+        elsewhere: HostChanges | None = None,
     ) -> None:
         self._topology, self._host, self._rows = topology, host, rows
-        self._writes, self._audit, self._events = writes, audit, events
+        self._writes, self._audit, self._events, self._elsewhere = writes, audit, events, elsewhere
+        self._rights = OperatorRights(topology)
 
     def routes(self) -> list[Route]:
         return [
             Route(path_of(MESSAGES, QUEUE), self._messages),
-            Route(AUDIT, self._audit_page),
-            Route(EVENTS, self._event_page),
+            Route(AUDIT, self._page_of("audit")),
+            Route(EVENTS, self._page_of("events")),
         ]
 
+    # Messages
     async def _messages(self, request: Request) -> Response:
-        arguments = parse_browse(request.query_params.multi_items())
-        operator = requester_of(request).operator
+        arguments, requester, id_ = (
+            parse_browse(request.query_params.multi_items()),
+            requester_of(request),
+            id_of(request),
+        )
+        node = id_.partition("/")[0]
+        if self._elsewhere is not None and self._writes.is_elsewhere(node):
+            asked = {"op": "browse", **named(requester), "id": id_, "arguments": arguments}
+            return await _answered(self._elsewhere.look(node, asked))
+        return await _answered(self._browsed(requester, id_, arguments))
+
+    async def _browsed(self, requester: Requester, id_: str, arguments: Mapping[str, Any]) -> KeptAnswer:
+        operator = requester.operator
+        queue = find(self._host, self._rows.of(operator), self._topology, QUEUE, id_)
+        place = self._writes.place(queue)
+        if arguments["bodies"] and not operator.may_browse(place.mesh_address):
+            raise WriteRefused(403, f"you have no right `browse` of {place.mesh_address!r}: ask without bodies")
+        return KeptAnswer(200, await self._writes.queues.browse(place, arguments))
+
+    # Events and the audit
+    def _page_of(self, what: str) -> Callable[[Request], Awaitable[Response]]:
+        async def page(request: Request) -> Response:
+            requester = requester_of(request)
+            refuse_unless(requester.operator.views_all, _NEEDS[what])
+            given = request.query_params.multi_items()
+            hosts = [value for name, value in given if name == HOST]
+            parameters = [(name, value) for name, value in given if name != HOST]
+            node = next((value for name, value in given if name == "node"), "") if what == "events" else ""
+            asked = {"op": what, **named(requester), "parameters": parameters}
+            if hosts:
+                self._check_host(hosts)
+            if self._elsewhere is not None and hosts and hosts[0] != self._elsewhere.own:
+                return await _answered(self._elsewhere.look_at(hosts[0], asked))
+            if self._elsewhere is not None and node and not hosts and self._writes.is_elsewhere(node):
+                return await _answered(self._elsewhere.look(node, asked))
+            return as_json(await self._page(what, parameters))
+
+        return page
+
+    def _check_host(self, hosts: Sequence[str]) -> None:
+        known = () if self._elsewhere is None else (self._elsewhere.own, *self._elsewhere.hosts)
+        if len(hosts) > 1:
+            raise QueryError(HOST, f"the parameter {HOST} is given twice, expected once")
+        if hosts[0] not in known:
+            raise QueryError(HOST, f"no observer of a host {hosts[0][:80]!r} was heard", known)
+
+    async def _page(self, what: str, parameters: Parameters) -> dict[str, Any]:
+        if what == "audit":
+            return await self._audit.page(parse_audit_query(parameters))
+        return await self._events.page(parameters)
+
+    # Answers to observers of other hosts
+    async def answer_browse(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        arguments = dict(request["arguments"])
+        return await _told(self._browsed(requester_in(request, self._rights), str(request["id"]), arguments))
+
+    async def answer_audit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return await _told(self._judged_page("audit", request))
+
+    async def answer_events(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return await _told(self._judged_page("events", request))
+
+    async def _judged_page(self, what: str, request: Mapping[str, Any]) -> KeptAnswer:
+        if not requester_in(request, self._rights).operator.views_all:
+            raise WriteRefused(403, f"your user has no right to see this: {_NEEDS[what]}")
         try:
-            queue = find(self._host, self._rows.of(operator), self._topology, QUEUE, id_of(request))
-            place = self._writes.place(queue)
-            if arguments["bodies"] and not operator.may_browse(place.mesh_address):
-                raise WriteRefused(403, f"you have no right `browse` of {place.mesh_address!r}: ask without bodies")
-            page = await self._writes.queues.browse(place, arguments)
-        except WriteRefused as refused:
-            return as_json(refused.to_map(), refused.status)
-        return as_json(page)
+            return KeptAnswer(200, await self._page(what, [(name, value) for name, value in request["parameters"]]))
+        except QueryError as error:
+            raise WriteRefused(400, str(error), error.place, error.allowed) from None
 
-    async def _audit_page(self, request: Request) -> Response:
-        refuse_unless(requester_of(request).operator.views_all, "the audit needs `view` of #")
-        return as_json(await self._audit.page(parse_audit_query(request.query_params.multi_items())))
 
-    async def _event_page(self, request: Request) -> Response:
-        refuse_unless(requester_of(request).operator.views_all, "events of nodes need `view` of #")
-        return as_json(await self._events.page(request.query_params.multi_items()))
+def handlers_of(writes: MeshWrites, views: OperatorViews) -> dict[str, HostHandler]:
+    """Return by `op` what answers the questions of `mesh.watch.host_changes`."""
+    return {
+        "offer": writes.answer_offer,
+        "change": writes.answer_change,
+        "browse": views.answer_browse,
+        "audit": views.answer_audit,
+        "events": views.answer_events,
+    }
+
+
+async def _kept(work: Awaitable[KeptAnswer]) -> KeptAnswer:
+    try:
+        return await work
+    except WriteRefused as refused:
+        return KeptAnswer(refused.status, refused.to_map())
+
+
+async def _answered(work: Awaitable[KeptAnswer]) -> Response:
+    answer = await _kept(work)
+    return as_json(answer.content, answer.status)
+
+
+async def _told(work: Awaitable[KeptAnswer]) -> dict[str, Any]:
+    answer = await _kept(work)
+    return {"status": answer.status, "content": answer.content}
 
 
 def parse_browse(parameters: Sequence[tuple[str, str]]) -> dict[str, Any]:

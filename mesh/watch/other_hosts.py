@@ -7,6 +7,8 @@ An observer says `here` when it has connected to the mesh, when a node is new on
     {"op": "here", "host", "nodes"}       the host has these nodes
     {"op": "bye", "host"}                 the observer stops in order
     {"op": "summary"}                     the answer to reply-to is that of `mesh.watch.host_answers`, with the host
+
+Questions to one observer are those of `mesh.watch.host_answers`, and of `mesh.watch.host_changes`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -38,6 +40,9 @@ SUMMARY_S: Final = 0.9
 FORGOTTEN_S: Final = 24 * 3600.0
 MAX_HOSTS: Final = 1000
 _LOOK_S: Final = 0.5
+
+HostHandler = Callable[[Request], Awaitable[Mapping[str, Any]]]
+"""Answers a question of another observer; raises WriteRefused, or another error for one of another version."""
 
 
 class AskingLink(Protocol):
@@ -169,6 +174,11 @@ class OtherHosts:
         self.link = link
         self._answers, self._nodes, self._clock = answers, nodes, clock
         self._hosts: dict[str, OtherHost] = {}
+        self._handlers: Mapping[str, HostHandler] = {}
+
+    def answer_by(self, handlers: Mapping[str, HostHandler]) -> None:
+        """Answer questions with an `op` of ``handlers`` by the handler, in place of `mesh.watch.host_answers`."""
+        self._handlers = handlers
 
     @property
     def hosts(self) -> list[OtherHost]:
@@ -214,9 +224,17 @@ class OtherHosts:
         return None
 
     async def _on_asked(self, message: Message) -> Message | None:
-        if self._hear(_map_in(message)):
+        asked = _map_in(message)
+        if self._hear(asked):
             return None
-        return Message(self._answers.answer_text(str(message.body)))
+        handler = self._handlers.get(str(asked.get("op")))
+        if handler is None:
+            return Message(self._answers.answer_text(str(message.body)))
+        try:
+            found = await handler(asked)
+        except (ValueError, KeyError, TypeError) as error:
+            found = {"error": f"the request {asked['op']} is not one of this version: {error!r}"}
+        return Message(json.dumps(found, separators=(",", ":")))
 
     def _hear(self, said: dict[str, Any]) -> bool:
         """Note what another host said of itself; return False if it is something else."""

@@ -48,12 +48,19 @@ def find(host: HostModel, rows: VisibleRows, topology: Topology, entity: Entity,
             "its embedded brokers only"
         )  # fmt: skip
     node = host.nodes.get(name)
-    if (name in topology.brokers or name in topology.routers) and (node is None or node.is_over):
-        raise WriteRefused(502, f"{name} does not run on this host: ask the observer of its host. {SHOWS}")
+    if (name in topology.brokers or name in topology.routers) and not runs_here(host, name):
+        raise WriteRefused(
+            502, f"{name} does not run on this host, and no observer of another host has told of it. {SHOWS}"
+        )  # fmt: skip
     found = node if entity is NODE or node is None else _of_node(node, entity, of_node)
     if found is None or not rows.has(entity, found):
         raise WriteRefused(404, f"there is no {entity.name} {id_[:_SHOWN_CHARS]!r} now")
     return found
+
+
+def runs_here(host: HostModel, node: str) -> bool:
+    found = host.nodes.get(node)
+    return found is not None and not found.is_over
 
 
 def _of_node(node: ObservedNode, entity: Entity, segment: str) -> Any:

@@ -3,36 +3,48 @@
 `mesh.watch.write_operations` has the table of changes. A request passes these steps, and a refusal at any of them is in
 the audit, too: its form (400), the entity (404) and its node (501, 502), the right (403), what the requester expects of
 the entity (409), the key (409); then the change is made, or counted if it is a dry run.
+
+A change of a node of another host passes these steps there, by `mesh.watch.host_changes`; here it is only read. Its
+line is in the audit of that host, and in that of this host with `host`, which names the other one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import Route
 
+from addressing.operator_rights import OperatorRights
 from mesh.watch.answers import as_json, requester_of
 from mesh.watch.audit import AuditLog
+from mesh.watch.host_changes import ChangeTickets, named, requester_in
 from mesh.watch.idempotency import KeptAnswer, KeyReused, KeysExhausted, WriteKeys
 from mesh.watch.node_writes import NodeWrites
 from mesh.watch.queue_writes import QueuePlace, QueueWrites
 from mesh.watch.states import GETTERS
+from mesh.watch.write_attempt import FIELDS_TOLD, WriteAttempt
 from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
-from mesh.watch.write_request import KEY_HEADER, EditedMessage, WriteRefused, WriteRequest, parse_write
-from mesh.watch.write_targets import body_of, find, id_of, path_of
-from recording.entities import CONNECTION, LINK, NEIGHBOR, NODE, QUEUE, Entity
+from mesh.watch.write_request import (
+    CONTENT_TYPE,
+    KEY_HEADER,
+    WriteRefused,
+    WriteRequest,
+    parse_write,
+)
+from mesh.watch.write_targets import body_of, find, id_of, path_of, runs_here
+from recording.entities import NEIGHBOR, QUEUE
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
     from addressing.topology.model import Topology
-    from mesh.watch.access import Requester
+    from mesh.watch.host_changes import HostChanges
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_requests import MeshRequests
     from mesh.watch.visible_rows import RowsByOperator
@@ -49,31 +61,13 @@ INTERRUPTED: Final = KeptAnswer(
 )  # fmt: skip
 
 
-_TOLD: Final[dict[Entity, tuple[str, ...]]] = {
-    QUEUE: ("address", "subscriber"),
-    CONNECTION: ("user", "container", "remote_address"),
-    LINK: ("address", "user", "name"),
-    NEIGHBOR: ("neighbor",),
-    NODE: ("role",),
-}
-"""By entity, the fields by which a line of the audit says what the id stood for."""
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A request for a change on its way, with what its line of the audit says so far."""
-
-    operation: WriteOperation
-    id: str
-    requester: Requester
-    request: WriteRequest | None = None
-    what: Mapping[str, Any] | None = None
-    before: Mapping[str, Any] | None = None
-    after: Mapping[str, Any] | None = None
+_BY_NAME: Final = {operation.name: operation for operation in WRITES}
 
 
 class MeshWrites:
     """The changes of the mesh of ``topology``, whose nodes on this host ``host`` has; ``rows``: who may see what.
+
+    ``elsewhere`` carries changes to other hosts; None where there is no other host.
 
     ``on_trouble`` is called with a sentence when the audit, or the end of a change, cannot be written to the disk.
     """
@@ -87,9 +81,11 @@ class MeshWrites:
         keys: WriteKeys,
         audit: AuditLog,
         on_trouble: Callable[[str], None],
+        elsewhere: HostChanges | None = None,
     ) -> None:
         self._topology, self._host, self._rows, self._keys, self._audit = topology, host, rows, keys, audit
-        self._on_trouble = on_trouble
+        self._on_trouble, self._elsewhere = on_trouble, elsewhere
+        self._rights, self._tickets = OperatorRights(topology), ChangeTickets()
         self.queues = QueueWrites(topology, requests)
         self._nodes = NodeWrites(topology, requests)
         self._under_way: set[asyncio.Task[KeptAnswer]] = set()
@@ -112,41 +108,127 @@ class MeshWrites:
 
     def _endpoint(self, operation: WriteOperation) -> Any:
         async def endpoint(request: Request) -> Response:
-            attempt = _Attempt(operation, id_of(request), requester_of(request))
+            attempt = WriteAttempt(operation, id_of(request), requester_of(request))
             answer = await self._answer(attempt, request)
             return as_json(answer.content, answer.status)
 
         return endpoint
 
-    async def _answer(self, attempt: _Attempt, request: Request) -> KeptAnswer:
+    async def _answer(self, attempt: WriteAttempt, request: Request) -> KeptAnswer:
         if len(self._under_way) >= MAX_AT_ONCE:
-            return KeptAnswer(503, {"error": f"{MAX_AT_ONCE} changes are under way, which is the most: try again"})
+            return _too_many()
         try:
-            read = attempt.request = parse_write(
-                attempt.operation,
-                attempt.id,
-                request.headers,
-                request.query_params.multi_items(),
-                await body_of(request),
-            )
-            state = self._found(attempt, read)
+            body = await body_of(request)
+        except WriteRefused as refused:
+            return await self._refused(attempt, refused)
+        return await self._take(attempt, request.headers, request.query_params.multi_items(), body)
+
+    async def _take(
+        self, attempt: WriteAttempt, headers: Mapping[str, str], parameters: Sequence[tuple[str, str]], body: bytes
+    ) -> KeptAnswer:
+        if len(self._under_way) >= MAX_AT_ONCE:
+            return _too_many()
+        try:
+            read = attempt.request = parse_write(attempt.operation, attempt.id, headers, parameters, body)
+            operator = attempt.requester.operator
+            if attempt.operation.right is NeededRight.MESH and not operator.manages_mesh:
+                raise WriteRefused(403, f"to {attempt.operation.name.replace('-', ' ')} needs the right `manage` of #")
+            if attempt.asked_at is None and self.is_elsewhere(attempt.node):
+                work = self._carry(attempt, read, body)
+            else:
+                work = self._perform(attempt, read, self._found(attempt, read))
         except WriteRefused as refused:
             return await self._refused(attempt, refused)
         # A client that goes away does not stop a change halfway.
-        task = asyncio.create_task(self._perform(attempt, read, state))
+        task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
+    # Other hosts
+    def is_elsewhere(self, node: str) -> bool:
+        """Tell whether ``node`` does not run here, and another host has told of it."""
+        return self._elsewhere is not None and not runs_here(self._host, node) and self._elsewhere.has(node)
+
+    async def answer_offer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer another observer, which asks whether a change of a node is taken here."""
+        node = str(request["node"])
+        if not runs_here(self._host, node):
+            return {"error": f"{node} does not run on this host"}
+        return {"ticket": self._tickets.give()}
+
+    async def answer_change(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the change that another observer was asked for, and return what it needs to answer."""
+        attempt = WriteAttempt(
+            _BY_NAME[request["operation"]], str(request["id"]), requester_in(request, self._rights),
+            str(request["asked_at"]), request.get("is_one_end") is True,
+        )  # fmt: skip
+        key = {} if request["key"] is None else {KEY_HEADER.lower(): str(request["key"])}
+        parameters = [("dry_run", "true")] if request["is_dry_run"] else []
+        body = str(request["body"]).encode()
+        if self._tickets.take(request["ticket"]):
+            answer = await self._take(attempt, {"content-type": CONTENT_TYPE, **key}, parameters, body)
+        else:
+            answer = KeptAnswer(503, {"error": "nothing was changed: the change came too late to its host: try again"})
+        return {"status": answer.status, "content": answer.content, "outcome": attempt.outcome}
+
+    async def _carry(self, attempt: WriteAttempt, request: WriteRequest, body: bytes) -> KeptAnswer:
+        assert self._elsewhere is not None
+        change = {
+            **named(attempt.requester),
+            "operation": request.operation.name,
+            "id": attempt.id,
+            "is_dry_run": request.is_dry_run,
+            "key": request.key,
+            "body": body.decode(),
+        }
+        try:
+            carried = await self._elsewhere.carry(attempt.node, change)
+        except WriteRefused as refused:
+            return await self._refused(attempt, refused)
+        attempt.host, said = carried.host, carried.answer.content
+        attempt.before, attempt.after = said.get("before"), said.get("after")
+        more = {name: said[name] for name in ("done", "error") if name in said}
+        await self._tell(attempt, carried.outcome, carried.answer.status, **more)
+        return carried.answer
+
+    async def _set_cost_elsewhere(self, attempt: WriteAttempt, node: str, neighbor: str, cost: int) -> int:
+        """Set the cost at the router ``node`` of another host, and return the cost before. Raises WriteRefused."""
+        assert self._elsewhere is not None
+        assert attempt.request is not None
+        assert attempt.request.key is not None
+        # A key of its own: the change that has the requester's key may be at that host, too.
+        key = hashlib.sha256(attempt.request.key.encode()).hexdigest()[:32]
+        change = {
+            **named(attempt.requester),
+            "operation": attempt.operation.name,
+            "id": f"{node}/{neighbor}",
+            "is_dry_run": False,
+            "is_one_end": True,
+            "key": f"other-end-{key}",
+            "body": json.dumps({"cost": cost}),
+        }
+        try:
+            said = (await self._elsewhere.carry(node, change)).answer
+        except WriteRefused as refused:
+            if not refused.is_uncertain:
+                raise
+            raise WriteRefused(
+                504, f"unknown whether the cost at {node}, on another host, was set: look at it, and set it again by a "
+                "change with another key", is_uncertain=True,
+            ) from None  # fmt: skip
+        if said.status != 200:
+            raise WriteRefused(said.status, str(said.content.get("error")), is_uncertain="is_uncertain" in said.content)
+        return int(said.content["done"]["cost_before"])
+
     # Judgement
-    def _found(self, attempt: _Attempt, read: WriteRequest) -> Any:
+    def _found(self, attempt: WriteAttempt, read: WriteRequest) -> Any:
         """Return the state of the entity. Raises WriteRefused if there is none, or the requester may not change it."""
         entity, operator = attempt.operation.entity, attempt.requester.operator
-        if attempt.operation.right is NeededRight.MESH and not operator.manages_mesh:
-            raise WriteRefused(403, f"to {attempt.operation.name.replace('-', ' ')} needs the right `manage` of #")
-        node = attempt.id.partition("/")[0]
         found = find(self._host, self._rows.of(operator), self._topology, entity, attempt.id)
-        attempt.what = {name: value for name in _TOLD[entity] if (value := GETTERS[entity][name](found)) is not None}
+        attempt.what = {
+            name: value for name in FIELDS_TOLD[entity] if (value := GETTERS[entity][name](found)) is not None
+        }
         if entity is QUEUE:
             place = self.place(found)
             for address in (place.mesh_address, *self.queues.other_addresses(read)):
@@ -160,7 +242,7 @@ class MeshWrites:
             if now != value:
                 raise WriteRefused(
                     409, f"{name} of {entity.name} {attempt.id} is {now!r} now, and not {value!r} as expected: the "
-                    f"{entity.name} may be another one since {node} started again", f"expect.{name}"
+                    f"{entity.name} may be another one since {attempt.node} started again", f"expect.{name}"
                 )  # fmt: skip
         return found
 
@@ -169,14 +251,14 @@ class MeshWrites:
         return QueuePlace(state.node.name, text, self._rows.mesh_name(state.node.name, text), state.subscriber)
 
     # Change
-    async def _perform(self, attempt: _Attempt, request: WriteRequest, state: Any) -> KeptAnswer:
+    async def _perform(self, attempt: WriteAttempt, request: WriteRequest, state: Any) -> KeptAnswer:
         try:
             if request.is_dry_run:
                 return await self._preview(attempt, request, state)
             assert request.key is not None
             # No user's name has a slash.
             who = "/owner" if attempt.requester.operator.is_owner else attempt.requester.operator.name
-            kept = await self._keys.begin(who, request.key, request.digest, self._entry(attempt))
+            kept = await self._keys.begin(who, request.key, request.digest, attempt.entry())
         except WriteRefused as refused:
             return await self._refused(attempt, refused)
         except KeyReused:
@@ -194,7 +276,7 @@ class MeshWrites:
             return kept
         return await self._make(attempt, request, state, who)
 
-    async def _make(self, attempt: _Attempt, request: WriteRequest, state: Any, who: str) -> KeptAnswer:
+    async def _make(self, attempt: WriteAttempt, request: WriteRequest, state: Any, who: str) -> KeptAnswer:
         assert request.key is not None
         answer, is_kept = FAILED, True
         try:
@@ -207,7 +289,7 @@ class MeshWrites:
             if answer is FAILED:
                 await self._tell(attempt, "failed", answer.status)
 
-    async def _changed(self, attempt: _Attempt, request: WriteRequest, state: Any) -> tuple[KeptAnswer, bool]:
+    async def _changed(self, attempt: WriteAttempt, request: WriteRequest, state: Any) -> tuple[KeptAnswer, bool]:
         """Make the change; return the answer, and whether it holds for the key from now on."""
         try:
             done = await self._run(attempt, request, state)
@@ -219,8 +301,13 @@ class MeshWrites:
         await self._tell(attempt, "done", answer.status, done=done)
         return answer, True
 
-    async def _run(self, attempt: _Attempt, request: WriteRequest, state: Any) -> dict[str, Any]:
-        node = attempt.id.partition("/")[0]
+    async def _run(self, attempt: WriteAttempt, request: WriteRequest, state: Any) -> dict[str, Any]:
+        node = attempt.node
+        if request.operation.entity is NEIGHBOR:
+            attempt.before = await self._nodes.before(node, request, state)
+            done = await self._nodes.set_cost(request, state, self._other_end(attempt, state.neighbor))
+            attempt.after = await self._nodes.after(node, request)
+            return done
         if request.operation.entity is not QUEUE:
             attempt.before = await self._nodes.before(node, request, state)
             done = await self._nodes.run(node, request, state, attempt.requester.operator.name)
@@ -235,19 +322,28 @@ class MeshWrites:
             attempt.after = None
         return done
 
+    def _other_end(self, attempt: WriteAttempt, neighbor: str) -> Callable[[int], Awaitable[int]] | None:
+        """Return what sets a cost at ``neighbor``, too, and returns the cost before; None if nobody shall."""
+        node = attempt.node
+        if attempt.is_one_end:
+            return None
+        if self.is_elsewhere(neighbor):
+            return lambda cost: self._set_cost_elsewhere(attempt, neighbor, node, cost)
+        return lambda cost: self._nodes.set_end(neighbor, node, cost)
+
     async def _depth(self, place: QueuePlace) -> dict[str, Any]:
         depth = await self.queues.depth(place)
         if depth is None:
             return {"exists": False}
         return {"messages": depth}
 
-    async def _preview(self, attempt: _Attempt, request: WriteRequest, state: Any) -> KeptAnswer:
+    async def _preview(self, attempt: WriteAttempt, request: WriteRequest, state: Any) -> KeptAnswer:
         if request.operation.entity is QUEUE:
             place = self.place(state)
             attempt.before = await self._depth(place)
             would = await self.queues.preview(place, request, int(attempt.before.get("messages", 0)))
         else:
-            attempt.before = await self._nodes.before(attempt.id.partition("/")[0], request, state)
+            attempt.before = await self._nodes.before(attempt.node, request, state)
             would = self._nodes.preview(request, state)
         await self._tell(attempt, "counted", 200)
         return KeptAnswer(200, {"dry_run": True, "would": would, "before": attempt.before})
@@ -259,14 +355,15 @@ class MeshWrites:
         return tuple(sorted(names, key=lambda name: name not in running))
 
     # Audit
-    async def _refused(self, attempt: _Attempt, refused: WriteRefused) -> KeptAnswer:
+    async def _refused(self, attempt: WriteAttempt, refused: WriteRefused) -> KeptAnswer:
         outcome = "uncertain" if refused.is_uncertain else "refused"
         await self._tell(attempt, outcome, refused.status, error=refused.sentence)
         return KeptAnswer(refused.status, refused.to_map())
 
-    async def _tell(self, attempt: _Attempt, outcome: str, status: int, **more: Any) -> None:
+    async def _tell(self, attempt: WriteAttempt, outcome: str, status: int, **more: Any) -> None:
+        attempt.outcome = outcome
         with self._disk_trouble():
-            await self._audit.append({**self._entry(attempt), "outcome": outcome, "status": status, **more})
+            await self._audit.append({**attempt.entry(), "outcome": outcome, "status": status, **more})
 
     @contextmanager
     def _disk_trouble(self) -> Iterator[None]:
@@ -276,29 +373,6 @@ class MeshWrites:
         except OSError as error:
             self._on_trouble(f"{error.filename or 'the audit'}: {error.strerror}")
 
-    def _entry(self, attempt: _Attempt) -> dict[str, Any]:
-        request, requester = attempt.request, attempt.requester
-        entry = {
-            "at": time.time(),
-            "who": requester.operator.name,
-            "is_owner": requester.operator.is_owner,
-            "login": requester.login.value,
-            "from": requester.peer,
-            "operation": attempt.operation.name,
-            "target": attempt.id,
-            "what": attempt.what,
-            "arguments": None if request is None else _without_bodies(request.arguments),
-            "dry_run": None if request is None else request.is_dry_run,
-            "key": None if request is None else request.key,
-            "before": attempt.before,
-            "after": attempt.after,
-        }
-        return {name: value for name, value in entry.items() if value is not None}
 
-
-def _without_bodies(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``arguments`` as the audit shows them: of a message only its size, as it may have secrets."""
-    return {
-        name: {"bytes": len(value.encoded)} if isinstance(value, EditedMessage) else value
-        for name, value in arguments.items()
-    }
+def _too_many() -> KeptAnswer:
+    return KeptAnswer(503, {"error": f"{MAX_AT_ONCE} changes are under way, which is the most: try again"})

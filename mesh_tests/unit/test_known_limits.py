@@ -44,7 +44,6 @@ CHECKED_BY = {
     "tenants": UNKNOWN_KEYS,
     "LDAP": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
     "OAuth": "test_known_limits.py::test_the_mechanisms_are_those_for_users_of_the_topology",
-    "changes at other hosts": "mesh/watch/test_writes.py::test_a_broker_that_does_not_run_is_a_502_with_what_to_do",
     "clients that close shared connections": (
         "../sim/test_shared_connections.py::test_a_client_that_comes_back_as_another_is_under_no_suspicion"
     ),

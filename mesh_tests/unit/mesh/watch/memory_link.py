@@ -52,7 +52,7 @@ class MemoryLink:
             return
         self._mesh.sent.append(json.loads(message.body))
         for link in self._mesh.links:
-            if link.is_up:
+            if link.is_up and OBSERVERS in link.handlers:
                 answer = await link.handlers[OBSERVERS](message)
                 if answer is not None:
                     await link.send(Message(answer.body, to=message.reply_to))

@@ -10,20 +10,25 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+from addressing.address import OBSERVER_PREFIX, OBSERVERS
 from addressing.topology.credentials import make_secret
 from addressing.topology.loader import parse_topology
 from mesh.client.errors import MeshError
 from mesh.watch.access import Access
 from mesh.watch.audit import AuditLog
 from mesh.watch.console import Console
+from mesh.watch.host_answers import HostAnswers
+from mesh.watch.host_changes import HostChanges
 from mesh.watch.host_model import HostModel
 from mesh.watch.idempotency import WriteKeys
 from mesh.watch.node_events import NodeEvents
-from mesh.watch.operator_views import OperatorViews
+from mesh.watch.operator_views import OperatorViews, handlers_of
+from mesh.watch.other_hosts import OtherHosts
 from mesh.watch.pattern_lookup import declared_patterns, pattern_lookup
 from mesh.watch.rest import ObserverState, application, routes_of
 from mesh.watch.visible_rows import RowsByOperator
 from mesh.watch.writes import MeshWrites
+from mesh_tests.unit.mesh.watch.memory_link import MemoryLink, MemoryMesh
 from mesh_tests.unit.mesh.watch.sample_host import SampleHost
 
 URL = "http://127.0.0.1:15680"
@@ -96,9 +101,12 @@ class FakeRequests:
 
 
 class WritingHost:
-    """An observer over ``folder``, its work directory. ``users``: lines of YAML; empty for a mesh without users."""
+    """An observer over ``folder``, its work directory. ``users``: lines of YAML; empty for a mesh without users.
 
-    def __init__(self, folder: Path, users: str = USERS) -> None:
+    ``mesh``: the mesh over which it asks the observers of other hosts, as the host with the name of the folder.
+    """
+
+    def __init__(self, folder: Path, users: str = USERS, mesh: MemoryMesh | None = None) -> None:
         topology = parse_topology(PLAIN + users)
         self.folder, self.requests = folder, FakeRequests()
         self.sample = SampleHost({})
@@ -111,10 +119,17 @@ class WritingHost:
             WriteKeys(folder / "audit" / "keys.jsonl", lambda: self.host.utc_s),
             AuditLog(folder / "audit"),
         )
-        self.writes = MeshWrites(topology, self.host, rows, self.requests, self.keys, self.audit, self.troubles.append)
+        self.link = MemoryLink(mesh or MemoryMesh())
+        self.name = self.host.host = folder.name
+        self.others = OtherHosts(self.link, self.name, HostAnswers(self.host), lambda: self.host.nodes)
+        elsewhere = HostChanges(self.others) if mesh is not None else None
+        self.writes = MeshWrites(
+            topology, self.host, rows, self.requests, self.keys, self.audit, self.troubles.append, elsewhere
+        )
         asyncio.run(self.writes.settle_interrupted())
         (folder / "log").mkdir(exist_ok=True)
-        views = OperatorViews(topology, self.host, rows, self.writes, self.audit, NodeEvents(folder / "log"))
+        views = OperatorViews(topology, self.host, rows, self.writes, self.audit, NodeEvents(folder / "log"), elsewhere)
+        self.others.answer_by(handlers_of(self.writes, views))
         state = ObserverState("shop", "1.0", self.host, self.access, rows, is_complete=True)
         self.stopping = state.stopping
         self.console = state.console = Console(topology, self.host, self.access, rows)
@@ -123,6 +138,16 @@ class WritingHost:
         self.app = application(state)
         self.client = TestClient(self.app, base_url=URL)
         self._keys = (f"key-{number}" for number in itertools.count())
+
+    def join(self) -> None:
+        """Say hello to the other hosts of the mesh, and answer them."""
+
+        async def say_hello() -> None:
+            await self.link.serve(OBSERVERS, self.others._on_said_to_all)
+            await self.link.serve(OBSERVER_PREFIX + self.name, self.others._on_asked)
+            await self.others._say("hello")
+
+        asyncio.run(say_hello())
 
     def ask(self, method: str, path: str, user: str | None = "owner", **more: Any) -> Any:
         """Return the answer. ``user`` None: without a login; "owner": by the token; else by the password."""
