@@ -138,7 +138,7 @@ class BrokerNode:
         )
         self._forced_ends = BrokerForcedEnds(name, self._link_log, self._attachments, log)
         administration = Administration(addresses, self._message_store, self._attachments.evict, wall_offset_s)
-        self._control = Control(administration, self._message_store, self._commits, log)
+        self._control = Control(name, administration, self._message_store, self._commits, log)
         recover_queues(self._message_store, inventory, now)
         self._abandoned.begin(now)
         self._made.begin(now)

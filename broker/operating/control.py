@@ -81,8 +81,9 @@ class Control:
     """
 
     def __init__(
-        self, administration: Administration, message_store: MessageStore, commits: Commits, log: Emit
+        self, broker: str, administration: Administration, message_store: MessageStore, commits: Commits, log: Emit
     ) -> None:
+        self._broker = broker
         self._verbs: dict[str, Callable[..., Steps]] = {
             "list": administration.list_queues,
             **{name: getattr(administration, name) for name in ARGUMENTS if name != "list"},
@@ -101,7 +102,9 @@ class Control:
 
     def attach(self, link: IncomingLink) -> None:
         peer = link.endpoint.peer
-        if peer.is_mesh and peer.mesh_role in (None, Role.OPERATOR):
+        # A program on the broker's host may have no other certificate than the broker's own.
+        is_own = peer.mesh_role is Role.BROKER and peer.mesh_name == self._broker
+        if peer.is_mesh and (is_own or peer.mesh_role in (None, Role.OPERATOR)):
             requests = RequestLink(link, self.on_request, REQUEST_BYTES, CREDIT, IncomingLink.close)
             requests.prepare()
             link.copy_target(link)

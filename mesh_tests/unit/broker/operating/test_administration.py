@@ -345,8 +345,12 @@ def test_a_request_beyond_all_measure_ends_the_link(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     "peer",
-    [Peer(is_mesh=True, mesh_role=Role.ROUTER), Peer(is_mesh=True, mesh_role=Role.BROKER), Peer(mesh_role=None)],
-    ids=["router", "broker", "client"],
+    [
+        Peer(is_mesh=True, mesh_role=Role.ROUTER, mesh_name="b1"),
+        Peer(is_mesh=True, mesh_role=Role.BROKER, mesh_name="b2"),
+        Peer(mesh_role=None),
+    ],
+    ids=["router", "another broker", "client"],
 )
 def test_only_operators_get_at_the_control_address(rig: Rig, peer: Peer) -> None:
     client = rig.client(peer=peer)
@@ -356,8 +360,17 @@ def test_only_operators_get_at_the_control_address(rig: Rig, peer: Peer) -> None
     assert requests.detached[1].condition == "amqp:unauthorized-access"
 
 
-def test_an_operator_gets_at_the_control_address(rig: Rig) -> None:
-    client = rig.client(peer=Peer(is_mesh=True, mesh_role=Role.OPERATOR))
+@pytest.mark.parametrize(
+    "peer",
+    [
+        Peer(is_mesh=True, mesh_role=Role.OPERATOR),
+        Peer(is_mesh=True, mesh_role=Role.BROKER, mesh_name="b1"),
+        Peer(is_mesh=True),
+    ],
+    ids=["operator", "the broker's own certificate", "plain text between nodes"],
+)
+def test_an_operator_gets_at_the_control_address(rig: Rig, peer: Peer) -> None:
+    client = rig.client(peer=peer)
     assert client.producer("_amqpmesh/control").link.credit > 0
 
 
