@@ -24,6 +24,18 @@ def node_server(topology: Topology, name: str) -> Server:
     return _server(topology, name, files)
 
 
+def broker_server(topology: Topology, name: str) -> Server:
+    """Return the node port of an embedded broker, as `node_server` does.
+
+    A host that keeps no operator's certificate has that of a broker which runs there, and the broker obeys its own.
+    """
+    pki = WorkDir(topology.work_dir).pki
+    own = [files for files in _certificates(pki, Role.BROKER) if files.certificate.stem == name]
+    if not own or not _has_tls(topology, name) or _certificates(pki, Role.OPERATOR):
+        return node_server(topology, name)
+    return _server(topology, name, own[0])
+
+
 def servers_for_programs(topology: Topology, name: str) -> Iterator[Server]:
     """Yield the node port of node ``name`` with each certificate by which a program of this host may be an operator.
 

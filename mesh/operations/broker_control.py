@@ -15,7 +15,7 @@ from addressing.book import AddressBook
 from addressing.topology.model import Topology
 from mesh.client.connect import connected
 from mesh.client.errors import MeshError, TimedOut
-from mesh.deploy.operator import node_server
+from mesh.deploy.operator import broker_server
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed, as_failure
 from wire.delivery import ACCEPTED, OutcomeCode
@@ -175,7 +175,7 @@ async def ask_broker(
 
 
 async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
-    async with connected(node_server(topology, broker), CONNECT_TIMEOUT_S) as client:
+    async with connected(broker_server(topology, broker), CONNECT_TIMEOUT_S) as client:
         answers = await client.receiver(None, credit=ANSWER_CREDIT)
         requests = await client.sender(CONTROL_ADDRESS)
         asked = Message(json.dumps(request), reply_to=answers.answered_address, message_id=request["op"])

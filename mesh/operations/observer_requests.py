@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mesh.client.connect import connected
 from mesh.client.errors import TimedOut, Unreachable
 from mesh.deploy.control import ask_async
-from mesh.deploy.operator import node_server
+from mesh.deploy.operator import node_server, servers_for_programs
 from mesh.deploy.workdir import WorkDir
 from mesh.operations.broker_control import ask_broker
 from mesh.terminal.failure import CommandFailed
@@ -47,8 +47,9 @@ class ObserverRequests:
 
     async def _send(self, router: str, address: str, message: bytes) -> None:
         has_begun = False
+        server = next(servers_for_programs(self._topology, router), None) or node_server(self._topology, router)
         try:
-            async with connected(node_server(self._topology, router), CONNECT_S) as client:
+            async with connected(server, CONNECT_S) as client:
                 sender = await client.sender(address)
                 has_begun = True
                 async with asyncio.timeout(OUTCOME_S):

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -51,17 +52,25 @@ class HostOfMesh:
 
     def observed(self, path: str) -> Any:
         """The JSON of the observer's answer, whatever its status."""
+        return self._ask(path)[1]
+
+    def change(self, path: str, body: Any, key: str = "") -> tuple[int, Any]:
+        """Status and JSON of the answer to a change."""
+        headers = {"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})}
+        return self._ask(path, json.dumps(body).encode(), headers)
+
+    def _ask(self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
         url = json.loads(self.workdir.observer_file.read_text())["url"]
-        headers = {}
+        given = dict(headers or {})
         token = self.workdir.root / "run" / f"{OBSERVER}.token"
         if token.exists():
-            headers["Authorization"] = f"Bearer {token.read_text().strip()}"
+            given["Authorization"] = f"Bearer {token.read_text().strip()}"
         try:
-            answer = urlopen(Request(url + path, headers=headers), timeout=COMMAND_S)
+            answer = urlopen(Request(url + path, body, given), timeout=COMMAND_S)
         except HTTPError as error:
             answer = error
         with answer:
-            return json.load(answer)
+            return answer.status, json.load(answer)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [AMQPMESH, *arguments, "-t", FILE]

@@ -219,3 +219,52 @@ def test_status_shows_the_whole_mesh_from_any_machine_with_an_observer_or_withou
     nothing = mesh["h1"].run("status")
     assert nothing.returncode == 69
     assert "no node of mesh spread runs here" in nothing.stderr
+
+
+def test_each_observer_changes_nodes_of_other_hosts_and_their_audits_say_so(mesh: SeveralHosts) -> None:
+    for host in HOSTS:
+        mesh.wait_states(host, RUNNING)
+    with WireClient(mesh.ports["r1"]) as client:
+        sender = client.sender("kept/jobs")
+        for number in [client.send_when_due(sender) for _ in range(12)]:
+            wait_settled(client, number, client)
+    for asked in ("h1", "h3"):
+        wait_until(lambda asked=asked: queues(mesh, asked), LONG_S, "the queue")
+    id_ = queues(mesh, "h1")[0]["id"]
+    shown = mesh["h1"].observed(f"/api/queues/{id_}/messages?limit=4")
+    first = [each["number"] for each in shown["messages"]]
+    assert len(first) == 4
+    body = {"up_to": first[-1], "expect": {"address": "kept/jobs"}}
+    counted = mesh["h3"].change(f"/api/queues/{id_}/purge?dry_run=true", body)
+    assert counted[1]["would"] == {"messages": 4, "at_most": False}
+    for asked in ("h1", "h3", "h2"):
+        status, said = mesh[asked].change(f"/api/queues/{id_}/purge", body, "one-key")
+        assert (status, said["done"]) == (200, {"messages": 4}), said
+    status, said = mesh["h3"].change("/api/neighbors/r1/r2/cost", {"cost": 7}, "cost")
+    assert (status, said["done"]["cost_before"]) == (200, 1), said
+    for asked in HOSTS:
+        wait_until(lambda asked=asked: costs(mesh, asked) == [7, 7], LONG_S, "the cost at both routers")
+    at_broker = [each for each in mesh["h2"].observed("/api/audit?operation=purge")["items"] if "asked_at" in each]
+    assert [(each["outcome"], each["done"]) for each in at_broker if each["outcome"] == "done"] == [
+        ("done", {"messages": 4})
+    ]
+    h2 = node(mesh, "h1", "b1")["host"]
+    assert mesh["h1"].observed(f"/api/audit?operation=purge&host={h2}")["items"] == (
+        mesh["h2"].observed("/api/audit?operation=purge")["items"]
+    )  # fmt: skip
+    # Nobody is left who could make the change, and nothing was changed: that is certain.
+    mesh["h2"].kill(OBSERVER)
+    status, said = mesh["h1"].change(f"/api/queues/{id_}/purge", body, "another-key")
+    assert status == 502
+    assert said["error"].startswith("nothing was changed: no observer takes changes of b1")
+    assert "is_uncertain" not in said
+
+
+def costs(mesh: SeveralHosts, host: str) -> list[int]:
+    """The costs of the connection of r1 and r2 at both."""
+    found = items(mesh, host, "/api/neighbors")
+    return [each["cost"] for each in found if {each["node"], each["neighbor"]} == {"r1", "r2"}]
+
+
+def queues(mesh: SeveralHosts, host: str) -> list[dict[str, Any]]:
+    return items(mesh, host, "/api/queues?filter=address=kept/jobs&filter=depth>=8")
