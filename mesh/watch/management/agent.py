@@ -41,7 +41,7 @@ from mesh.watch.management.protocol import (
     encode_error,
     parse,
 )
-from mesh.watch.management.updates import NodeChange, change_of, named_module
+from mesh.watch.management.updates import NodeChange, change_of, named_module, operation_of
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.states import RUNNING, SILENT
 from wire.codec.values import encode
@@ -240,7 +240,8 @@ class ManagementAgent:
         try:
             change = change_of(question, type_, state)
         except ManagementError as error:
-            await self._record(question, target, type_.name, dict(question.request.body), error)
+            asked = {"type": type_.name, **question.request.body}
+            await self._record(question, target, operation_of(type_), asked, error)
             raise
         if change is None:
             return question.ok(encode(attributes))

@@ -10,7 +10,7 @@ Source: AMQP Management 1.0, working draft 9; Qpid Dispatch 1.19 where the draft
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
@@ -64,13 +64,14 @@ class ManagementRequest:
     """A request. ``reply_to`` is None, and ``correlation_id`` too, where the message has none.
 
     ``properties`` are the application properties by name, as Python values of `wire.codec.values`; ``body`` is {} for a
-    body that is not a map.
+    body that is not a map. ``odd_keys``: the keys of the body that are not texts, as an error shows them.
     """
 
     reply_to: str | None = None
     correlation_id: Any = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
+    odd_keys: tuple[str, ...] = ()
 
     @property
     def operation(self) -> str:
@@ -150,7 +151,11 @@ def parse(message: bytes) -> ManagementRequest:
     if not isinstance(correlation_id, (str, bytes, uuid.UUID, ULong)) or isinstance(correlation_id, Symbol):
         correlation_id = None
     return ManagementRequest(
-        str(reply_to) if isinstance(reply_to, str) else None, correlation_id, _map_of(application), _map_of(body)
+        str(reply_to) if isinstance(reply_to, str) else None,
+        correlation_id,
+        _map_of(application),
+        _map_of(body),
+        tuple(shown(key) for key, _ in _pairs_of(body) if not isinstance(key, str)),
     )
 
 
@@ -194,8 +199,13 @@ def _field(fields: list[Any], place: int) -> Any:
 
 def _map_of(value: Any) -> Mapping[str, Any]:
     """Return the entries of an AMQP map whose keys are texts; {} for any other value."""
-    pairs = value.items if isinstance(value, Pairs) else value.items() if isinstance(value, dict) else ()
-    return {str(key): item for key, item in pairs if isinstance(key, str)}
+    return {str(key): item for key, item in _pairs_of(value) if isinstance(key, str)}
+
+
+def _pairs_of(value: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, Pairs):
+        return value.items
+    return value.items() if isinstance(value, dict) else ()
 
 
 def encode_answer(

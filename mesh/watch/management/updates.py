@@ -36,6 +36,19 @@ class NodeChange:
     other_arguments: dict[str, Any] = field(default_factory=dict)
 
 
+_OPERATIONS = {
+    CONNECTOR.name: "cost",
+    LOG.name: "log_level",
+    CONNECTION_TYPE.name: "close_connection",
+    LINK_TYPE.name: "close_link",
+}
+
+
+def operation_of(type_: EntityType) -> str:
+    """Return the request to a node that an UPDATE of ``type_`` stands for, as the audit has it; `update` for others."""
+    return _OPERATIONS.get(type_.name, "update")
+
+
 def named_module(question: Question) -> tuple[EntityType, Any] | None:
     """Return type and state of the log of a module that an UPDATE names; None for an UPDATE of anything else.
 
@@ -78,6 +91,11 @@ def change_of(question: Question, type_: EntityType, state: Any) -> NodeChange |
 def _wanted(question: Question, type_: EntityType, state: Any) -> Mapping[str, Any]:
     """Return the attributes of the request's body that the node has to be asked for."""
     wanted: dict[str, Any] = {}
+    if question.request.odd_keys:
+        raise ManagementError(
+            Status.BAD_REQUEST,
+            f"expected the name of an attribute as each key of the body, a string, got {question.request.odd_keys[0]}",
+        )
     for name, value in question.request.body.items():
         attribute = type_.attribute(name)
         if attribute is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import proton
@@ -14,7 +15,7 @@ from mesh.watch.management.answering import LOOKED_AT_A_SLICE, Question, answer,
 from mesh.watch.management.dispatch_entities import ALL_NAMES, BY_NAME, TYPES
 from mesh.watch.management.entity_types import PREFIX, ManagedNode
 from mesh.watch.management.protocol import MAX_NAMES, MAX_ROWS, ManagementError, ManagementRequest, Status
-from mesh.watch.management.updates import change_of, named_module
+from mesh.watch.management.updates import change_of, named_module, operation_of
 from mesh_tests.unit.mesh.watch.sample_host import (
     SampleHost,
     add,
@@ -312,6 +313,25 @@ def test_a_change_that_cannot_be_is_refused(
     with pytest.raises(ManagementError) as refused:
         change(small_mesh(), type_, identity, body)
     assert (refused.value.status, sentence in str(refused.value)) == (status, True), str(refused.value)
+
+
+def test_a_key_that_is_not_a_text_is_refused_and_not_left_out() -> None:
+    host = small_mesh()
+    asked = question(host, "UPDATE", operator=OWNER, body={"cost": 9}, type="connector", identity="connector/r2")
+    odd = replace(asked, request=replace(asked.request, odd_keys=("7",)))
+    with pytest.raises(ManagementError) as refused:
+        change_of(odd, *_found(odd))
+    assert refused.value.status == Status.BAD_REQUEST
+    assert str(refused.value).endswith("as each key of the body, a string, got 7")
+
+
+def test_each_type_that_update_changes_has_its_operation_in_the_audit() -> None:
+    of_types = {type_.name: operation_of(type_) for type_ in TYPES if type_.updated}
+    assert of_types == {
+        f"{PREFIX}connector": "cost", f"{PREFIX}log": "log_level",
+        f"{PREFIX}connection": "close_connection", f"{PREFIX}router.link": "close_link",
+    }  # fmt: skip
+    assert {operation_of(type_) for type_ in TYPES if not type_.updated} == {"update"}
 
 
 def test_only_who_manages_the_mesh_changes_anything() -> None:

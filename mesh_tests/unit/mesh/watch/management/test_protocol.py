@@ -207,6 +207,13 @@ def test_an_error_is_an_answer_with_an_empty_map() -> None:
     assert dict(found.properties) == {"statusCode": 404, "statusDescription": "no such thing"}
 
 
+def test_keys_of_a_body_that_are_not_texts_are_known_and_are_no_attributes() -> None:
+    properties = encode(Described(ULong(0x74), {"operation": "UPDATE"}))
+    body = encode(Described(ULong(0x77), Pairs([(7, "x"), ("cost", 9), (b"b", 1)])))
+    found = parse(properties + body)
+    assert (found.body, found.odd_keys) == ({"cost": 9}, ("7", "b'b'"))
+
+
 @pytest.mark.parametrize(
     ("value", "told"),
     [
