@@ -41,7 +41,7 @@ def command(node: str, module: str | None, level: str | None, topology_path: Pat
       amqpmesh log-level r1 warning
       amqpmesh log-level r1 info
     """
-    from mesh.operations.node_requests import ask_node
+    from mesh.operations.node_requests import ask_node, change_node
     from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
@@ -56,7 +56,7 @@ def command(node: str, module: str | None, level: str | None, topology_path: Pat
         else:
             out.table(("MODULE", "LEVEL"), [(name or "(all)", each) for name, each in found.items()])
         return
-    answer = ask_node(topology, node, "log_level", module=module or "", level=level)
+    answer = change_node(topology, node, "log_level", node, module=module or "", level=level)
     out.say(f"{node}: {module or 'all modules'} at level {level}, was {answer['before']}, until {node} ends")
     if out.is_json:
         out.document({"node": node, **answer})

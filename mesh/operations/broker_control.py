@@ -16,6 +16,7 @@ from addressing.topology.model import Topology
 from mesh.client.connect import connected
 from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy.operator import broker_server
+from mesh.operations.audited_changes import BROKER_CHANGES, audited
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed, as_failure
 from wire.delivery import ACCEPTED, OutcomeCode
@@ -136,7 +137,7 @@ def ask_each(
     for site in sites:
         parts: list[Answer] = []
         try:
-            asyncio.run(_ask(topology, site.broker, {"op": op, **arguments(site)}, parts))
+            _ask_audited(topology, site, {"op": op, **arguments(site)}, parts)
         except MeshError as error:
             failed = as_failure(error)
             told = _of(site.broker, failed, _total(parts, "messages"))
@@ -152,6 +153,30 @@ def ask_each(
     else:
         found.failures += [failed for _, failed in unmade]
     return found
+
+
+def _ask_audited(topology: Topology, site: QueueSite, request: Answer, parts: list[Answer]) -> None:
+    """As `_ask`; a request that changes something is in the audit, also if it fails."""
+    op = str(request["op"])
+    if op not in BROKER_CHANGES:
+        asyncio.run(_ask(topology, site.broker, request, parts))
+        return
+    given = {name: value for name, value in request.items() if name not in ("op", "address", "source", "subscriber")}
+    what = {"address": site.address, "subscriber": request.get("subscriber")}
+    with audited(topology, op, site.broker, given, what) as change:
+
+        def on_sent() -> None:
+            change.is_begun = True
+
+        try:
+            asyncio.run(_ask(topology, site.broker, request, parts, on_sent))
+        except CommandFailed:
+            # The broker refuses before it does anything, and else says how many messages it has done.
+            change.is_begun = bool(parts)
+            raise
+        finally:
+            if parts:
+                change.told["done"] = {"messages": _total(parts, "messages")}
 
 
 def _of(broker: str, failed: CommandFailed, done: int) -> CommandFailed:
@@ -174,11 +199,18 @@ async def ask_broker(
     return found
 
 
-async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
+async def _ask(
+    topology: Topology,
+    broker: str,
+    request: Mapping[str, Any],
+    parts: list[Answer],
+    on_sent: Callable[[], None] = lambda: None,
+) -> None:
     async with connected(broker_server(topology, broker), CONNECT_TIMEOUT_S) as client:
         answers = await client.receiver(None, credit=ANSWER_CREDIT)
         requests = await client.sender(CONTROL_ADDRESS)
         asked = Message(json.dumps(request), reply_to=answers.answered_address, message_id=request["op"])
+        on_sent()
         outcome = await _in_time(await _in_time(requests.send(encode(asked))))
         if outcome is None or outcome.kind is not OutcomeCode.ACCEPTED:
             error = outcome.error if outcome is not None else None

@@ -9,6 +9,7 @@ import click
 
 from addressing.topology.model import Topology
 from addressing.topology.queries import Edge
+from mesh.operations.audited_changes import audited
 from mesh.operations.node_requests import ask_node
 
 
@@ -23,7 +24,13 @@ def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
     # Both routers are asked for a snapshot first, so that the command fails before any change if one does not answer.
     for name, _ in ends:
         ask_node(topology, name, "snapshot")
-    return max(int(ask_node(topology, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
+    with audited(topology, "cost", f"{router}/{neighbor}", {"cost": cost}) as change:
+        before = 0
+        for name, other in ends:
+            before = max(before, int(ask_node(topology, name, "cost", neighbor=other, cost=cost)))
+            change.is_begun = True
+        change.told = {"before": {"cost": before}, "after": {"cost": cost}}
+    return before
 
 
 def _edge(topology: Topology, router: str, neighbor: str) -> Edge:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from addressing.topology.model import Topology
 from mesh.client.errors import Unreachable
 from mesh.operations.host_watch import watching
-from mesh.operations.node_requests import ask_node
+from mesh.operations.node_requests import change_node
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
@@ -30,7 +30,8 @@ def trace(topology: Topology, node: str, connection: str, for_s: float, out: Out
     the node has the container-id.
     """
     number = find_connection(topology, node, connection)
-    answer = ask_node(topology, node, "trace", connection=number, seconds=for_s)
+    target = f"{node}/{number}"
+    answer = change_node(topology, node, "trace", target, connection=number, seconds=for_s)
     file = Path(answer["file"])
     out.say(f"tracing connection {node}/{number} for {for_s:g} s, into {file}")
     try:
@@ -41,7 +42,7 @@ def trace(topology: Topology, node: str, connection: str, for_s: float, out: Out
                 out.data(text_of(line))
     except KeyboardInterrupt:
         with suppress(CommandFailed, Unreachable):
-            ask_node(topology, node, "trace", connection=number, seconds=0)
+            change_node(topology, node, "trace", target, connection=number, seconds=0)
         raise
 
 

@@ -5,21 +5,24 @@
      "dry_run": false, "key": "5c1e0d", "before": {"messages": 12}, "after": {"messages": 0}, "outcome": "done",
      "status": 200, "done": {"messages": 12}}
 
-Only the owner of the mesh can read the files. Lines are only added. A file of FILE_BYTES becomes `audit.jsonl.1`, and
-the oldest of FILES goes. What changed nothing, such as dry runs and refused requests, is in files of its own,
-`refused.jsonl` and so on: so nobody can push a change out of the audit by requests that are refused. Bodies and
-properties of messages are in no line.
+Observer and commands write to the same files, one at a time, by a lock. Only the owner of the mesh can read the files.
+Lines are only added. A file of FILE_BYTES becomes `audit.jsonl.1`, and the oldest of FILES goes. What changed nothing,
+such as dry runs and refused requests, is in files of its own, `refused.jsonl` and so on: so nobody can push a change
+out of the audit by requests that are refused. Bodies and properties of messages are in no line.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import heapq
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +43,10 @@ MAX_SCANNED: Final = 20_000
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 MAX_LINE_CHARS: Final = 32_768
+LOCK: Final = "audit.lock"
+LOCKED_S: Final = 5.0
+"""The longest that a writer waits for another one, which writes one line."""
+_LOOK_S: Final = 0.01
 FILTERS: Final = ("who", "operation", "outcome", "target")
 PARAMETERS: Final = (*FILTERS, "after", "limit")
 
@@ -59,11 +66,13 @@ class AuditLog:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._thread = ThreadPoolExecutor(1, "audit")
-        self._number: int | None = None
+        self._number = 0
+        """The number of the last line, while the files are as ``_seen`` says."""
+        self._seen: tuple[tuple[int, int], ...] | None = None
 
     async def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line, on the disk once this returns. Raises OSError."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._append, entry)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self.append_now, entry)
 
     async def page(self, query: AuditQuery) -> dict[str, Any]:
         """Return `items`, the newest first, and `next`, the number to go on behind, or None.
@@ -72,11 +81,31 @@ class AuditLog:
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._page, query)
 
+    def append_now(self, entry: Mapping[str, Any]) -> None:
+        """As `append`, in this thread. Raises OSError, also if another process writes for LOCKED_S."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(self._folder / LOCK):
+            if self._seen != self._states():
+                self._number = next((row["number"] for row in self._rows()), 0)
+            try:
+                self._append(entry)
+            finally:
+                self._seen = self._states()
+
     # In the thread
+    def _states(self) -> tuple[tuple[int, int], ...]:
+        """Return inode and size of each file that is written; another writer has changed one of them."""
+        found: list[tuple[int, int]] = []
+        for name in (CHANGES, REFUSALS):
+            try:
+                stat = (self._folder / name).stat()
+            except FileNotFoundError:
+                found.append((0, 0))
+            else:
+                found.append((stat.st_ino, stat.st_size))
+        return tuple(found)
+
     def _append(self, entry: Mapping[str, Any]) -> None:
-        if self._number is None:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._number = next((row["number"] for row in self._rows()), 0)
         line = _line({"number": self._number + 1, **entry})
         path = self._folder / (REFUSALS if entry.get("outcome") in HARMLESS else CHANGES)
         if path.exists() and path.stat().st_size + len(line) > FILE_BYTES:
@@ -117,6 +146,25 @@ def _rows_of(path: Path, before: int | None) -> Iterator[dict[str, Any]]:
                 row = _row(line)
                 if row is not None and (before is None or row["number"] < before):
                     yield row
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        until = time.monotonic() + LOCKED_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    reason = f"another process has held the lock for {LOCKED_S:g} s"
+                    raise OSError(errno.EAGAIN, reason, str(path)) from None
+                time.sleep(_LOOK_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _rotate(path: Path) -> None:

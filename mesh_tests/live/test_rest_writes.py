@@ -174,6 +174,23 @@ def test_a_cost_and_a_level_are_set(rest: Rest) -> None:
     ]  # fmt: skip
 
 
+def test_changes_by_commands_are_in_the_audit_too(mesh: RunningMesh, rest: Rest, producer: WireClient) -> None:
+    send(producer, producer.sender("kept/by-command"), 4)
+    mesh.run("broker", "purge", "kept/by-command", "--yes")
+    mesh.run("cost", "r1", "r2", "3")
+    mesh.run("cost", "r1", "r2", "1")
+    mesh.run("log-level", "r1", "router.routes", "info")
+    told = [each for each in rest.items("/api/audit") if each["login"] == "command"]
+    assert [(each["operation"], each["target"], each["outcome"]) for each in told] == [
+        ("log-level", "r1", "done"), ("cost", "r1/r2", "done"), ("cost", "r1/r2", "done"), ("purge", "b1", "done"),
+    ]  # fmt: skip
+    assert told[-1]["what"] == {"address": "kept/by-command"}
+    assert told[-1]["done"] == {"messages": 4}
+    # The observer's next line goes on with the count.
+    assert rest.write("/api/nodes/r1/log-level", {"module": "", "level": "info"})[0] == 200
+    assert rest.items("/api/audit?limit=2")[0]["number"] == told[0]["number"] + 1
+
+
 def test_events_of_all_nodes_are_there_newest_first(rest: Rest) -> None:
     events = rest.items("/api/events?limit=1000")
     assert {"r1", "r2", "b1", "_supervisor", "_watch"} <= {each["node"] for each in events}

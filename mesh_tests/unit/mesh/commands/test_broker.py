@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,14 @@ class Brokers:
         self.parts: dict[str, list[Answer]] = {}
         self.failures: dict[str, MeshError] = {}
 
-    async def ask(self, topology: object, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
+    async def ask(
+        self,
+        topology: object,
+        broker: str,
+        request: Mapping[str, Any],
+        parts: list[Answer],
+        on_sent: Callable[[], None] = lambda: None,
+    ) -> None:
         self.asked.append((broker, request))
         parts += self.parts.get(broker, [])
         await asyncio.sleep(0)

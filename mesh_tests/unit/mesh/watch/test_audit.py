@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,14 @@ from mesh.watch import audit
 from mesh.watch.audit import AuditLog, parse_audit_query
 from mesh.watch.query import QueryError
 
+SECOND_WRITER = """
+import sys
+from pathlib import Path
+from mesh.watch.audit import AuditLog
+log = AuditLog(Path(sys.argv[1]))
+for _ in range(25):
+    log.append_now({"who": sys.argv[2], "outcome": "done"})
+"""
 OUTCOMES = st.sampled_from(["done", "refused", "counted", "uncertain"])
 
 
@@ -96,3 +107,37 @@ def test_a_wrong_parameter_is_named(query: tuple[str, str]) -> None:
     with pytest.raises(QueryError) as caught:
         parse_audit_query([query])
     assert caught.value.place == query[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), OUTCOMES), max_size=20), st.integers(200, 2000))
+def test_several_writers_have_one_count_also_over_rotations(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[int, str]], file_bytes: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(audit, "FILE_BYTES", file_bytes)
+        patched.setattr(audit, "FILES", 40)
+        folder = tmp_path_factory.mktemp("audit")
+        writers = [AuditLog(folder) for _ in range(3)]
+        for writer, outcome in lines:
+            writers[writer].append_now({"who": "alice", "outcome": outcome})
+        for log in (writers[0], AuditLog(folder)):
+            assert pages(log, 7) == list(range(len(lines), 0, -1))
+
+
+def test_writers_of_several_processes_have_one_count(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SECOND_WRITER, str(tmp_path)]
+    writers = [subprocess.Popen([*command, name]) for name in ("one", "other", "third")]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert pages(AuditLog(tmp_path), 20) == list(range(75, 0, -1))
+
+
+def test_a_writer_that_keeps_the_lock_makes_nobody_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "LOCKED_S", 0.05)
+    with (tmp_path / audit.LOCK).open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match=r"held the lock for 0\.05 s"):
+            AuditLog(tmp_path).append_now({"who": "alice", "outcome": "done"})
+    AuditLog(tmp_path).append_now({"who": "alice", "outcome": "done"})
+    assert pages(AuditLog(tmp_path), 5) == [1]
