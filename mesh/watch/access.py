@@ -25,11 +25,17 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
     from addressing.topology.model import Topology
+    from mesh.watch.request_source import RequestSource
 
 READING: Final = frozenset({"GET", "HEAD"})
 """Methods of HTTP that change nothing."""
-_OWN_SITE: Final = frozenset({"none", "same-origin"})
+OWN_SITE: Final = frozenset({"none", "same-origin"})
 """Values of Sec-Fetch-Site of requests from the observer's own pages, or from the address bar [Fetch Metadata]."""
+
+
+def own_origin(headers: Headers) -> str:
+    """Return the Origin [RFC 6454] of pages of the host that a request names: of the console's own ones."""
+    return f"http://{headers.get('host', '')}"
 
 
 class LoginKind(StrEnum):
@@ -44,11 +50,12 @@ class LoginKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who sends a request. ``peer``: host and port that the request comes from."""
+    """Who sends a request. ``peer`` and ``source``: where the request comes from, as `RequestSource` has them."""
 
     operator: Operator
     login: LoginKind
     peer: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +83,29 @@ class Access:
         self.passwords = PasswordLogin(Authenticator({name: parse_secret(text) for name, text in texts.items()}), clock)
         self._token = token
 
-    async def requester(self, method: str, headers: Headers, peer: str) -> Requester | AccessRefused:
+    async def requester(self, method: str, headers: Headers, source: RequestSource) -> Requester | AccessRefused:
         """Return the sender of a request with these headers, or the reason of a refusal."""
+        peer, place = source
         kind, _, given = headers.get("authorization", "").partition(" ")
         match kind.lower():
             case "bearer":
                 if hmac.compare_digest(given.strip().encode(), self._token.encode()):
-                    return Requester(OWNER, LoginKind.TOKEN, peer)
+                    return Requester(OWNER, LoginKind.TOKEN, peer, place)
                 return _no_login("the token is not the observer's")
             case "basic":
-                return await self._with_password(given, peer)
+                return await self._with_password(given, source)
             case "":
                 pass
             case _:
                 return _no_login(f"unknown scheme {kind[:20]!r} of Authorization, expected Bearer or Basic")
         session = self._session_in(method, headers)
         if session is not None:
-            return Requester(session, LoginKind.SESSION, peer)
+            return Requester(session, LoginKind.SESSION, peer, place)
         if self.has_users:
             return _no_login("the mesh has users, so a request needs a login")
         if method not in READING:
             return _no_login("a change needs a login")
-        return Requester(self.rights.operator(None), LoginKind.NONE, peer)
+        return Requester(self.rights.operator(None), LoginKind.NONE, peer, place)
 
     def challenge(self, headers: Headers) -> str:
         """Return WWW-Authenticate for a refused request: a browser that is asked for a password shows a dialog of its
@@ -107,27 +115,29 @@ class Access:
             return 'Bearer, Basic realm="amqpmesh", charset="UTF-8"'
         return "Bearer"
 
-    async def login(self, user: str, password: str) -> AccessRefused | None:
-        """Check a password; return None if it is right."""
-        match await self.passwords.check(user, password):
+    async def login(self, user: str, password: str, source: str) -> AccessRefused | None:
+        """Check a password that comes from ``source``; return None if it is right."""
+        match await self.passwords.check(user, password, source):
             case PasswordResult.RIGHT:
                 return None
             case PasswordResult.BUSY:
                 return AccessRefused(503, "too many passwords are being checked; try again in a second", 1)
             case PasswordResult.LIMITED:
-                return AccessRefused(429, "too many passwords were wrong; wait 10 s before the next try", 10)
+                return AccessRefused(
+                    429, "too many passwords from this address were wrong; wait 10 s before the next try", 10
+                )
             case _:
                 return _no_login("the user or the password is wrong")
 
-    async def _with_password(self, given: str, peer: str) -> Requester | AccessRefused:
+    async def _with_password(self, given: str, source: RequestSource) -> Requester | AccessRefused:
         try:
             user, colon, password = base64.b64decode(given.strip(), validate=True).decode().partition(":")
         except (binascii.Error, ValueError):
             colon = ""
         if not colon:
             return _no_login("Authorization is not that of a user, expected Basic and base64 of USER:PASSWORD")
-        refused = await self.login(user, password)
-        return refused or Requester(self.rights.operator(user), LoginKind.PASSWORD, peer)
+        refused = await self.login(user, password, source.name)
+        return refused or Requester(self.rights.operator(user), LoginKind.PASSWORD, *source)
 
     def _session_in(self, method: str, headers: Headers) -> Operator | None:
         """Return whose session the cookies have; None without one.
@@ -138,9 +148,9 @@ class Access:
         if not headers.get("cookie"):
             return None
         site = headers.get("sec-fetch-site")
-        is_own = site in _OWN_SITE
+        is_own = site in OWN_SITE
         if site is None:
-            is_own = method in READING or headers.get("origin") == f"http://{headers.get('host', '')}"
+            is_own = method in READING or headers.get("origin") == own_origin(headers)
         if not is_own:
             return None
         # Cookies of other servers of this host come, too, and need not be well-formed.

@@ -37,6 +37,7 @@ from mesh.watch.mesh_pages import page_map
 from mesh.watch.mesh_plan import MeshState, mesh_plan
 from mesh.watch.mesh_view import MeshView
 from mesh.watch.report_pages import ReportPages
+from mesh.watch.request_source import request_source
 from mesh.watch.troubles import troubles
 from mesh.watch.visible_rows import RowsByOperator
 from recording.entities import ENTITIES
@@ -255,7 +256,6 @@ class Console:
         return JSONResponse({"path": f"/login#{self._access.sessions.new_once()}"})
 
     async def _log_in(self, request: Request) -> Response:
-        _refuse_others(request)
         match await _login_of(request):
             case {"once": str(once)}:
                 session = self._access.sessions.redeem(once)
@@ -265,7 +265,8 @@ class Console:
                         "the one-time token is unknown, was used, or is older than 60 s: run `amqpmesh console` again",
                     )
             case {"user": str(user), "password": str(password)}:
-                if (refused := await self._access.login(user, password)) is not None:
+                source = request_source(request.scope, request.headers)
+                if (refused := await self._access.login(user, password, source.name)) is not None:
                     raise HTTPException(403 if refused.status == 401 else refused.status, refused.sentence)
                 session = self._access.sessions.new_session(user)
             case _:
@@ -276,17 +277,10 @@ class Console:
         )
         return answer
 
-    async def _log_out(self, request: Request) -> Response:
-        _refuse_others(request)
+    async def _log_out(self, _: Request) -> Response:
         answer = JSONResponse({"path": "/login"})
         answer.delete_cookie(self._access.sessions.cookie, path="/", httponly=True, samesite="strict")
         return answer
-
-
-def _refuse_others(request: Request) -> None:
-    own = f"http://{request.headers.get('host', '')}"
-    if request.headers.get("origin", own) != own:
-        raise HTTPException(403, "a login has to come from the console's own page")
 
 
 async def _login_of(request: Request) -> Any:

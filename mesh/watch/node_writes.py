@@ -53,7 +53,7 @@ class NodeWrites:
         return {request.operation.counts: 1, **request.arguments}
 
     async def run(self, node: str, request: WriteRequest, state: Any, operator: str) -> dict[str, Any]:
-        """Carry out ``request`` at ``node``, for ``operator``, and return counts and results; costs are `set_cost`'s."""
+        """Carry out ``request`` at ``node``, for ``operator``, and return counts and results; `set_cost` sets costs."""
         self._check(request, state)
         arguments = request.arguments
         match request.operation.name:

@@ -17,8 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
-import uvicorn
-
 from mesh.deploy.control import ask_async
 from mesh.deploy.node_process import OBSERVER_PROGRAM, TOPOLOGY_FD, command_line, node_environment
 from mesh.deploy.node_program import topology_descriptor
@@ -39,6 +37,7 @@ from mesh.watch.host_changes import HostChanges
 from mesh.watch.host_id import host_id
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
+from mesh.watch.http_protocol import HttpServer
 from mesh.watch.idempotency import WriteKeys
 from mesh.watch.management.agent import ManagementAgent, container_id
 from mesh.watch.mesh_link import MeshLink
@@ -69,7 +68,6 @@ WATCHED_S: Final = 0.25
 IDLE_S: Final = 1.0
 KEYS_FILE: Final = "keys.jsonl"
 """The file with the keys of changes, beside the audit."""
-_GRACE_S: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +214,7 @@ async def _observe(
     views = OperatorViews(topology, host, rows, writes, audit, events, elsewhere)
     others.answer_by(handlers_of(writes, views))
     state.operations = [*writes.routes(), *views.routes()]
-    config = uvicorn.Config(
-        application(state),
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE_S,
-    )
-    server = _Server(config)
+    server = HttpServer(application(state))
 
     def stop() -> None:
         state.stopping.set()
@@ -283,7 +271,7 @@ async def _follow(rings: HostRings, state: ObserverState) -> None:
             continue
         state.is_complete = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(WATCHED_S if state.viewers else IDLE_S):
+            async with asyncio.timeout(WATCHED_S if state.streams else IDLE_S):
                 await state.stopping.wait()
 
 
@@ -298,13 +286,6 @@ async def _ask_to_list(workdir: WorkDir, node: str) -> None:
     # A node that does not answer has ended, or is an older version, which cannot list: what it has stays unknown.
     with suppress(OSError):
         await ask_async(workdir.control_socket(node), "relist")
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone: the observer has handlers of its own."""
-        yield
 
 
 def observer_file(workdir: WorkDir) -> Path:

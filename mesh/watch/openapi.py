@@ -139,7 +139,7 @@ def _list(entity: Entity) -> dict[str, Any]:
                     }
                 },
             },
-            **errors("400", "401", "403"),
+            **errors("400", "401", "403", "429"),
         },
     }
 
@@ -156,6 +156,6 @@ def _one(entity: Entity) -> dict[str, Any]:
                 "description": entity.meaning,
                 "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{entity.name}"}}},
             },
-            **errors("401", "403", "404", "503"),
+            **errors("401", "403", "404", "429", "503"),
         },
     }

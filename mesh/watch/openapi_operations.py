@@ -16,7 +16,7 @@ ERRORS: Final = {
     "403": "The login has not the right that the request needs, or a page of another site asks.",
     "404": "There is no such entity, or the login may not see it.",
     "409": "The entity or the key is not as the request expects, or a node refuses the change.",
-    "429": "Too many passwords were wrong, or too many changes were asked for.",
+    "429": "Too many passwords were wrong, or too many changes, streams or pages of messages are asked for.",
     "501": "The broker is an existing one, which has tools of its own.",
     "502": "The node does not run, or ended before its answer, or no observer answers for its host.",
     "503": "The observer cannot answer now, or not the host that may have the entity; the answer says why.",
@@ -56,7 +56,7 @@ def operation_paths() -> dict[str, Any]:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _write(operation)
     browse = _read(
         "browse_queue", "Shows messages of a queue, the oldest first; bodies need the right `browse`.",
-        operator_views.BROWSE_PARAMETERS, "400", "401", "403", "404", "501", "502", "504",
+        operator_views.BROWSE_PARAMETERS, "400", "401", "403", "404", "429", "501", "502", "503", "504",
     )  # fmt: skip
     browse["parameters"].insert(0, _id())
     paths[operator_views.MESSAGES] = {"get": browse}
@@ -85,7 +85,7 @@ def operation_paths() -> dict[str, Any]:
         ("/healthz/mesh", "show_health", "Says what the mesh lacks.", (), _JSON),
     )  # fmt: skip
     for path, name, meaning, parameters, media in reads:
-        paths[path] = {"get": _read(name, meaning, parameters, "400", "401", "403", "503", media=media)}
+        paths[path] = {"get": _read(name, meaning, parameters, "400", "401", "403", "429", "503", media=media)}
     return paths
 
 

@@ -16,6 +16,7 @@ from mesh.watch.audit import parse_audit_query, whole_number
 from mesh.watch.host_changes import named, requester_in
 from mesh.watch.idempotency import KeptAnswer
 from mesh.watch.query import QueryError
+from mesh.watch.shares import Shares
 from mesh.watch.write_operations import MAX_NUMBER
 from mesh.watch.write_request import WriteRefused
 from mesh.watch.write_targets import find, id_of, path_of
@@ -50,6 +51,9 @@ MAX_PAGE: Final = 100
 DEFAULT_PAGE: Final = 50
 MAX_BODY_BYTES: Final = 65_536
 DEFAULT_BODY_BYTES: Final = 4096
+MAX_BROWSES: Final = 16
+"""The most pages of messages that brokers are asked for; for a search, a broker reads the whole queue."""
+MAX_BROWSES_OF_ONE: Final = 4
 BROWSE_PARAMETERS: Final = ("after", "limit", "search", "bodies", "body_bytes")
 
 
@@ -72,6 +76,7 @@ class OperatorViews:
         self._topology, self._host, self._rows = topology, host, rows
         self._writes, self._audit, self._events, self._elsewhere = writes, audit, events, elsewhere
         self._rights = OperatorRights(topology)
+        self._browses = Shares("pages of messages", MAX_BROWSES, MAX_BROWSES_OF_ONE)
 
     def routes(self) -> list[Route]:
         return [
@@ -88,10 +93,11 @@ class OperatorViews:
             id_of(request),
         )
         node = id_.partition("/")[0]
-        if self._elsewhere is not None and self._writes.is_elsewhere(node):
-            asked = {"op": "browse", **named(requester), "id": id_, "arguments": arguments}
-            return await _answered(self._elsewhere.look(node, asked))
-        return await _answered(self._browsed(requester, id_, arguments))
+        with self._browses.taken(requester):
+            if self._elsewhere is not None and self._writes.is_elsewhere(node):
+                asked = {"op": "browse", **named(requester), "id": id_, "arguments": arguments}
+                return await _answered(self._elsewhere.look(node, asked))
+            return await _answered(self._browsed(requester, id_, arguments))
 
     async def _browsed(self, requester: Requester, id_: str, arguments: Mapping[str, Any]) -> KeptAnswer:
         operator = requester.operator

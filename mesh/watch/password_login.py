@@ -1,8 +1,10 @@
 """Checks the passwords of the topology's users: in threads, with few tries, and a right one again without a new check.
 
 To check a password takes milliseconds by design. So checks run in threads, a few at a time; a request that finds too
-many before it is refused at once. Each failure costs the user's name a try, and the name has few; so nobody guesses
-passwords, and nobody can use up the observer's CPU. A password that was right is known for a minute by a keyed hash.
+many before it is refused at once. Each failure costs a try of the user's name at the source of the request, and a try
+of the source, and both have few; so nobody guesses passwords fast, and nobody shuts out who logs in from elsewhere. A
+password that was right is known for a minute by a keyed hash. Later it is checked again, and needs no try that is left:
+whoever knows it guesses nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -21,17 +24,20 @@ from wire.sasl.authenticator import Authenticator, PasswordCheck
 THREADS: Final = 2
 MAX_CHECKS: Final = 16
 """The most checks that run, or wait for a thread."""
+MAX_CHECKS_OF_SOURCE: Final = 8
+"""The most of them for requests from one source."""
 TRIES: Final = 5
-"""Failures of one name at once; one more failure is allowed each TRY_S."""
+"""Failures of one name from one source at once; one more failure is allowed each TRY_S."""
 TRY_S: Final = 10.0
-ALL_TRIES: Final = 50
-"""Failures of all names together that may come at once; ALL_TRIES_PER_S lasting."""
-ALL_TRIES_PER_S: Final = 5.0
-MAX_NAMES: Final = 1000
-"""The most names whose tries are counted; the name that was tried longest ago is forgotten."""
+SOURCE_TRIES: Final = 50
+"""Failures of all names from one source that may come at once; SOURCE_TRIES_PER_S lasting."""
+SOURCE_TRIES_PER_S: Final = 5.0
+MAX_COUNTED: Final = 10_000
+"""The most names and sources whose tries are counted; the one that was tried longest ago is forgotten."""
 RIGHT_S: Final = 60.0
-"""For how long a right password is known."""
+"""For how long a right password needs no check."""
 MAX_RIGHT: Final = 1000
+"""The most right passwords that are known; the one that was right longest ago is forgotten."""
 MAX_PASSWORD_CHARS: Final = 1024
 """A longer password is wrong without a check."""
 
@@ -42,7 +48,7 @@ class PasswordResult(Enum):
     BUSY = "busy"
     """Too many other checks wait."""
     LIMITED = "limited"
-    """Too many passwords of this name, or of all names, were wrong."""
+    """Too many passwords of this name, or of all names, from this source were wrong."""
 
 
 class _TryBucket:
@@ -65,55 +71,63 @@ class PasswordLogin:
     def __init__(self, authenticator: Authenticator, clock: Callable[[], float]) -> None:
         self._authenticator, self._clock = authenticator, clock
         self._threads = ThreadPoolExecutor(THREADS, "password")
-        self._checks = 0
+        self._checks: Counter[str] = Counter()
         self._key = secrets.token_bytes(32)
         self._right_until: dict[bytes, float] = {}
-        self._by_name: dict[str, _TryBucket] = {}
-        self._of_all = _TryBucket(ALL_TRIES, ALL_TRIES_PER_S, clock())
+        self._buckets: dict[bytes, _TryBucket] = {}
 
     @property
     def has_users(self) -> bool:
         return self._authenticator.has_users
 
-    async def check(self, user: str, password: str) -> PasswordResult:
+    async def check(self, user: str, password: str, source: str) -> PasswordResult:
+        """Check the password of ``user`` in a request from ``source``, a name that shares its tries."""
         if len(password) > MAX_PASSWORD_CHARS:
             return PasswordResult.WRONG
         now = self._clock()
-        digest = self._digest(user, password)
+        digest = self._digest("right", user, password)
         if now < self._right_until.get(digest, now):
             return PasswordResult.RIGHT
-        bucket = self._bucket(user, now)
-        # Each is asked, so that both count the time that has passed.
-        if not all([bucket.has_one(now), self._of_all.has_one(now)]):
+        buckets = [] if digest in self._right_until else self._buckets_of(user, source, now)
+        if not all(bucket.has_one(now) for bucket in buckets):
             return PasswordResult.LIMITED
-        if self._checks >= MAX_CHECKS:
+        if self._checks.total() >= MAX_CHECKS or self._checks[source] >= MAX_CHECKS_OF_SOURCE:
             return PasswordResult.BUSY
         # A try is taken before the check, or tries at the same moment would not count.
-        for each in (bucket, self._of_all):
+        for each in buckets:
             each.add(-1)
-        self._checks += 1
+        self._checks[source] += 1
         try:
             known = self._authenticator.knows(user)
             check = PasswordCheck(user, known, self._authenticator.secret_of(user), password)
             is_right = await asyncio.get_running_loop().run_in_executor(self._threads, check.is_right)
         finally:
-            self._checks -= 1
+            self._checks[source] -= 1
+            if not self._checks[source]:
+                del self._checks[source]
         if not is_right:
             return PasswordResult.WRONG
-        for each in (bucket, self._of_all):
+        for each in buckets:
             each.add(1)
         self._remember(digest)
         return PasswordResult.RIGHT
 
-    def _digest(self, user: str, password: str) -> bytes:
+    def _digest(self, *texts: str) -> bytes:
         # No user's name has a NUL.
-        return hmac.digest(self._key, f"{user}\0{password}".encode(errors="surrogatepass"), hashlib.sha256)
+        return hmac.digest(self._key, "\0".join(texts).encode(errors="surrogatepass"), hashlib.sha256)
 
-    def _bucket(self, user: str, now: float) -> _TryBucket:
-        bucket = self._by_name.pop(user, None) or _TryBucket(TRIES, 1 / TRY_S, now)
-        self._by_name[user] = bucket
-        if len(self._by_name) > MAX_NAMES:
-            del self._by_name[next(iter(self._by_name))]
+    def _buckets_of(self, user: str, source: str, now: float) -> list[_TryBucket]:
+        """Return the tries of ``user`` at ``source``, and those of ``source``: by digests, as names can be long."""
+        return [
+            self._bucket(self._digest("name", source, user), TRIES, 1 / TRY_S, now),
+            self._bucket(self._digest("source", source), SOURCE_TRIES, SOURCE_TRIES_PER_S, now),
+        ]
+
+    def _bucket(self, key: bytes, most: float, per_s: float, now: float) -> _TryBucket:
+        bucket = self._buckets.pop(key, None) or _TryBucket(most, per_s, now)
+        self._buckets[key] = bucket
+        if len(self._buckets) > MAX_COUNTED:
+            del self._buckets[next(iter(self._buckets))]
         return bucket
 
     def _remember(self, digest: bytes) -> None:

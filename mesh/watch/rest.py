@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from addressing.operator_rights import Right
 from mesh.watch import openapi
@@ -35,12 +36,15 @@ from mesh.watch.metric_details import DetailQueryError, detailed_exposition, par
 from mesh.watch.metrics import exposition
 from mesh.watch.query import QueryError
 from mesh.watch.request_guard import LIVEZ, RequestGuard
+from mesh.watch.shares import Shares
 from mesh.watch.visible_rows import RowsByOperator, VisibleRows
 from recording.entities import BY_PLURAL, ENTITIES, LISTS, MODEL_VERSION, Entity
 
 STREAM_S: Final = 1.0
 """The time between two looks for changes of a stream."""
-MAX_STREAMS: Final = 50
+MAX_STREAMS: Final = 100
+MAX_STREAMS_OF_ONE: Final = 25
+"""The most streams of one user; without a login, of one address."""
 _EXPOSITION: Final = "text/plain; version=0.0.4"
 
 
@@ -61,7 +65,7 @@ class ObserverState:
     """Set when the observer stops: streams end."""
     is_complete: bool = False
     """Whether all that the nodes had written when the observer started has been read."""
-    viewers: int = 0
+    streams: Shares = field(default_factory=lambda: Shares("streams", MAX_STREAMS, MAX_STREAMS_OF_ONE))
     """Streams that are open."""
     console: Console | None = None
     """The pages, which are mounted beside the interface."""
@@ -142,10 +146,10 @@ def routes_of(state: ObserverState) -> list[Route]:
         if name not in BY_PLURAL:
             raise QueryError("entity", f"expected the entities to stream, got {name!r}", BY_PLURAL)
         view.check(BY_PLURAL[name], parameters)
-        if state.viewers >= MAX_STREAMS:
-            raise HTTPException(503, f"{MAX_STREAMS} streams are open, which is the most; try again later")
         seen = view.seen_by(visible(request))
-        return StreamingResponse(_events(BY_PLURAL[name], parameters, state, seen), media_type="text/event-stream")
+        with ExitStack() as share:
+            share.enter_context(state.streams.taken(requester_of(request)))
+            return _SharedStream(_events(BY_PLURAL[name], parameters, state, seen), share.pop_all())
 
     async def me(request: Request) -> Response:
         operator = requester_of(request).operator
@@ -199,38 +203,46 @@ async def _events(entity: Entity, parameters: Parameters, state: ObserverState, 
 
     A client that comes back gets `all` again, and so has missed nothing of what is there.
     """
-    state.viewers += 1
-    try:
-        shown: dict[str, dict[str, Any]] | None = None
-        missing: list[Any] = []
-        while not state.stopping.is_set():
-            try:
-                said = page_map(await view.page(entity, parameters), state.host.utc_s)
-            except QueryError as error:
-                # Hosts have too many rows by now.
-                yield _event("error", {"error": str(error), "place": error.place, "allowed": list(error.allowed)})
-                return
-            items = said.pop("items")
-            del said["next"]
-            rows = {row["id"]: row for row in items}
-            if shown is None:
-                yield _event("all", {**said, "items": items})
+    shown: dict[str, dict[str, Any]] | None = None
+    missing: list[Any] = []
+    while not state.stopping.is_set():
+        try:
+            said = page_map(await view.page(entity, parameters), state.host.utc_s)
+        except QueryError as error:
+            # Hosts have too many rows by now.
+            yield _event("error", {"error": str(error), "place": error.place, "allowed": list(error.allowed)})
+            return
+        items = said.pop("items")
+        del said["next"]
+        rows = {row["id"]: row for row in items}
+        if shown is None:
+            yield _event("all", {**said, "items": items})
+        else:
+            changed = [row for id_, row in rows.items() if shown.get(id_) != row]
+            gone = [id_ for id_ in shown if id_ not in rows]
+            if changed or gone or said["missing"] != missing:
+                yield _event("changes", {**said, "items": changed, "gone": gone, "order": list(rows)})
             else:
-                changed = [row for id_, row in rows.items() if shown.get(id_) != row]
-                gone = [id_ for id_ in shown if id_ not in rows]
-                if changed or gone or said["missing"] != missing:
-                    yield _event("changes", {**said, "items": changed, "gone": gone, "order": list(rows)})
-                else:
-                    # A comment shows that the observer lives, and finds out that nobody listens any more.
-                    yield ": \n\n"
-            shown, missing = rows, said["missing"]
-            try:
-                async with asyncio.timeout(STREAM_S):
-                    await state.stopping.wait()
-            except TimeoutError:
-                pass
-    finally:
-        state.viewers -= 1
+                # A comment shows that the observer lives, and finds out that nobody listens any more.
+                yield ": \n\n"
+        shown, missing = rows, said["missing"]
+        try:
+            async with asyncio.timeout(STREAM_S):
+                await state.stopping.wait()
+        except TimeoutError:
+            pass
+
+
+class _SharedStream(StreamingResponse):
+    """A stream of events that gives ``share`` back when it ends, also if its client was gone before the first event."""
+
+    def __init__(self, events: AsyncIterator[str], share: ExitStack) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._share = share
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._share:
+            await super().__call__(scope, receive, send)
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

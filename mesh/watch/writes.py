@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from mesh.watch.host_changes import ChangeTickets, named, requester_in
 from mesh.watch.idempotency import KeptAnswer, KeyReused, KeysExhausted, WriteKeys
 from mesh.watch.node_writes import NodeWrites
 from mesh.watch.queue_writes import QueuePlace, QueueWrites
+from mesh.watch.shares import Shares
 from mesh.watch.states import GETTERS
 from mesh.watch.write_attempt import FIELDS_TOLD, WriteAttempt
 from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from addressing.topology.model import Topology
+    from mesh.watch.access import Requester
     from mesh.watch.host_changes import HostChanges
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_requests import MeshRequests
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 MAX_AT_ONCE: Final = 16
 """The most changes that are under way."""
+MAX_AT_ONCE_OF_ONE: Final = 8
 FAILED: Final = KeptAnswer(
     500, {"error": "the change failed, or the observer ended: look whether it was made", "is_uncertain": True}
 )
@@ -89,6 +92,7 @@ class MeshWrites:
         self.queues = QueueWrites(topology, requests)
         self._nodes = NodeWrites(topology, requests)
         self._under_way: set[asyncio.Task[KeptAnswer]] = set()
+        self._shares = Shares("changes", MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE)
 
     def routes(self) -> list[Route]:
         return [
@@ -115,8 +119,7 @@ class MeshWrites:
         return endpoint
 
     async def _answer(self, attempt: WriteAttempt, request: Request) -> KeptAnswer:
-        if len(self._under_way) >= MAX_AT_ONCE:
-            return _too_many()
+        self._shares.check(attempt.requester)
         try:
             body = await body_of(request)
         except WriteRefused as refused:
@@ -139,11 +142,20 @@ class MeshWrites:
                 work = self._perform(attempt, read, self._found(attempt, read))
         except WriteRefused as refused:
             return await self._refused(attempt, refused)
+        if attempt.asked_at is None:
+            work = self._shared(attempt.requester, work)
         # A client that goes away does not stop a change halfway.
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
+
+    async def _shared(self, requester: Requester, work: Coroutine[Any, Any, KeptAnswer]) -> KeptAnswer:
+        try:
+            with self._shares.taken(requester):
+                return await work
+        finally:
+            work.close()
 
     # Other hosts
     def is_elsewhere(self, node: str) -> bool:

@@ -12,8 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import uvicorn
-
+from mesh.watch.http_protocol import HttpServer
 from mesh_tests.browser.faked_mesh import FakedMesh, RecordedWrites, WritingConsoleHost
 from mesh_tests.ports import free_port
 from mesh_tests.unit.mesh.watch.console_host import NOW_S, TRIANGLE, ConsoleHost
@@ -73,10 +72,7 @@ class ServedConsole:
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        config = uvicorn.Config(
-            self.writes, http="h11", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
-        )
-        self._server = uvicorn.Server(config)
+        self._server = HttpServer(self.writes)
         ticking = asyncio.create_task(self._tick())
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -27,7 +27,7 @@ ADDRESSES = [f"q.{number % 500}" for number in range(SENDERS)]
 """Each has ten senders and ten receivers: a broker with thousands of queues would take longer to come back."""
 SOME = range(0, SENDERS, 50)
 BUSY_S = 120.0
-# Ten thousand links keep a core busy for a minute; their client loses its heartbeats if it has less than half of a core.
+# Ten thousand links keep a core busy for a minute; with less than half of a core their client loses its heartbeats.
 pytestmark = [pytest.mark.quiet, pytest.mark.timeout(4 * BUSY_S)]
 
 

@@ -186,7 +186,7 @@ def test_a_session_changes_only_from_the_consoles_own_pages_and_ends() -> None:
     host = ConsoleHost(token=TOKEN)
     cookie = log_in(host)
     assert host.ask("/api/nodes", "POST", cookie=cookie).status == 401
-    assert host.ask("/api/nodes", "POST", cookie=cookie, origin="http://127.0.0.1:8080").status == 401
+    assert host.ask("/api/nodes", "POST", cookie=cookie, origin="http://127.0.0.1:8080").status == 403
     assert host.ask("/api/nodes", "POST", cookie=cookie, origin=f"http://127.0.0.1:{PORT}").status == 405
     assert host.ask("/api/nodes", "POST", cookie=cookie, sec_fetch_site="same-origin").status == 405
     host.model.utc_s += SESSION_S - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import quote
 
@@ -11,12 +12,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from addressing.operator_rights import OWNER, Operator
 from addressing.topology.credentials import make_secret
 from addressing.topology.loader import parse_topology
-from mesh.watch.access import Access
+from mesh.watch.access import Access, LoginKind, Requester
 from mesh.watch.expected_nodes import ExpectedNode
 from mesh.watch.host_model import HostModel, NodeRecords
-from mesh.watch.rest import ObserverState, application
+from mesh.watch.rest import MAX_STREAMS, MAX_STREAMS_OF_ONE, ObserverState, application
 from mesh.watch.slots import RingRecords
 from mesh.watch.visible_rows import RowsByOperator
 from recording.entities import BY_PLURAL, ENTITIES, LISTS
@@ -146,7 +148,7 @@ def test_a_stream_begins_with_the_page_and_ends_with_the_observer() -> None:
     state = state_of()
     state.stopping.set()
     assert client_of(state).get("/api/stream?entity=links").text == ""
-    assert state.viewers == 0
+    assert len(state.streams) == 0
 
 
 def events_in(text: str) -> list[tuple[str, Any]]:
@@ -182,15 +184,38 @@ def test_a_stream_tells_what_changed_and_what_is_gone(monkeypatch: pytest.Monkey
     assert [item["id"] for item in told[0][1]["items"]] == ["r1/1", "r1/2"]
     assert (told[1][1]["items"], told[1][1]["gone"], told[1][1]["order"]) == ([], ["r1/1"], ["r1/2"])
     assert told[2][1]["items"] == [{"id": "r1/2", "address": "b", "credit": 7}]
-    assert state.viewers == 0
+    assert len(state.streams) == 0
 
 
-def test_more_streams_than_the_most_are_refused() -> None:
+def test_nobody_has_all_streams_and_others_get_theirs() -> None:
     state = state_of()
-    state.viewers = 50
-    answer = client_of(state).get("/api/stream?entity=links")
-    assert answer.status_code == 503
-    assert "50 streams are open" in answer.json()["error"]
+    owner = {"authorization": "Bearer secret"}
+    state.stopping.set()
+    with ExitStack() as streams:
+        for _ in range(MAX_STREAMS_OF_ONE):
+            streams.enter_context(state.streams.taken(Requester(OWNER, LoginKind.SESSION)))
+        refused = client_of(state).get("/api/stream?entity=links", headers=owner)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert "25 streams of yours are under way" in refused.json()["error"]
+        assert client_of(state).get("/api/stream?entity=links").status_code == 200
+        for number in range(MAX_STREAMS - MAX_STREAMS_OF_ONE):
+            streams.enter_context(state.streams.taken(Requester(Operator(f"u{number}", {}), LoginKind.SESSION)))
+        refused = client_of(state).get("/api/stream?entity=links")
+        assert (refused.status_code, "100 streams are under way" in refused.json()["error"]) == (503, True)
+    assert client_of(state).get("/api/stream?entity=links", headers=owner).status_code == 200
+    assert len(state.streams) == 0
+
+
+def test_without_a_login_each_address_behind_a_proxy_has_streams_of_its_own() -> None:
+    state = state_of()
+    state.stopping.set()
+    one, other = {"x-forwarded-for": "192.0.2.7"}, {"x-forwarded-for": "192.0.2.7, 192.0.2.8"}
+    with ExitStack() as streams:
+        for _ in range(MAX_STREAMS_OF_ONE):
+            streams.enter_context(state.streams.taken(Requester(Operator("", {}), LoginKind.NONE, source="192.0.2.7")))
+        assert client_of(state).get("/api/stream?entity=links", headers=one).status_code == 429
+        assert client_of(state).get("/api/stream?entity=links", headers=other).status_code == 200
+        assert client_of(state).get("/api/stream?entity=links").status_code == 200
 
 
 def test_metrics_are_those_of_the_model() -> None:
