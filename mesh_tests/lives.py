@@ -64,6 +64,15 @@ LIVES = (
     Life("crash/test_broker_crash.py", "20 times kill -9 of a broker, at random moments and failpoints", 25, BROKER, 4),
     Life("crash/storage/test_power_cuts.py", "the power goes while a store is written", 200, BROKER, 20),
     Life(
+        "live/test_killed_hosts.py",
+        "half of the hosts, observers and nodes are killed, and hosts cut off: observers show what is known",
+        25,
+        (*PROCESSES, "mesh_tests/live"),
+        batch=4,
+        batch_s=400.0,
+        workers="0",
+    ),
+    Life(
         "live/test_many_published_addresses.py",
         "1,000,000 messages to 100,000 addresses of a topic over 100 links without address, to 100 subscribers with "
         "wildcards; then 100,000 messages twice, while a router and the broker are killed",

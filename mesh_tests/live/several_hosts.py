@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -18,6 +19,7 @@ from ruamel.yaml import YAML
 from addressing.topology.loader import load_topology
 from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.workdir import OBSERVER, WorkDir
+from mesh_tests.live.host_network import HostNetwork
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program
 from mesh_tests.running_mesh import AMQPMESH
@@ -28,10 +30,15 @@ FILE = "amqpmesh.yml"
 
 
 class HostOfMesh:
-    """A folder with the topology, and the certificates of the nodes ``names`` only; nothing runs yet."""
+    """A folder with the topology, and the certificates of the nodes ``names`` only; nothing runs yet.
 
-    def __init__(self, name: str, folder: Path, mesh: str, names: tuple[str, ...]) -> None:
-        self.name, self.folder, self.names = name, folder, names
+    ``network``: where the host has a network of its own.
+    """
+
+    def __init__(
+        self, name: str, folder: Path, mesh: str, names: tuple[str, ...], network: HostNetwork | None = None
+    ) -> None:
+        self.name, self.folder, self.names, self.network = name, folder, names, network
         self.workdir = WorkDir(folder / ".amqpmesh" / mesh)
         self.programs: dict[str, Program] = {}
 
@@ -39,10 +46,14 @@ class HostOfMesh:
         """Start nodes; all, and the observer, without names."""
         for name in names or (*self.names, OBSERVER):
             what = ["watch", "--port", "0"] if name == OBSERVER else ["node", name]
-            self.programs[name] = Program(name, [AMQPMESH, *what, "-t", FILE], self.folder)
+            self.programs[name] = Program(name, [*self._prefix, AMQPMESH, *what, "-t", FILE], self.folder)
         for name in names or (*self.names, OBSERVER):
             event = "observer_started" if name == OBSERVER else "node_started"
             self.programs[name].wait_for(f'"event": "{event}"', COMMAND_S)
+
+    @property
+    def _prefix(self) -> list[str]:
+        return [] if self.network is None else self.network.prefix(self.name)
 
     def kill(self, *names: str) -> None:
         """SIGKILL to programs; to all without names."""
@@ -52,28 +63,34 @@ class HostOfMesh:
 
     def observed(self, path: str) -> Any:
         """The JSON of the observer's answer, whatever its status."""
-        return self._ask(path)[1]
+        return json.loads(self._ask(path)[1])
+
+    def text(self, path: str) -> str:
+        """The observer's answer, such as its metrics."""
+        return self._ask(path)[1].decode()
 
     def change(self, path: str, body: Any, key: str = "") -> tuple[int, Any]:
         """Status and JSON of the answer to a change."""
         headers = {"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})}
-        return self._ask(path, json.dumps(body).encode(), headers)
+        status, answer = self._ask(path, json.dumps(body).encode(), headers)
+        return status, json.loads(answer)
 
-    def _ask(self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    def _ask(self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
         url = json.loads(self.workdir.observer_file.read_text())["url"]
         given = dict(headers or {})
         token = self.workdir.root / "run" / f"{OBSERVER}.token"
         if token.exists():
             given["Authorization"] = f"Bearer {token.read_text().strip()}"
-        try:
-            answer = urlopen(Request(url + path, body, given), timeout=COMMAND_S)
-        except HTTPError as error:
-            answer = error
-        with answer:
-            return answer.status, json.load(answer)
+        with nullcontext() if self.network is None else self.network.entered(self.name):
+            try:
+                answer = urlopen(Request(url + path, body, given), timeout=COMMAND_S)
+            except HTTPError as error:
+                answer = error
+            with answer:
+                return answer.status, answer.read()
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [AMQPMESH, *arguments, "-t", FILE]
+        command = [*self._prefix, AMQPMESH, *arguments, "-t", FILE]
         return subprocess.run(
             command, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL,
             check=False,
@@ -84,17 +101,31 @@ class HostOfMesh:
 
 
 class SeveralHosts:
-    """``hosts``: by name, the nodes of each host. Nothing runs when the constructor returns."""
+    """``hosts``: by name, the nodes of each host. Nothing runs when the constructor returns.
 
-    def __init__(self, topology: str, hosts: dict[str, tuple[str, ...]], directory: Path) -> None:
+    ``network``: hosts have networks of their own; else they share that of the machine.
+    """
+
+    def __init__(
+        self,
+        topology: str,
+        hosts: dict[str, tuple[str, ...]],
+        directory: Path,
+        network: HostNetwork | None = None,
+    ) -> None:
+        addresses = (
+            {node: network.addresses[host] for host, nodes in hosts.items() for node in nodes} if network else {}
+        )
         model = YAML(typ="safe").load(topology)
         self.ports: dict[str, int] = {}
         for name, router in model["routers"].items():
             self.ports[name] = free_port()
             listener = {"host": "127.0.0.1", "port": self.ports[name]}
-            model["routers"][name] = {**(router or {}), "port": free_port(), "listeners": [listener]}
+            place = {"host": addresses[name]} if addresses else {}
+            model["routers"][name] = {**(router or {}), **place, "port": free_port(), "listeners": [listener]}
         for name, broker in model.get("brokers", {}).items():
-            model["brokers"][name] = {"data": f"./data/{name}", **(broker or {}), "port": free_port()}
+            place = {"host": addresses[name]} if addresses else {}
+            model["brokers"][name] = {"data": f"./data/{name}", **(broker or {}), **place, "port": free_port()}
         authority = directory / "authority"
         authority.mkdir()
         YAML().dump(model, authority / FILE)
@@ -104,7 +135,7 @@ class SeveralHosts:
         """A machine without nodes, that has the operator's certificate."""
         self.hosts: dict[str, HostOfMesh] = {}
         for name, nodes in hosts.items():
-            host = self.hosts[name] = HostOfMesh(name, directory / name, parsed.mesh, nodes)
+            host = self.hosts[name] = HostOfMesh(name, directory / name, parsed.mesh, nodes, network)
             host.folder.mkdir()
             shutil.copy2(authority / FILE, host.folder / FILE)
             theirs = WorkDir(parsed.work_dir).pki
