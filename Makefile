@@ -17,7 +17,7 @@ help:
 	@echo 'make soak    nine minutes more of random lives of this revision, with seeds of its own; docs/proof/soak.md has a row of each'
 	@echo 'make figures measure every figure of docs/reference/figures.md again: an hour of an idle machine'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
-	@echo 'make peers   install what some tests talk to: brokers and clients of others, a browser, Prometheus'
+	@echo 'make peers   install what some tests talk to: brokers and clients of others, a browser, Prometheus, nginx'
 	@echo 'make format  put the sources in the form that make check wants'
 
 setup: $(READY)

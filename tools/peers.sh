@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the programs that tests talk to: other projects' brokers and clients, a browser, and
-# Prometheus, whose promtool checks metrics and alerts.
+# Prometheus, whose promtool checks metrics and alerts; and nginx, behind which the console can be.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -25,6 +25,7 @@ need maven command -v mvn
 need python3-venv python3 -c 'import ensurepip'
 need chromium command -v chromium
 need prometheus command -v promtool
+need nginx-light test -x /usr/sbin/nginx
 if ((${#missing[@]})); then
     install_packages "${missing[@]}"
 fi
