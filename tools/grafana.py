@@ -76,7 +76,7 @@ ROWS: Final = (
                   "Deliveries per second, by declared pattern and outcome."),
             Panel("Time to the outcome", "timeseries", 12, 8, "s",
                   {"{{pattern}} 99 %": _quantile(0.99), "{{pattern}} 50 %": _quantile(0.5)},
-                  "From arrival to settlement of deliveries from clients, in buckets of a factor of 2 (above 1.05 s: 4)."),
+                  "From arrival to settlement of deliveries from clients; buckets of a factor of 2, above 1 s of 4."),
             Panel("Producers without credit", "timeseries", 12, 8, "short",
                   {"{{pattern}}": f"sum by (pattern) (amqpmesh_pattern_waiting_producers{{{_PATTERN}}})",
                    "{{pattern}}, average": _rate("amqpmesh_pattern_starved_seconds_total", _PATTERN, "pattern")},
