@@ -61,7 +61,12 @@ def _check_pattern_options(path: Path, pattern: str, address: DeclaredAddress) -
 
 
 def _check_brokers(path: Path, pattern: str, address: DeclaredAddress, topology: Topology) -> Iterator[Problem]:
-    existing = [name for name in _brokers_of(address, topology) if not topology.brokers[name].is_embedded]
+    # A broker with both or none of data and url is AM301, and of neither kind.
+    existing = [
+        name
+        for name in _brokers_of(address, topology)
+        if topology.brokers[name].url is not None and topology.brokers[name].data is None
+    ]
     for key in (*QUEUE_OPTIONS, *PATTERN_OPTIONS, *TOPIC_OPTIONS) if existing else ():
         if key in address.model_fields_set:
             message = (

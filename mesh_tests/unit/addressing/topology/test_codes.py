@@ -82,6 +82,12 @@ EXAMPLES = [
     (R + "hello_interval_s: 0.05\nhello_max_age_s: 0.01", "3:19 AM106"),
     (R + "brokers: {b1: {routers: [r1]}}", "3:11 AM301"),
     (R + "brokers: {b1: {data: x, url: 'amqp://h'}}", "3:11 AM301"),
+    # One mistake, and not one more for each setting that only one of the two kinds has.
+    (
+        R + "brokers: {b1: {data: x, url: 'amqp://h'}}\naddresses: {a: {type: queue, max_messages: 5}}",
+        "3:11 AM301",
+    ),
+    (R + "brokers: {b1: {routers: [r1]}}\naddresses: {a: {type: queue, max_messages: 5}}", "3:11 AM301"),
     (R + "brokers: {b1: {url: 'mqtt://h'}}", "3:21 AM302"),
     (R + "brokers: {b1: {url: 'amqp://'}}", "3:21 AM302"),
     (R + "brokers: {b1: {url: 'amqp://h:x'}}", "3:21 AM302"),
