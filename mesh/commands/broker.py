@@ -17,6 +17,7 @@ from mesh.commands.broker_options import (
     subscriber_option,
     up_to_option,
 )
+from mesh.terminal.counts import number_of
 from mesh.terminal.failure import CommandFailed
 from mesh.terminal.options import output_options, topology_option
 from mesh.terminal.output import Output
@@ -268,7 +269,7 @@ def remove_some(
     topology = load_topology(topology_path)
     sites = sites_of(topology, address, only)
     refuse_shared("NUMBER", address, sites, numbers)
-    confirm(f"Drop {len(numbers)} messages of {described(address, subscriber, sites)}?", is_yes)
+    confirm(f"Drop {number_of(len(numbers), 'message')} of {described(address, subscriber, sites)}?", is_yes)
     found = ask_each(
         topology,
         sites,

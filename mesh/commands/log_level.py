@@ -56,7 +56,13 @@ def command(node: str, module: str | None, level: str | None, topology_path: Pat
         else:
             out.table(("MODULE", "LEVEL"), [(name or "(all)", each) for name, each in found.items()])
         return
+    settings = ask_node(topology, node, "log_levels") if module is None else {}
     answer = change_node(topology, node, "log_level", node, module=module or "", level=level)
-    out.say(f"{node}: {module or 'all modules'} at level {level}, was {answer['before']}, until {node} ends")
+    before = answer["before"]
+    text = f"{node}: {module or 'all modules'} at level {level}, {'as before' if before == level else f'was {before}'}"
+    ended = [f"{name} ({each})" for name, each in settings.items() if name and each != level]
+    if ended:
+        text += f"; no longer at levels of their own: {', '.join(ended)}"
+    out.say(f"{text}; until {node} ends")
     if out.is_json:
         out.document({"node": node, **answer})

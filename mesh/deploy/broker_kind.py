@@ -16,6 +16,7 @@ from addressing.address import BROKER_PREFIX
 from mesh.deploy.neighborhood import parts
 from mesh.deploy.node_kind import NodeKind, Note, OnStarted, Snapshot
 from mesh.deploy.workdir import WorkDir
+from mesh.terminal.counts import number_of
 from wire import log
 from wire.transport.tls import Role
 
@@ -40,7 +41,8 @@ def full_queues(name: str, snapshot: Snapshot | None) -> Iterator[str]:
             queue = held["queue"]
             yield (
                 f"{who} for credit for {longest_s:.0f} s: queue {held['address']} on broker {name} is full "
-                f"({queue['available_count'] + queue['acquired_count']:,} messages, {queue['size_bytes']:,} bytes)"
+                f"({number_of(queue['available_count'] + queue['acquired_count'], 'message')}, "
+                f"{number_of(queue['size_bytes'], 'byte')})"
             )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from addressing.address import Address
 from mesh.operations.broker_control import BrokerAnswers, queues_in, totals_in
+from mesh.terminal.counts import number_of
 from mesh.terminal.output import Output
 
 QUEUES = {
@@ -194,7 +195,7 @@ def _say_untouched(broker: Mapping[str, Any], out: Output) -> None:
 
 
 def _messages_in_words(count: int) -> str:
-    return f"{count:,} messages" if count != 1 else "1 message"
+    return number_of(count, "message")
 
 
 def departed(queue: Mapping[str, Any]) -> str | None:

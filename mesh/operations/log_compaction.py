@@ -34,9 +34,9 @@ def compact_and_tell(directory: Path, out: Output) -> None:
         for finding in report.findings:
             out.say(f"not changed: {finding}")
     if report.findings:
-        raise CommandFailed(
-            f"{len(report.findings)} files or hours of link logs in {directory} cannot be merged, and stay as they are"
-        )
+        count = len(report.findings)
+        what = "1 file or hour" if count == 1 else f"{count:,} files or hours"
+        raise CommandFailed(f"{what} of link logs in {directory} cannot be merged, and stay as before")
 
 
 def sentence(report: CompactReport) -> str:

@@ -15,6 +15,7 @@ from mesh.simulation.convergence import WatchedMesh
 from mesh.simulation.faults import FaultEvent, Faults
 from mesh.simulation.plan import plan_traffic
 from mesh.simulation.traffic import SimFlow
+from mesh.terminal.counts import number_of
 
 START_LIMIT_S = 30.0
 ATTACH_S = 1.0
@@ -54,7 +55,10 @@ class ChangeReport:
 
     @property
     def reason(self) -> str:
-        return f"{len(self.wrong)} routers have a wrong view of the mesh, such as {self.wrong[0]}" if self.wrong else ""
+        if not self.wrong:
+            return ""
+        verb = "has" if len(self.wrong) == 1 else "have"
+        return f"{number_of(len(self.wrong), 'router')} {verb} a wrong view of the mesh, such as {self.wrong[0]}"
 
     @property
     def verdict(self) -> str:

@@ -10,6 +10,7 @@ from addressing.address import Address
 from addressing.book import SpaceBooks
 from addressing.pattern import is_pattern
 from addressing.topology.model import Topology
+from mesh.terminal.counts import number_of
 from mesh.watch.mesh_requests import MeshRequests, refused_by
 from mesh.watch.write_request import WriteRefused, WriteRequest
 
@@ -186,5 +187,7 @@ def joined(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _not_empty(depth: int) -> WriteRefused:
     return WriteRefused(
-        409, f"the queue has {depth:,} messages that wait: purge them first, or delete them with the queue by force"
+        409,
+        f"the queue has {number_of(depth, 'message')} that {'wait' if depth != 1 else 'waits'}: purge first, or "
+        "delete what waits with the queue by force",
     )

@@ -37,7 +37,7 @@ def attach(mesh: RunningMesh, address: str) -> None:
         client.wait(lambda: receiver.is_peer_attached, "the attach")
 
 
-def refused(mesh: RunningMesh, *arguments: str) -> tuple[int, str]:
+def changed(mesh: RunningMesh, *arguments: str) -> tuple[int, str]:
     command = [AMQPMESH, "log-level", *arguments, "-t", str(mesh.topology_file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stderr
@@ -46,7 +46,9 @@ def refused(mesh: RunningMesh, *arguments: str) -> tuple[int, str]:
 def test_a_module_is_set_to_debug_and_back_while_the_nodes_run(mesh: RunningMesh):
     attach(mesh, "orders")
     assert not {"attach_decided", "route_established"} & set(names(mesh, "r1"))
-    mesh.run("log-level", "r1", "router.routes", "debug")
+    assert changed(mesh, "r1", "router.routes", "debug") == (
+        0, "r1: router.routes at level debug, was info; until r1 ends\n"
+    )  # fmt: skip
     assert json.loads(mesh.run("log-level", "r1", "--json"))["levels"] == {"": "info", "router.routes": "debug"}
     attach(mesh, "orders")
     wait_until(lambda: "route_established" in names(mesh, "r1"), WITHIN_S, "the event")
@@ -54,7 +56,11 @@ def test_a_module_is_set_to_debug_and_back_while_the_nodes_run(mesh: RunningMesh
     mesh.run("log-level", "b1", "broker", "debug")
     attach(mesh, "orders")
     wait_until(lambda: "attach_answered" in names(mesh, "b1"), WITHIN_S, "the event")
-    mesh.run("log-level", "r1", "info")
+    assert changed(mesh, "r1", "info") == (
+        0,
+        "r1: all modules at level info, as before; no longer at levels of their own: router.routes (debug); "
+        "until r1 ends\n",
+    )
     count = names(mesh, "r1").count("route_established")
     attach(mesh, "orders")
     assert names(mesh, "r1").count("route_established") == count
@@ -65,13 +71,13 @@ def test_a_module_is_set_to_debug_and_back_while_the_nodes_run(mesh: RunningMesh
 
 
 def test_bad_input_gets_a_sentence_and_an_exit_code(mesh: RunningMesh):
-    code, said = refused(mesh, "r9")
+    code, said = changed(mesh, "r9")
     assert code == ExitCode.USAGE
     assert "unknown node 'r9' in mesh levels: expected one of r1, b1" in said
-    code, said = refused(mesh, "r1", "router.rutes", "debug")
+    code, said = changed(mesh, "r1", "router.rutes", "debug")
     assert code == ExitCode.FAILED
     assert "r1: module: did you mean router.routes? expected one of" in said
-    code, said = refused(mesh, "r1", "router.routes")
+    code, said = changed(mesh, "r1", "router.routes")
     assert code == ExitCode.USAGE
     assert "a level for router.routes is missing" in said
 
