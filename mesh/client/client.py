@@ -52,13 +52,21 @@ class Client:
             raise self.error
 
     async def sender(
-        self, address: str | None, *, is_presettled: bool = False, timeout_s: float = ATTACH_TIMEOUT_S
+        self,
+        address: str | None,
+        *,
+        is_presettled: bool = False,
+        is_apart: bool = False,
+        timeout_s: float = ATTACH_TIMEOUT_S,
     ) -> Sender:
         """Attach a sender; address None means the anonymous terminus.
 
-        Raises LinkRefusedError, TimedOut, or the error that ended the connection.
+        ``is_apart``: in a session of its own, which ends with the link, so that deliveries of other links need not wait
+        for room in the session's window [2.5.6]. Raises LinkRefusedError, TimedOut, or the error that ended the
+        connection.
         """
-        link = self._ready_session().sender(self._link_name())
+        session = self._ready_session() if not is_apart else self._own_session()
+        link = session.sender(self._link_name())
         link.set_source(terminus.source(None))
         link.set_target(terminus.target(address))
         link.set_settle_modes(SEND_SETTLED if is_presettled else SEND_UNSETTLED, RECEIVE_FIRST)
@@ -141,11 +149,20 @@ class Client:
                 waiting.set_result(None)
 
     def _ready_session(self) -> Session:
+        endpoint = self._ready_endpoint()
+        self._session = self._session or endpoint.begin()
+        return self._session
+
+    def _ready_endpoint(self) -> Endpoint:
         if self.error is not None:
             raise self.error
         assert self._endpoint is not None, "expected wait_open to be called first"
-        self._session = self._session or self._endpoint.begin()
-        return self._session
+        return self._endpoint
+
+    def _own_session(self) -> Session:
+        session = self._ready_endpoint().begin()
+        session.ends_with_its_links = True
+        return session
 
     @staticmethod
     def _link_name() -> str:

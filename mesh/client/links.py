@@ -72,6 +72,8 @@ class Sender:
         self._is_presettled = is_presettled
         self._tag = 0
         self._outcomes: dict[Pointer, asyncio.Future[Outcome | None]] = {}
+        self._is_writing = False
+        """Whether a delivery has begun and is not complete: the next one begins behind it. [2.6.14]"""
         self.error: MeshError | None = None
 
     @property
@@ -91,7 +93,11 @@ class Sender:
         A message of any size may be given in pieces; ``on_moved`` is called for each chunk of 32 KiB or less that goes
         out. An exception while the pieces are written aborts the delivery, and is raised.
         """
-        await self._wait(lambda: self.credit > 0 and self._link.is_writable)
+        # Of several callers that wait, the first to run may use up what all of them waited for.
+        await self._wait(self._can_begin)
+        while not self._can_begin():
+            await self._wait(self._can_begin)
+        self._is_writing = True
         self._tag += 1
         pointer = self._link.start(self._tag.to_bytes(8, "big"))
         outcome: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
@@ -102,6 +108,8 @@ class Sender:
         except BaseException:
             self._abort(pointer)
             raise
+        finally:
+            self._is_writing = False
         if self._is_presettled:
             deliveries.settle(pointer)
             self._link.endpoint.mark_dirty()
@@ -110,6 +118,9 @@ class Sender:
             self._link.finish()
         self._waits.wake()
         return outcome
+
+    def _can_begin(self) -> bool:
+        return not self._is_writing and self.credit > 0 and self._link.is_writable
 
     async def _write(self, pieces: Iterable[bytes], on_moved: Callable[[], None]) -> None:
         for piece in pieces:

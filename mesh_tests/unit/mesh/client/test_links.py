@@ -150,3 +150,47 @@ def test_a_large_body_is_encoded_as_its_head_and_its_pieces() -> None:
     data = b"".join(encoded.pieces())
     assert len(data) == encoded.size_bytes
     assert decode(data) == Message(b"x" * 100_000, subject="s")
+
+
+class Queued:
+    """Waiting lasts until `run` has moved bytes between the two ends, as often as the test says."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._waiting: list[tuple[asyncio.Future[None], Callable[[], bool]]] = []
+
+    async def wait_for(self, holds: Callable[[], bool]) -> None:
+        if not holds():
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((waiting, holds))
+            await waiting
+
+    def wake(self) -> None: ...
+
+    async def run(self) -> None:
+        self._pipe.run()
+        due = [each for each in self._waiting if each[1]()]
+        self._waiting = [each for each in self._waiting if each not in due]
+        for waiting, _ in due:
+            waiting.set_result(None)
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+def test_messages_of_several_callers_go_out_one_after_the_other_whatever_their_sizes() -> None:
+    async def run() -> None:
+        ends = Ends()
+        waits = ends.sender._waits = Queued(ends.pipe)  # type: ignore[assignment]
+        bodies = [LARGE, b"small", LARGE[::-1], b"another"]
+        sent = [asyncio.create_task(ends.sender.send(encode(Message(body)))) for body in bodies]
+        arrived = []
+        for _ in range(200):
+            await waits.run()
+            while ends.receiver._arrived:
+                received = await ends.receiver.receive()
+                arrived.append(received.body if received.body is not None else decode(received.data).body)
+            if all(each.done() for each in sent) and len(arrived) == len(bodies):
+                break
+        assert sorted(arrived) == sorted(bodies)
+
+    asyncio.run(run())
