@@ -94,6 +94,8 @@ class HostModel:
         self.addresses: dict[str, ObservedAddress] = {}
         self.idle = IdleAddresses(is_detailed)
         """Those of ``addresses`` that nobody uses."""
+        self.dropped_answers = 0
+        """Answers to requests of `$management` that no client took."""
         self._limits = limits or DeclaredLimits()
         self.patterns = {pattern: self._new_pattern(pattern, type_) for pattern, type_ in declared}
         self.users: dict[str, ObservedUser] = {}

@@ -18,6 +18,7 @@ from mesh.client.connect import connected
 from mesh.client.errors import MeshError, TimedOut, Unreachable
 from mesh.client.links import Received, Receiver, Sender
 from mesh.client.server import Server
+from mesh.watch.reply_links import ReplyLinks
 from wire.delivery import ACCEPTED, Outcome, OutcomeCode, rejected
 from wire.message import MalformedMessage, Message, decode, encode
 from wire.transport.tls import TlsSetupError
@@ -39,6 +40,7 @@ class _Connection:
     client: Client
     sender: Sender
     replies: Receiver
+    reply_links: ReplyLinks
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     waiting: dict[str, asyncio.Future[str]] = field(default_factory=dict)
@@ -113,23 +115,15 @@ class MeshLink:
         await self._send(self._open_connection(), message)
 
     async def deliver(self, address: str, message: bytes, timeout_s: float) -> Outcome | None:
-        """Send an encoded message to ``address`` over a link of its own, and return the outcome.
+        """Send an encoded message to ``address`` over a link for this address, and return the outcome.
 
         So it waits for the credit of nobody else, and nobody else waits if there is none at ``address``. Raises
         TimedOut without an outcome after ``timeout_s``, LinkRefusedError for an address that takes no messages, and
         Unreachable without a connection.
         """
-        client = self._open_connection().client
+        connection = self._open_connection()
         self.sent += 1
-        try:
-            async with asyncio.timeout(timeout_s):
-                sender = await client.sender(address)
-                try:
-                    return await (await sender.send(message))
-                finally:
-                    sender.close()
-        except TimeoutError:
-            raise TimedOut(f"{address} took no message within {timeout_s:g} s") from None
+        return await connection.reply_links.deliver(address, message, timeout_s)
 
     def _open_connection(self) -> _Connection:
         if self._opened is None:
@@ -157,8 +151,10 @@ class MeshLink:
         was_up = False
         try:
             async with connected(server, CONNECT_S, container_id=self._container_id) as client:
-                connection = _Connection(client, await client.sender(None), await client.receiver(None))
+                sender, replies = await client.sender(None), await client.receiver(None)
+                connection = _Connection(client, sender, replies, ReplyLinks(client))
                 self._start(connection, self._take_answers(connection))
+                self._start(connection, connection.reply_links.run())
                 self._opened = connection
                 try:
                     for address, handler in list(self._handlers.items()):

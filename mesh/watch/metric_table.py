@@ -195,6 +195,14 @@ OBSERVER_GROUP: Final = MetricGroup(
             _derived("idle_forgotten"),
             Presence.ALWAYS,
         ),
+        MetricFamily(
+            "amqpmesh_management_answers_dropped_total",
+            MetricType.COUNTER,
+            "Answers to requests at $management that no client took: the client had gone, gave no credit in time, or "
+            "did not accept the answer",
+            _derived("dropped_answers"),
+            Presence.ALWAYS,
+        ),
     ),
 )
 NODE_GROUP: Final = MetricGroup(

@@ -51,6 +51,7 @@ DERIVED: Final[dict[str, dict[str, Callable[[Any], Any]]]] = {
         "read_at": lambda host: host.utc_s,
         "addresses": lambda host: len(host.addresses) - len(host.idle),
         "idle_forgotten": lambda host: host.idle.forgotten,
+        "dropped_answers": lambda host: host.dropped_answers,
     },
     NODE_GROUP.name: {
         "is_up": _is_in("running"),

@@ -9,6 +9,7 @@ callgrind's dumps in a folder, one for each repetition, for `callgrind_annotate`
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,9 +19,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -186,6 +188,7 @@ class Router:
         file = folder / "amqpmesh.yml"
         file.write_text(json.dumps(topology))
         self.port = topology["routers"]["r1"]["listeners"][0]["port"]
+        self.node_port = topology["routers"]["r1"]["port"]
         self._folder = folder
         self._dumps = 0
         callgrind = [
@@ -230,6 +233,16 @@ class Router:
         self.control("-z")
         work()
         time.sleep(0.05)  # what the router still does behind its last answer
+        return self._dump()
+
+    async def count_awaited(self, work: Callable[[], Coroutine[Any, Any, None]]) -> int:
+        """User instructions of the router while ``work``, a coroutine in this process, is done."""
+        await asyncio.to_thread(self.control, "-z")
+        await work()
+        await asyncio.sleep(0.05)
+        return await asyncio.to_thread(self._dump)
+
+    def _dump(self) -> int:
         self.control("-d")
         self._dumps += 1
         text = (self._folder / f"out.{self._dumps}").read_text()

@@ -11,6 +11,7 @@ import pytest
 
 from addressing.address import OBSERVER_PREFIX, OBSERVERS
 from addressing.topology.loader import load_topology
+from mesh.client.connect import connected
 from mesh.client.errors import MeshError, TimedOut, Unreachable
 from mesh.client.server import Server
 from mesh.deploy.operator import servers_for_programs
@@ -19,11 +20,12 @@ from mesh.watch.mesh_link import MeshLink
 from mesh_tests.conftest import StartMesh
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import RunningMesh
-from wire.message import Message
+from wire.delivery import ACCEPTED, OutcomeCode
+from wire.message import Message, decode, encode
 
 TOPOLOGY = """
 mesh: linked
-routers: {r1: {connect: [r2]}, r2: }
+routers: {r1: {connect: [r2]}, r2: , e1: {mode: edge, connect: [r2]}}
 """
 LONG_S = 30.0
 HERE, THERE = OBSERVER_PREFIX + "here", OBSERVER_PREFIX + "there"
@@ -179,3 +181,52 @@ def test_no_client_may_hear_or_ask_observers(mesh: RunningMesh) -> None:
                 error = client.wait_detached(link).error
                 assert error is not None
                 assert error.condition == "amqp:unauthorized-access"
+
+
+def test_answers_come_to_dynamic_addresses_at_every_router_and_one_of_a_client_that_went_is_not_taken(
+    mesh: RunningMesh,
+) -> None:
+    async def run() -> None:
+        link = link_to(mesh, "r1")
+        async with running(link):
+            for router in ("r1", "r2", "e1"):
+                async with connected(Server("127.0.0.1", mesh.port(router)), LONG_S) as client:
+                    replies = await client.receiver(None)
+                    address = replies.answered_address or ""
+                    replies.top_up()
+                    for body in ("first", "second" * 100_000, "third"):
+                        answer = asyncio.create_task(link.deliver(address, encode(Message(body)), LONG_S))
+                        received = await asyncio.wait_for(replies.receive(), LONG_S)
+                        assert decode(received.data).body == body
+                        replies.settle(received, ACCEPTED)
+                        assert await answer == ACCEPTED
+                gone = asyncio.create_task(link.deliver(address, encode(Message("late")), 1.0))
+                [outcome] = await asyncio.gather(gone, return_exceptions=True)
+                assert isinstance(outcome, MeshError) or outcome.kind is OutcomeCode.RELEASED, outcome
+
+    asyncio.run(run())
+
+
+def test_a_large_answer_to_a_client_that_reads_nothing_holds_up_no_other_answer(mesh: RunningMesh) -> None:
+    async def run() -> None:
+        link = link_to(mesh, "r1")
+        with WireClient(mesh.port("r1")) as stalled:
+            stalled.reads = False
+            silent = stalled.receiver(None, credit=1, is_dynamic=True)
+            async with running(link), connected(Server("127.0.0.1", mesh.port("r1")), LONG_S) as client:
+                to_silent = silent.remote_source.address or ""
+                large = asyncio.create_task(link.deliver(to_silent, encode(Message(bytes(20_000_000))), LONG_S))
+                replies = await client.receiver(None)
+                for number in range(20):
+                    replies.top_up()
+                    small = asyncio.create_task(
+                        link.deliver(replies.answered_address or "", encode(Message(number)), LONG_S)
+                    )
+                    received = await asyncio.wait_for(replies.receive(), LONG_S)
+                    replies.settle(received, ACCEPTED)
+                    assert await small == ACCEPTED
+                    await asyncio.sleep(0.05)
+                assert not large.done()
+                large.cancel()
+
+    asyncio.run(run())

@@ -45,7 +45,7 @@ from mesh.watch.management.updates import NodeChange, change_of, named_module, o
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.states import RUNNING, SILENT
 from wire.codec.values import encode
-from wire.delivery import OutcomeCode
+from wire.delivery import Outcome, OutcomeCode
 from wire.message import MalformedMessage, Message
 from wire.message import encode as encode_message
 
@@ -166,9 +166,8 @@ class ManagementAgent:
                 data = await self._answer(node, request, self._operator(outer))
             except ManagementError as error:
                 data = encode_error(request, error)
-            # A client that is gone, or takes nothing, has no answer.
-            with suppress(MeshError):
-                await link.deliver(request.reply_to or "", data, ANSWER_S)
+            if not await _is_taken(link.deliver(request.reply_to or "", data, ANSWER_S)):
+                self._host.dropped_answers += 1
         finally:
             self._places.release()
 
@@ -344,6 +343,14 @@ def _log_line(line: str) -> list[Any] | None:
         return None
     text = " ".join(f"{key}={value}" for key, value in event.items())
     return [name, level, text, None, None, int(at)]
+
+
+async def _is_taken(delivery: Awaitable[Outcome | None]) -> bool:
+    """Return whether a client accepted an answer: False for one that has gone, or that takes nothing."""
+    with suppress(MeshError):
+        outcome = await delivery
+        return outcome is not None and outcome.kind is OutcomeCode.ACCEPTED
+    return False
 
 
 async def _in_slices(steps: Generator[None, None, _Result]) -> _Result:
