@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from mesh.watch.access import Access, LoginKind
@@ -180,7 +180,7 @@ class Console:
     # Data
     async def _model(self, _: Request) -> Response:
         file = ["-t", str(self._file)] if self._file is not None else []
-        return JSONResponse(
+        return as_json(
             {
                 "mesh": self._plan.mesh,
                 "token_file": str(self._token_file) if self._access.has_users else None,
@@ -203,12 +203,12 @@ class Console:
     async def _map_now(self, request: Request) -> Response:
         operator = requester_of(request).operator
         if not operator.views_all:
-            return JSONResponse(await self._draw(operator))
+            return as_json(await self._draw(operator))
         at, drawn = self._drawn
         if not 0 <= self._host.utc_s - at < MAP_S or not drawn:
             drawn = await self._draw(operator)
             self._drawn = self._host.utc_s, drawn
-        return JSONResponse(drawn)
+        return as_json(drawn)
 
     async def _draw(self, operator: Operator) -> dict[str, Any]:
         """Return the map that ``operator`` may see: without the clients of others, and troubles of their addresses."""
@@ -241,7 +241,7 @@ class Console:
     async def _clients(self, request: Request) -> Response:
         rows = self._rows.of(requester_of(request).operator)
         found = await self._view.seen_by(rows).page(CLIENT_GROUP, request.query_params.multi_items())
-        return JSONResponse(page_map(found, self._host.utc_s))
+        return as_json(page_map(found, self._host.utc_s))
 
     # Login
     async def _new_once(self, request: Request) -> Response:
@@ -253,7 +253,7 @@ class Console:
             raise HTTPException(403, "a one-time token is for `amqpmesh console`, not for a page in a browser")
         if requester_of(request).login is not LoginKind.TOKEN:
             raise HTTPException(403, "a one-time token is for the owner of the mesh, who has the observer's token")
-        return JSONResponse({"path": f"/login#{self._access.sessions.new_once()}"})
+        return as_json({"path": f"/login#{self._access.sessions.new_once()}"})
 
     async def _log_in(self, request: Request) -> Response:
         match await _login_of(request):
@@ -271,14 +271,14 @@ class Console:
                 session = self._access.sessions.new_session(user)
             case _:
                 raise HTTPException(400, 'expected {"once": TOKEN}, or {"user": NAME, "password": TEXT}, as JSON')
-        answer = JSONResponse({"path": "/"})
+        answer = as_json({"path": "/"})
         answer.set_cookie(
             self._access.sessions.cookie, session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict"
         )
         return answer
 
     async def _log_out(self, _: Request) -> Response:
-        answer = JSONResponse({"path": "/login"})
+        answer = as_json({"path": "/login"})
         answer.delete_cookie(self._access.sessions.cookie, path="/", httponly=True, samesite="strict")
         return answer
 
