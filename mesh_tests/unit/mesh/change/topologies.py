@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from addressing.errors import TopologyErrors
+from addressing.topology.credentials import make_secret
 from addressing.topology.document import parse_document
 from addressing.topology.loader import parse_topology
 from mesh.change.source import TopologySource
@@ -15,7 +16,7 @@ from mesh.change.source import TopologySource
 Data = dict[str, Any]
 NAMES = ("orders", "q.#", "q.a", "q.a.#", "q.*", "q.b.c", "rpc", "rpc.#", "prices.#", "news.#", "dead", "#")
 PATTERNS = ("#", "q.#", "orders", "rpc", "news.#", "${user}.x")
-SECRET = "SCRAM-SHA-256$15000:bm9pc2U=$c3RvcmVk:c2VydmVy"
+SECRET = make_secret("pencil", salt=b"0123456789abcdef")
 
 
 def source_of(text: str) -> TopologySource:
