@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": ("demo", "Run a mesh, send and receive on all address types, kill a router, clean up."),
     "check": ("check", "Validate a topology file and draw it."),
     "up": ("up", "Start every node of a topology and keep it running."),
+    "plan": ("plan", "Show what a changed topology file would do to the mesh that `up` started."),
     "down": ("down", "Stop all nodes that `up` started."),
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
     "top": ("top", "Show the busiest addresses, links, clients, queues or nodes, live."),
