@@ -8,7 +8,7 @@ from the node and returns the results: ``take_batch`` and ``on_committed``, ``ta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -72,7 +72,9 @@ class BrokerNode:
 
     ``wall_offset_s``: wall clock less monotonic clock, read once at the start: deadlines on disk are wall time, and
     setting the clock later must neither expire messages nor keep expired ones. ``secret`` makes the addresses of
-    dynamic termini hard to guess. ``spaces`` are the declarations of further spaces; the topology file has none yet.
+    dynamic termini hard to guess. ``clock`` gives monotonic seconds, by which the steps of operators' work are made
+    short; without it time stands still during an input. ``spaces`` are the declarations of further spaces; the topology
+    file has none yet.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class BrokerNode:
         secret: str,
         log: Emit = emit,
         recorder: Recorder,
+        clock: Callable[[], float] | None = None,
         spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None,
     ) -> None:
         self.name = name
@@ -137,7 +140,13 @@ class BrokerNode:
             self._link_log,
         )
         self._forced_ends = BrokerForcedEnds(name, self._link_log, self._attachments, log)
-        administration = Administration(addresses, self._message_store, self._attachments.evict, wall_offset_s)
+        administration = Administration(
+            addresses,
+            self._message_store,
+            self._attachments.evict,
+            wall_offset_s,
+            clock or (lambda: self._message_store.now),
+        )
         self._control = Control(name, administration, self._message_store, self._commits, log)
         recover_queues(self._message_store, inventory, now)
         self._abandoned.begin(now)

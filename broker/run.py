@@ -118,6 +118,7 @@ def _open_node(
         secret=secrets.token_hex(8),
         log=log,
         recorder=recorder,
+        clock=time.monotonic,
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))

@@ -32,13 +32,15 @@ from broker.operating.browsing import (
 from broker.operating.move_targets import MoveTargets
 from broker.operating.named_queues import NamedQueues
 from broker.operating.numbered import NumberedMessages, in_steps
+from broker.operating.step_pace import StepPace
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message import QueueEntry
 from broker.queueing.message_store import MessageStore
 from broker.queueing.moves import move, move_at
 from broker.queueing.queue import Cursor
 
-STEP_MESSAGES = 10_000
+PART_MESSAGES = 1000
+"""After so many messages a part of an answer waits for the disk: all of them then enter their queues in one turn."""
 STEP_QUEUES = 500
 MOST_SHOWN = 1000
 SHOWN = 10
@@ -57,16 +59,23 @@ def origin_of(entry: QueueEntry) -> str | None:
 class Administration:
     """The operations of ``amqpmesh broker`` on the queues and subscriptions of one broker.
 
-    ``evict`` is called to end all links to a queue that an operation deleted.
+    ``evict`` is called to end all links to a queue that an operation deleted. ``clock`` gives monotonic seconds, by
+    which steps are made short.
     """
 
     def __init__(
-        self, addresses: BrokerAddresses, message_store: MessageStore, evict: Evict, wall_offset_s: float
+        self,
+        addresses: BrokerAddresses,
+        message_store: MessageStore,
+        evict: Evict,
+        wall_offset_s: float,
+        clock: Callable[[], float],
     ) -> None:
         self._named = NamedQueues(addresses, message_store)
         self._message_store = message_store
         self._evict = evict
         self._wall_offset_s = wall_offset_s
+        self._clock = clock
 
     # These operations only read the queues, and change nothing.
 
@@ -124,7 +133,7 @@ class Administration:
         self._message_store.queue(kept)
         yield AnswerPart({"address": kept.text})
 
-    def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
+    def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Steps:
         held = self._named.one(address, subscriber)
         if not held.is_durable:
             raise AdministrationError(f"{name_of(held)} ends with its clients: it cannot be deleted")
@@ -141,7 +150,7 @@ class Administration:
         self._evict(held, self._message_store.now)
         yield AnswerPart({"messages": left})
 
-    def purge(self, address: str, subscriber: str | None = None, up_to: int | None = None) -> Parts:
+    def purge(self, address: str, subscriber: str | None = None, up_to: int | None = None) -> Steps:
         """Delete the messages that wait in a queue or subscription now, and its unreadable messages.
 
         Messages that consumers hold, messages that arrive later, and those with numbers above ``up_to`` stay.
@@ -225,21 +234,29 @@ class Administration:
 
     # These functions divide long operations into steps.
 
-    def _purge(self, held: HeldQueue, up_to: int, *, is_last: bool) -> Parts:
+    def _purge(self, held: HeldQueue, up_to: int, *, is_last: bool) -> Steps:
         snapshot = held.queue.snapshot()
         left, before = snapshot.available_count, min(snapshot.next_position, up_to + 1)
-        cursor = Cursor()
+        cursor, pace = Cursor(), StepPace(self._clock)
+        looked = total = 0
         has_more = True
         while has_more:
             refuse_deleted(held)
-            wanted = min(left, STEP_MESSAGES)
-            cursor.begin_step(STEP_MESSAGES)
+            size = pace.begin(PART_MESSAGES - looked)
+            wanted = min(left, size)
+            cursor.begin_step(size)
             purged = self._message_store.purge(held, wanted, before, self._message_store.now, cursor)
+            pace.end()
             # The first step of a purge deletes all unreadable messages, too, so it may delete more messages than
             # wanted.
             left -= min(purged, wanted)
+            looked, total = looked + size - cursor.looks, total + purged
             has_more = left > 0 and not cursor.is_done
-            yield AnswerPart({"messages": purged}, has_more or not is_last)
+            if has_more and looked < PART_MESSAGES:
+                yield None
+                continue
+            yield AnswerPart({"messages": total}, has_more or not is_last)
+            looked = total = 0
 
     def _move(
         self,
@@ -254,15 +271,17 @@ class Administration:
         snapshot = held.queue.snapshot()
         waiting, before = snapshot.available_count, min(snapshot.next_position, up_to + 1)
         left, total = waiting if count is None else min(count, waiting), 0
-        cursor = Cursor()
+        cursor, pace = Cursor(), StepPace(self._clock)
+        looked = in_part = 0
         has_more = True
         while has_more:
             refuse_deleted(held)
             if goal is not None:
                 refuse_deleted(goal)
-            wanted = min(left, STEP_MESSAGES)
+            size = pace.begin(PART_MESSAGES - looked)
+            wanted = min(left, size)
             goals.begin_step()
-            cursor.begin_step(STEP_MESSAGES)
+            cursor.begin_step(size)
             if goal is not None:
                 wanted = min(wanted, goal.free_count)
             # Packed messages are skipped when dead letters return to their queues of origin: only messages that
@@ -279,12 +298,18 @@ class Administration:
                 are_packed,
                 cursor,
             )
+            pace.end()
             left, total = left - moved, total + moved
+            looked, in_part = looked + size - cursor.looks, in_part + moved
             has_more = left > 0 and wanted > 0 and not cursor.is_done
+            if has_more and looked < PART_MESSAGES:
+                yield None
+                continue
             if before < snapshot.next_position and not has_more:
                 left = min(left, len(goals.looked_at) - total)
-            fields = {"messages": moved, "not_moved": 0 if has_more else left}
+            fields = {"messages": in_part, "not_moved": 0 if has_more else left}
             yield AnswerPart(fields if has_more else fields | goals.left_out(left, goal), has_more)
+            looked = in_part = 0
 
     def _move_numbers(
         self,

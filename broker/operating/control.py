@@ -1,7 +1,7 @@
 """Operators' requests to a broker: each is a message to the control address, answered at its reply-to address.
 
-    {"op": "purge", "address": "orders"}   ->   {"ok": true, "purge": {"messages": 10000}, "more": true}
-                                                {"ok": true, "purge": {"messages": 3456}, "more": false}
+    {"op": "purge", "address": "orders"}   ->   {"ok": true, "purge": {"messages": 1000}, "more": true}
+                                                {"ok": true, "purge": {"messages": 345}, "more": false}
     {"op": "create", "address": "news"}    ->   {"ok": false, "error": "'news' is a topic: ...", "more": false}
 
 Bodies are JSON, as over the control socket of a node. ``reply-to`` is the address of a dynamic source at this broker;

@@ -22,6 +22,7 @@ cdef class PriorityLevel:
     cdef int _restore_shared(self, QueueEntry entry) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self) except -1
+    cdef Py_ssize_t drop_front(self) except -1
     cdef int sweep(self) except -1
     cdef int add_at(self, list positions, set wanted, list found, list opened) except -1
     cdef int add_beyond(self, long long position, Py_ssize_t count, list found, list opened) except -1
@@ -46,6 +47,7 @@ cdef class DeliveryOrder:
                      double deadline_s, unsigned int delivery_count) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self, int priority) except -1
+    cdef Py_ssize_t drop_front(self) except -1
     cdef int sweep(self) except -1
     cdef int put_back(self, QueueEntry entry) except -1
     cdef QueueEntry pop(self)

@@ -109,6 +109,15 @@ cdef class PriorityLevel:
             self.tail = _waiting(self.tail)
         return 0
 
+    cdef Py_ssize_t drop_front(self) except -1:
+        """Drop archived entries and empty packs that no waiting entry precedes; return the number of entries dropped."""
+        cdef Py_ssize_t dropped = _drop_archived(self.fresh)
+        if self.fresh or self.tail is None:
+            return dropped
+        while self.later and type(self.later[0]) is Pack and (<Pack>self.later[0]).count == 0:
+            self.later.popleft()
+        return dropped if self.later else dropped + _drop_archived(self.tail)
+
     cdef QueueEntry front(self):
         """Return the first waiting entry, which stays in the level; None when there is none.
 
@@ -155,15 +164,22 @@ cdef class PriorityLevel:
 
         Packs with such entries are yielded whole.
         """
-        cdef list front = []
+        cdef list returned = []
+        cdef Py_ssize_t place = 0
         cdef QueueEntry entry
         for _, entry in self.returned:
-            _add_if_between(entry, after, before, front)
-        for entry in self.fresh:
-            _add_if_between(entry, after, before, front)
+            _add_if_between(entry, after, before, returned)
         # Entries that consumers returned precede everything in ``later`` and ``tail``.
-        front.sort(key=_position_of)
-        yield from front
+        returned.sort(key=_position_of)
+        for entry in self.fresh:
+            if entry.position >= before:
+                break
+            while place < len(returned) and (<QueueEntry>returned[place]).position < entry.position:
+                yield returned[place]
+                place += 1
+            if after < entry.position and entry.standing == AVAILABLE:
+                yield entry
+        yield from returned[place:]
         for each in self.later or ():
             if _first_position(each) >= before:
                 return
@@ -185,14 +201,15 @@ cdef class PriorityLevel:
     cdef int add_at(self, list positions, set wanted, list found, list opened) except -1:
         """Append the waiting entries at ``positions`` to ``found``, and packs opened for it to ``opened``.
 
-        ``wanted`` are the same positions, which rise in ``positions``.
+        ``wanted`` are the same positions, which rise in ``positions``; there is at least one.
         """
         cdef Pack pack
         cdef Py_ssize_t place
+        cdef long long first = positions[0], last = positions[len(positions) - 1]
         for _, entry in self.returned:
-            _add_if_wanted(entry, wanted, found)
+            _add_if_wanted(entry, first, last, wanted, found)
         for entry in self.fresh:
-            _add_if_wanted(entry, wanted, found)
+            _add_if_wanted(entry, first, last, wanted, found)
         for each in self.later or ():
             place = bisect_left(positions, _first_position(each))
             if place == len(positions) or positions[place] > _last_position(each):
@@ -206,9 +223,9 @@ cdef class PriorityLevel:
             else:
                 entries = each
             for entry in <list>entries:
-                _add_if_wanted(entry, wanted, found)
+                _add_if_wanted(entry, first, last, wanted, found)
         for entry in self.tail or ():
-            _add_if_wanted(entry, wanted, found)
+            _add_if_wanted(entry, first, last, wanted, found)
         return 0
 
     cdef int add_beyond(self, long long position, Py_ssize_t count, list found, list opened) except -1:
@@ -326,6 +343,14 @@ cdef class DeliveryOrder:
                 (<PriorityLevel>level).sweep()
         return 0
 
+    cdef Py_ssize_t drop_front(self) except -1:
+        """Drop archived entries at the fronts of all levels; return their number."""
+        cdef Py_ssize_t dropped = 0
+        for level in self.levels:
+            if level is not None:
+                dropped += (<PriorityLevel>level).drop_front()
+        return dropped
+
     cdef int put_back(self, QueueEntry entry) except -1:
         """Put back an entry that `pop` returned before, such as a message that a consumer released, into its old place.
         """
@@ -422,6 +447,15 @@ cdef class DeliveryOrder:
         return level
 
 
+cdef Py_ssize_t _drop_archived(object line) except -1:
+    """Drop the archived entries at the front of ``line``, a deque; return their number."""
+    cdef Py_ssize_t dropped = 0
+    while line and (<QueueEntry>line[0]).standing == ARCHIVED:
+        line.popleft()
+        dropped += 1
+    return dropped
+
+
 cdef object _waiting(object line):
     return deque([entry for entry in line if (<QueueEntry>entry).standing == AVAILABLE])
 
@@ -445,8 +479,8 @@ cdef int _add_if_between(QueueEntry entry, long long after, long long before, li
     return 0
 
 
-cdef int _add_if_wanted(QueueEntry entry, set wanted, list found) except -1:
-    if entry.standing == AVAILABLE and entry.position in wanted:
+cdef int _add_if_wanted(QueueEntry entry, long long first, long long last, set wanted, list found) except -1:
+    if first <= entry.position <= last and entry.standing == AVAILABLE and entry.position in wanted:
         found.append(entry)
     return 0
 

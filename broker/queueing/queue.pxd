@@ -23,7 +23,7 @@ cdef class QueueConsumer:
 cdef class Cursor:
     cdef int priority
     cdef long long after
-    cdef long looks
+    cdef readonly long looks
     cdef readonly bint is_done
 
     cdef bint has_passed(self, QueueEntry entry) noexcept
@@ -93,6 +93,7 @@ cdef class Queue:
     cdef bint _take_if(self, QueueEntry entry, long long before, object departure, double now, object wants,
                        list actions) except -1
     cdef int _archive_there(self, QueueEntry entry, object departure, list actions) except -1
+    cdef int _drop_front(self) except -1
     cdef int _sweep(self) except -1
     cdef int _pack(self, int priority) except -1
     cdef int _await_packs(self) except -1

@@ -286,6 +286,7 @@ cdef class Queue:
                 limit = self._take_from(each, limit, before, departure, now, wants, actions, cursor)
                 is_cut = cursor.after < last_position and (limit <= 0 or cursor.looks <= 0)
         cursor.is_done = not is_cut
+        self._drop_front()
         self._sweep()
         return actions
 
@@ -558,6 +559,11 @@ cdef class Queue:
         """Archive a waiting entry in place: the delivery order drops it once it comes to the front, or in `_sweep`."""
         self.archived_count += 1
         actions.append(self._archive(entry, departure))
+        return 0
+
+    cdef int _drop_front(self) except -1:
+        """Drop archived entries at the front of each priority, so that the next step need not pass them."""
+        self.archived_count = max(0, self.archived_count - self.line.drop_front())
         return 0
 
     cdef int _sweep(self) except -1:

@@ -54,6 +54,8 @@ def topology_with(addresses: dict[str, Any]) -> Topology:
 class Rig:
     def __init__(self, data: Path, topology: Topology = TOPOLOGY, recorder: Recorder | None = None) -> None:
         self.recorder = recorder or Recorder()
+        self.step_clock: Callable[[], float] | None = None
+        """The clock by which steps of operators' work are made short; None: time stands still in a step."""
         self.data = data
         self.topology = topology
         self.now = 1000.0
@@ -74,6 +76,7 @@ class Rig:
             secret="secret",
             log=self.log.append,
             recorder=self.recorder,
+            clock=lambda: self.now if self.step_clock is None else self.step_clock(),
         )
 
     def client(

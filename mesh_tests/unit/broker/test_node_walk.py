@@ -85,7 +85,7 @@ class BrokerWalk(RuleBasedStateMachine):
         super().__init__()
         # So that a move of a few takes several.
         self.steps = pytest.MonkeyPatch()
-        self.steps.setattr(administration, "STEP_MESSAGES", 2)
+        self.steps.setattr(administration, "PART_MESSAGES", 2)
         self.directory = Path(tempfile.mkdtemp())
         self.rig = Rig(self.directory / "data")
         self.lanes = [

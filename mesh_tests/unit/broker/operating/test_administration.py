@@ -16,7 +16,7 @@ from wire.transport.tls import Role
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(administration, "STEP_MESSAGES", 2)
+    monkeypatch.setattr(administration, "PART_MESSAGES", 2)
     monkeypatch.setattr(administration, "STEP_QUEUES", 2)
 
 

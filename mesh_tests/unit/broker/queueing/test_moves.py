@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.operating import administration
+from broker.operating.step_pace import FIRST_MESSAGES
 from broker.queueing.message import QueueEntry
 from broker.store.failpoints import StoreFailpoint
 from broker.store.store_check import check
@@ -20,7 +21,7 @@ THERE = "its-name-here"
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(administration, "STEP_MESSAGES", 2)
+    monkeypatch.setattr(administration, "PART_MESSAGES", 2)
 
 
 class PowerLoss(Exception):
@@ -85,7 +86,7 @@ def test_after_a_crash_between_steps_each_message_is_in_one_of_the_queues(
 def test_a_crash_within_the_commit_moves_all_of_a_step_or_nothing(
     rig: Rig, failpoint: StoreFailpoint, is_moved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(rig, 300)
+    fill(rig, FIRST_MESSAGES)
     operator = Operator(rig)
     rig.is_disk_held = True
     operator.send(json.dumps({"op": "move", "source": "orders", "target": THERE}))
@@ -102,7 +103,7 @@ def test_a_crash_within_the_commit_moves_all_of_a_step_or_nothing(
         rig.store.commit(batch)
     rig.crash()
     counts = {queue.address: queue.queue.available_count for queue in rig.snapshot().queues}
-    assert counts == ({"orders": 0, THERE: 300} if is_moved else {"orders": 300})
+    assert counts == ({"orders": 0, THERE: FIRST_MESSAGES} if is_moved else {"orders": FIRST_MESSAGES})
 
 
 def test_nobody_is_given_a_moved_message_before_its_move_is_on_disk(rig: Rig) -> None:

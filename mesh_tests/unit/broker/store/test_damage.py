@@ -165,7 +165,7 @@ def all_but_the_damaged_works(rig: Rig) -> None:
 
 
 def test_a_purge_takes_what_cannot_be_read_and_all_else_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(administration, "STEP_MESSAGES", 5)
+    monkeypatch.setattr(administration, "PART_MESSAGES", 5)
     fill(rig)
     rig.restart()
     rig.crash(lambda: flip_a_byte(rig.data, b"needle 030"))
