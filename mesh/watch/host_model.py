@@ -143,7 +143,8 @@ class HostModel:
         """
         found = self.addresses.get(text)
         if found is None:
-            if Address.parse(text).is_internal:
+            # Internal addresses begin so, also in other spaces; to parse each address would take 2 us.
+            if text.startswith("_") and Address.parse(text).is_internal:
                 return None
             found = self.addresses[text] = ObservedAddress(text, self._pattern(text))
         if not found.users_count:
