@@ -1,6 +1,7 @@
 from cpython.buffer cimport Py_buffer
 
 from wire.proton cimport pn_delivery_t
+from recording.decisions cimport Decisions
 from recording.traffic cimport TrafficSums
 
 
@@ -54,6 +55,8 @@ cdef class Recorder:
     cdef long long wall_offset_ms
     cdef unsigned int last_number
     cdef TrafficSums traffic
+    # The decision record of a router.
+    cdef readonly Decisions decisions
     # Ends of links, and queues, for state records: (end, is there, error) for an end that came or went; ends with other
     # news, such as credit that ran out; ends that moved deliveries.
     cdef list changes

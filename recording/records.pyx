@@ -57,6 +57,7 @@ cdef class Recorder:
 
     def __cinit__(self, memory=None, str level="off"):
         self.changes, self.restless, self.moved = [], [], []
+        self.decisions = Decisions()
         if memory is None:
             return
         self.traffic = TrafficSums()
@@ -306,6 +307,10 @@ cdef class Recorder:
         if self.capacity and self.traffic.used and now_us // SECOND_US != self.now_us // SECOND_US:
             self._put_traffic()
         self.now_us = now_us
+
+    def wall_s(self, unsigned long long at_us):
+        """Return the time ``at_us`` of the recorder's clock as seconds of UTC."""
+        return at_us / 1e6 + self.wall_offset_ms / 1e3
 
     def set_wall_offset(self, double offset_s):
         """Set by how many seconds the wall clock is ahead of the monotonic clock, once at the node's start.
