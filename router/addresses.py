@@ -21,6 +21,7 @@ from router.circuits.circuits import Circuits
 from router.circuits.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.connections.brokers import Brokers
 from router.distribution.address_circuits import AddressCircuits
+from router.distribution.address_recordings import AddressRecordings
 from router.distribution.attach_waits import AttachWaits
 from router.distribution.branches import Branches
 from router.distribution.broker_links import BrokerLinks
@@ -123,6 +124,7 @@ class RouterAddresses:
         self._sharing = {book.space: CircuitSharing(book, self._sole_egress, timers) for book in books}
         self._moved: dict[str, set[str]] = {}
         """Space -> names of the addresses of which some router began or ceased to have takers in this input."""
+        self.recordings = AddressRecordings(recorder.decisions, timers, self._mark_recorded)
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
@@ -187,10 +189,20 @@ class RouterAddresses:
             entry = self._entries[key] = self._make(policy, phase, user, egress)
             if user is not None:
                 self._of_users.setdefault(policy.address, {})[entry] = None
+            if self.recordings.is_any:
+                entry.group.record_decisions(self.recordings.number_for(policy.address))
             self._changed.add(entry)
             if policy.kind.is_copied_by_routers:
                 self._filters.on_made(entry)
         return entry
+
+    def _mark_recorded(self) -> None:
+        for entry in self._entries.values():
+            entry.group.record_decisions(self.recordings.number_for(entry.policy.address))
+
+    def recorded_groups(self) -> list[AddressGroup]:
+        """Return the groups whose decisions are recorded now."""
+        return [entry.group for entry in self._entries.values() if entry.group.recording]
 
     def _make_filter_group(self, policy: AddressPolicy) -> FilterGroup:
         options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}

@@ -110,6 +110,22 @@ class RouterLinkLog:
         recorded = self._recorded.get(connection)
         return [] if recorded is None else list(recorded.links)
 
+    @staticmethod
+    def describe(end: Inlet | Taker) -> dict[str, Any]:
+        """Return role, name, container-id, and for a circuit ingress, egress and path of an end, as people know it."""
+        connection: RouterConnection = end.link.endpoint.owner
+        spec = _spec_of(end.link) if connection.kind in _BETWEEN_ROUTERS else None
+        remote = connection.endpoint.remote
+        found = {
+            "role": _role_of(end, connection.kind),
+            "name": end.link.name,
+            "container": remote.container_id if remote is not None else None,
+            "ingress": spec.ingress if spec else None,
+            "egress": spec.egress if spec and spec.path else None,
+            "path": ">".join(spec.path) if spec else None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
     def _meet(self) -> None:
         for number, connection in list(self._arriving.items()):
             if connection.endpoint.remote is None or connection.kind not in _ROLES:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from addressing.book import SpaceBooks
+from addressing.address import normalize
+from addressing.book import AddressPolicy, SpaceBooks
 from addressing.operator_rights import OperatorRights
 from addressing.permissions import Permissions
 from addressing.routing_keys import broker_key, edge_key
@@ -60,6 +61,9 @@ from wire.log import Emit, LogEvent
 from wire.lost_links import TURN_S, LostLinks
 from wire.node import Abort, Command
 
+_MOST_READ = 256
+"""The most decisions of an answer."""
+
 
 class RouterNode:
     """A router as a node: a ``wire.node.Node`` for the driver, and a ``wire.events.Sink`` for its endpoints."""
@@ -76,6 +80,7 @@ class RouterNode:
     ) -> None:
         self.dirty = DirtyEndpoints()
         self._settings = settings
+        self._books = books
         self._emit = emit
         self._recorder = recorder
         self._timers = Timers()
@@ -344,6 +349,33 @@ class RouterNode:
                 self._act(self._routing.on_cost_changed(connection.number, cost, now))
         self._settle()
         return before
+
+    def record_decisions(self, address: str, seconds: object, now: float) -> float:
+        """Note each decision about deliveries of ``address`` in the decision record, for ``seconds``; return these.
+
+        Raises ValueError if the topology makes no such address available, or the time is out of bounds.
+        """
+        self._look_at_clock(now)
+        return self._addresses.recordings.begin(self._recorded_policy(address), seconds)
+
+    def decisions(self, address: str, after: int, now: float) -> dict[str, Any]:
+        """Return the next decisions about ``address`` behind the number ``after``, and what the links in them lead to.
+
+        Raises ValueError if the address is not recorded.
+        """
+        self._look_at_clock(now)
+        recordings = self._addresses.recordings
+        recordings.note_ends(self._addresses.recorded_groups(), self._link_log.describe)
+        found = recordings.read(self._recorded_policy(address).address, after, _MOST_READ)
+        for row in found["decisions"]:
+            row["at"] = self._recorder.wall_s(row.pop("at_us"))
+        return found
+
+    def _recorded_policy(self, address: str) -> AddressPolicy:
+        policy = self._books.of("").resolve(normalize(address))
+        if policy is None or policy.kind.is_refused:
+            raise ValueError(f"the topology makes no address {address!r:.300} available")
+        return policy
 
     def endpoint_of(self, number: int) -> Endpoint:
         """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""

@@ -73,6 +73,16 @@ class RunningRouter:
         self._driver.wake()
         return before
 
+    def record_decisions(self, address: str, seconds: object) -> float:
+        """Note decisions about deliveries of ``address`` for ``seconds``; return these. Raises ValueError."""
+        answer = self._node.record_decisions(address, seconds, self._driver.now())
+        self._driver.wake()
+        return answer
+
+    def decisions(self, address: str, after: int) -> dict[str, Any]:
+        """Return the decisions about ``address`` behind the number ``after``. Raises ValueError if none are noted."""
+        return self._node.decisions(address, after, self._driver.now())
+
     def endpoint_of(self, number: int) -> Endpoint:
         """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""
         return self._node.endpoint_of(number)

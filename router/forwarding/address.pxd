@@ -40,6 +40,8 @@ cdef class AddressGroup(Group):
     cdef bint has_excluded
     # True from the loss of a taker until all waiting inlets were looked at: a head may be too large for those left.
     cdef bint is_thorough
+    # The number of the recording of the group's decisions (`recording.decisions`); 0: they are not recorded.
+    cdef readonly unsigned int recording
     # Time in s for which deliveries are held while the group has no taker.
     cdef readonly double hold_s
     cdef unsigned long long deliveries_in_before
@@ -67,6 +69,7 @@ cdef class AddressGroup(Group):
     cdef bint may_pass_on(self) noexcept
     cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
+    cdef int _release_recorded(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1
     cdef int look_at_drains(self) except -1
     cdef bint is_for_nobody(self, Inlet inlet) noexcept

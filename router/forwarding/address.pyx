@@ -6,6 +6,7 @@ at least one credit or a waiting delivery, since an AMQP sender without credit c
 Deliveries beyond the takers' credit wait unread on their link. Counts are deliveries.
 """
 
+from router.forwarding.candidates cimport note_untaken
 from router.forwarding.copies cimport Copies
 from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
@@ -14,7 +15,7 @@ from router.forwarding.order cimport answer_barrier, give_up_order, has_passed_o
 from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport Turns
 from router.forwarding.waiting cimport WaitingInlets
-from wire.proton cimport pn, pn_delivery_t
+from wire.proton cimport RELEASED_STATE, pn, pn_delivery_t
 from recording.records cimport Recorder
 
 from addressing.priority import DEFAULT_PRIORITY
@@ -489,6 +490,10 @@ cdef class AddressGroup(Group):
             self.top_up_now(inlet)
         return 0
 
+    def record_decisions(self, unsigned int recording):
+        """Note the group's decisions from now on as of the recording with this number; 0: note none."""
+        self.recording = recording
+
     cdef int _turn_away(self, Inlet inlet) except -1:
         """Release the inlet's waiting deliveries, since the group has no taker.
 
@@ -497,7 +502,17 @@ cdef class AddressGroup(Group):
         cdef Carrier moving = inlet.moving
         if moving is not None:
             moving.advance()
-        self.released += inlet.release_held()
+        if self.recording:
+            self._release_recorded(inlet)
+        else:
+            self.released += inlet.release_held()
+        return 0
+
+    cdef int _release_recorded(self, Inlet inlet) except -1:
+        """Release the inlet's waiting deliveries one by one, with a decision about each."""
+        while inlet.release_head():
+            self.released += 1
+            note_untaken(self.recording, inlet, 0, RELEASED_STATE)
         return 0
 
     cdef bint try_step(self, Inlet inlet) except -1:

@@ -53,6 +53,10 @@ cdef class Anycast(AddressGroup):
     cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost)
     cdef int _rank_all(self) except -1
     cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)
+    cdef int _nearest_recorded(self, Inlet inlet, list tried, size_t size) except -3
+    cdef int record_choice(self, Move move, Taker taker, list tried, size_t size) except -1
+    cdef int offer_to(self, Move move, Taker taker) except -1
+    cdef int _record_again(self, Move move, Taker taker) except -1
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size)
     cdef bint may_offer_again(self, Inlet inlet) except -1
     cdef int _count_offerable(self) noexcept

@@ -9,6 +9,7 @@ next best taker, at most once to each taker: by the ingress to all takers, by an
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.address cimport AddressGroup
+from router.forwarding.candidates cimport note_again, note_choice, note_refusal, note_wait
 from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker, has_had
 from router.forwarding.head cimport WHOLE_BYTES, is_let_down
@@ -20,6 +21,7 @@ from router.forwarding.too_large cimport TooLarge
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
+from recording.decisions cimport OFFERED_AGAIN
 from recording.records cimport ABORTED, Recorder
 
 from addressing.priority import DEFAULT_PRIORITY
@@ -403,6 +405,8 @@ cdef class Anycast(AddressGroup):
             taker = self._who_is_too_small(inlet, size)
             if taker is not None:
                 return self._turn_away_from(inlet, delivery, taker)
+            if self.recording:
+                note_wait(self.recording, self.takers, inlet, size, self._nearest_recorded(inlet, None, size))
             self.wait_for_taker(inlet)
             return None
         inlet.weigh(size)
@@ -416,6 +420,8 @@ cdef class Anycast(AddressGroup):
             if len(self.takers) > 1:
                 self.watch_circuits()
         move = start_move(inlet, delivery, taker, taker.start())
+        if self.recording:
+            self.record_choice(move, taker, None, size)
         move.copy = inlet.take_prefix()
         if move.copy is not None:
             move.is_read = not is_partial
@@ -433,7 +439,40 @@ cdef class Anycast(AddressGroup):
     cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker):
         cdef Move move = <Move>self.refuse(inlet, delivery, too_large(inlet, taker))
         move.is_too_large = True
+        if self.recording:
+            size = inlet.head_size(delivery)
+            move.decide(note_refusal(
+                self.recording, self.takers, inlet, size, self._nearest_recorded(inlet, None, size)
+            ))  # fmt: skip
         return move
+
+    cdef int _nearest_recorded(self, Inlet inlet, list tried, size_t size) except -3:
+        return self.nearest_cost(inlet, tried, size) if self.is_strict else ANY_COST
+
+    cdef int record_choice(self, Move move, Taker taker, list tried, size_t size) except -1:
+        """Note in the decision record why ``taker``, which has begun the delivery of ``move``, was chosen."""
+        cdef Inlet inlet = move.inlet
+        move.decide(note_choice(
+            self.recording, self.takers, inlet, taker, self.turn, tried, size, self.is_closest,
+            self._nearest_recorded(inlet, tried, size),
+        ))  # fmt: skip
+        return 0
+
+    cdef int offer_to(self, Move move, Taker taker) except -1:
+        """Offer the returned delivery of ``move`` to ``taker``."""
+        self.retried += 1
+        if self.recording:
+            self._record_again(move, taker)
+        return move.offer(taker)
+
+    cdef int _record_again(self, Move move, Taker taker) except -1:
+        cdef size_t size = PyBytes_GET_SIZE(move.copy)
+        move.end_decision(OFFERED_AGAIN)
+        move.decide(note_again(
+            self.recording, self.takers, move.inlet, taker, self.turn, move.tried or [], size, self.is_closest,
+            self._nearest_recorded(move.inlet, move.tried or [], size),
+        ))  # fmt: skip
+        return 0
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
         return self._renewals().note(inlet, size)
@@ -623,8 +662,7 @@ cdef class Anycast(AddressGroup):
             return False
         taker = self.another_for(move)
         if taker is not None:
-            self.retried += 1
-            move.offer(taker)
+            self.offer_to(move, taker)
             return True
         if move.taker is not None and not self.has_another_for(move):
             return False
@@ -641,8 +679,7 @@ cdef class Anycast(AddressGroup):
             return False
         taker = self.another_for(move)
         if taker is not None:
-            self.retried += 1
-            move.offer(taker)
+            self.offer_to(move, taker)
             return True
         if move.taker is not None and not move.is_untried and not self.has_another_for(move):
             egresses = frozenset([(<Taker>each).egress for each in move.tried or ()])
@@ -735,8 +772,7 @@ cdef class Anycast(AddressGroup):
             del self.retries[move]
         if taker is None:
             return False
-        self.retried += 1
-        move.offer(taker)
+        self.offer_to(move, taker)
         return True
 
     def give_up(self):

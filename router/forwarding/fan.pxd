@@ -42,6 +42,8 @@ cdef class Fan(Carrier):
     cdef Recorder recorder
     cdef unsigned int inlet_number
     cdef unsigned char record_level
+    # The number of the decision about the delivery in the decision record; 0 if it is not recorded.
+    cdef unsigned int decision
     cdef unsigned long long start_us
     # Time in us from which on the ttl in the header counts.
     cdef unsigned long long counted_us
@@ -64,6 +66,7 @@ cdef class Fan(Carrier):
     cdef int on_copy_done(self, FanCopy copy, size_t state, object outcome, bint is_unwritten) except -1
     cdef bint _goes_again(self) except -1
     cdef int _record(self, size_t outcome) except -1
+    cdef int decide(self, unsigned int decision) except -1
     cdef int _record_copy(self, FanCopy copy, size_t outcome) except -1
     cdef int _settle_if_done(self) except -1
     cdef int _settle_incoming(self) except -1

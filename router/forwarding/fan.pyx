@@ -14,6 +14,7 @@ from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport is_terminal, pending_now
 from wire.delivery_address cimport addressed_start
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
+from recording.decisions cimport DECIDED
 from recording.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of
 
 from router.forwarding.words import UNWRITTEN
@@ -379,13 +380,28 @@ cdef class Fan(Carrier):
             inlet.on_room()
         return 0
 
+    cdef int decide(self, unsigned int decision) except -1:
+        """Have the delivery's outcome noted in the decision with this number; 0: in none."""
+        if decision:
+            self.decision = decision
+            self.record_level |= DECIDED
+        return 0
+
     cdef int _record(self, size_t outcome) except -1:
+        if self.record_level & DECIDED:
+            self.recorder.decisions.end(self.decision, self.recorder.now_us, outcome)
+            self.record_level &= ~DECIDED
+            if not self.record_level:
+                return 0
         self.recorder.write(self.record_level, self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
         return 0
 
     cdef int _record_copy(self, FanCopy copy, size_t outcome) except -1:
+        cdef unsigned char level = self.record_level & ~DECIDED
+        if not level:
+            return 0
         self.recorder.write(
-            self.record_level, self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY
+            level, self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY
         )
         return 0
 

@@ -23,6 +23,8 @@ cdef class Move(Carrier):
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned int taker_number  # of the last taker
+    # The number of the last decision about the delivery in the decision record; 0 if it is not recorded.
+    cdef unsigned int decision
     cdef object outcome
     cdef list tried
     # Joint outcome of a queue's consumers that returned the message; None if no consumer did.
@@ -60,6 +62,8 @@ cdef class Move(Carrier):
     cdef int settle_incoming(self, size_t state) except -1
     cdef int _settle_outgoing(self) except -1
     cdef int _record(self, size_t outcome) except -1
+    cdef int decide(self, unsigned int decision) except -1
+    cdef int end_decision(self, size_t outcome) except -1
     cdef int _abort(self) except -1
     cdef int _abort_outgoing(self) except -1
     cdef int _discard(self) except -1

@@ -19,6 +19,7 @@ from router.forwarding.words cimport LOST_WORD, TOO_LARGE_WORD, UNWRITTEN_WORD, 
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RECEIVED_STATE, RELEASED_STATE, pn
+from recording.decisions cimport DECIDED, TAKEN_BACK
 from recording.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of
 
 from router.forwarding.words import TOO_LARGE, UNWRITTEN
@@ -239,6 +240,7 @@ cdef class Move(Carrier):
         taker.drop(self)
         taker.link.abort_now(outgoing)
         taker.sync()
+        self.end_decision(TAKEN_BACK)
         if inlet is None:
             return True
         if self.is_read:
@@ -347,7 +349,26 @@ cdef class Move(Carrier):
         pn.delivery_settle(incoming)
         return inlet.on_settled()
 
+    cdef int decide(self, unsigned int decision) except -1:
+        """Have the delivery's outcome noted in the decision with this number; 0: in none."""
+        if decision:
+            self.decision = decision
+            self.record_level |= DECIDED
+        return 0
+
+    cdef int end_decision(self, size_t outcome) except -1:
+        """Note the outcome in the decision about the delivery, if there is one."""
+        if self.decision:
+            self.recorder.decisions.end(self.decision, self.recorder.now_us, outcome)
+            self.decision = 0
+            self.record_level &= ~DECIDED
+        return 0
+
     cdef int _record(self, size_t outcome) except -1:
+        if self.record_level & DECIDED:
+            self.end_decision(outcome)
+            if not self.record_level:
+                return 0
         self.recorder.write(
             self.record_level, self.start_us, self.sent_bytes, self.inlet_number, self.taker_number, outcome, WHOLE_WAY
         )

@@ -5,6 +5,7 @@ credit for ``stall_timeout_s``, or longer for a branch, is left out of deliverie
 """
 
 from router.forwarding.address cimport AddressGroup
+from router.forwarding.candidates cimport note_copies
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SETTLED_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES, ReturnMark
 from router.forwarding.fan cimport FanCopy, Fan, start_fan
@@ -184,6 +185,8 @@ cdef class Multicast(AddressGroup):
                 self.on_late(taker)
                 self._watch_late(taker, is_settled)
         if is_late or (not takers and not inlet.is_circuit):
+            if self.recording:
+                note_copies(self.recording, takers, inlet, ready, size, False)
             self.wait_for_taker(inlet)
             return None
         if not ready and too_small is not None:
@@ -196,6 +199,8 @@ cdef class Multicast(AddressGroup):
                     taker.miss()
                     is_missed = True
         fan = self._start(inlet, delivery, ready, is_whole, is_whole and not is_settled and 0 < size <= CHUNK_BYTES)
+        if self.recording:
+            fan.decide(note_copies(self.recording, takers, inlet, ready, size, True))
         fan.was_passed_on = is_missed and not ready
         return fan
 

@@ -230,6 +230,8 @@ cdef class SharedCircuit(Inlet):
         self.count_in()
         move = start_move(self, delivery, taker, taker.start())
         self.moving = None
+        if group.recording:
+            group.record_choice(move, taker, None, PyBytes_GET_SIZE(message))
         move.copy = message
         move.is_read = True
         if not pn.delivery_settled(delivery) and group.may_offer_again(self):

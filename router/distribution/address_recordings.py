@@ -1,0 +1,124 @@
+"""The recordings of decisions that operators have begun: of which address, until when, and the links they name.
+
+While an address is recorded, its groups note each decision in the node's decision record (`recording.decisions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from addressing.address import Address
+from addressing.book import AddressPolicy
+from recording.decisions import Decisions
+from router.forwarding.address import AddressGroup
+from router.timers import Timer, Timers
+
+MOST_SECONDS: Final = 60
+MOST_AT_ONCE: Final = 8
+KEPT_S: Final = 120.0
+"""How long the decisions stay after the last recording is over."""
+
+
+@dataclass(slots=True, eq=False)
+class Recording:
+    """A recording of ``address``; ``pattern``: the pattern whose circuits the address shares, None without one.
+
+    ``ends``: by the number of a link, what the link leads to, as `AddressRecordings.note_ends` found it.
+    """
+
+    number: int
+    address: Address
+    pattern: Address | None
+    until_s: float
+    timer: Timer | None = None
+    ends: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+
+class AddressRecordings:
+    """``on_changed`` is called when a recording began or ended, to mark the groups anew (`number_for`)."""
+
+    def __init__(self, decisions: Decisions, timers: Timers, on_changed: Callable[[], None]) -> None:
+        self._decisions, self._timers, self._on_changed = decisions, timers, on_changed
+        self._known: dict[Address, Recording] = {}
+        self._count = 0
+
+    def begin(self, policy: AddressPolicy, seconds: object) -> float:
+        """Record the decisions about ``policy``'s address for ``seconds``, anew if it is recorded already; 0: no more.
+
+        Return the seconds. Raises ValueError for a time out of bounds, or too many recordings at once.
+        """
+        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 <= seconds <= MOST_SECONDS:
+            raise ValueError(f"seconds: expected a number from 0 to {MOST_SECONDS}, got {seconds!r:.80}")
+        before = self._known.get(policy.address)
+        running = [each for each in self._known.values() if self._is_on(each) and each is not before]
+        if seconds and len(running) >= MOST_AT_ONCE:
+            names = ", ".join(sorted(each.address.text for each in running))
+            raise ValueError(f"expected at most {MOST_AT_ONCE} recorded addresses at once: {names} are recorded")
+        if before is not None and before.timer is not None:
+            before.timer.cancel()
+        if not seconds:
+            if before is not None:
+                self._end(before)
+            return 0
+        self._decisions.open()
+        self._count += 1
+        begun = Recording(self._count, policy.address, policy.shared, self._timers.now + seconds)
+        begun.timer = self._timers.after(seconds, lambda: self._end(begun))
+        self._known[policy.address] = begun
+        self._on_changed()
+        return seconds
+
+    def _is_on(self, recording: Recording) -> bool:
+        return recording.until_s > self._timers.now
+
+    def _end(self, recording: Recording) -> None:
+        recording.until_s = min(recording.until_s, self._timers.now)
+        self._on_changed()
+        self._timers.after(KEPT_S, self._forget_old)
+
+    def _forget_old(self) -> None:
+        """Free the memory of the decisions if no recording is on, or ended a short while ago."""
+        if all(each.until_s + KEPT_S <= self._timers.now for each in self._known.values()):
+            self._known.clear()
+            self._decisions.close()
+
+    def number_for(self, address: Address) -> int:
+        """Return the number of the recording to which the groups of ``address`` belong now; 0 for none."""
+        for each in self._known.values():
+            if self._is_on(each) and address in (each.address, each.pattern):
+                return each.number
+        return 0
+
+    @property
+    def is_any(self) -> bool:
+        """True if an address is recorded now."""
+        return any(map(self._is_on, self._known.values()))
+
+    def note_ends(self, groups: Iterable[AddressGroup], describe: Callable[[Any], dict[str, Any]]) -> None:
+        """Note what the links of ``groups`` lead to, for the recordings of the groups."""
+        by_number = {each.number: each for each in self._known.values()}
+        for group in groups:
+            recording = by_number.get(group.recording)
+            if recording is not None:
+                recording.ends.update({inlet.number: describe(inlet) for inlet in group.inlets})
+                recording.ends.update({taker.number: describe(taker) for taker in group.takers})
+
+    def read(self, address: Address, after: int, most: int) -> dict[str, Any]:
+        """Return the first ``most`` decisions about ``address`` behind the number ``after``, and the links they name.
+
+        Raises ValueError if the address is not recorded, and was not a short while ago.
+        """
+        recording = self._known.get(address)
+        if recording is None:
+            raise ValueError(f"address {address.text!r} is not recorded: expected `record_decisions` first")
+        rows, newest, lost = self._decisions.after(after, recording.number, most)
+        return {
+            "address": address.text,
+            "seconds_left": max(0.0, recording.until_s - self._timers.now),
+            "next": newest,
+            "lost": lost,
+            "decisions": rows,
+            "links": {str(number): end for number, end in recording.ends.items()},
+        }
