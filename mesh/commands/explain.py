@@ -15,15 +15,32 @@ if TYPE_CHECKING:
     from mesh.operations.event_catalog import DescribedEvent
 
 
-USES = {"address": ("ADDRESS",), "client": ("NAME",), "access": ("USER", "ADDRESS")}
+USES = {"address": ("ADDRESS",), "client": ("NAME",), "access": ("USER", "ADDRESS"), "delivery": ("ADDRESS",)}
+MOST_SECONDS = 60
 """By the first word, the arguments behind it."""
 
 
 @click.command("explain")
-@click.argument("words", nargs=-1, metavar="[CODE | address ADDRESS | client NAME | access USER ADDRESS]")
+@click.argument(
+    "words", nargs=-1, metavar="[CODE | address ADDRESS | client NAME | access USER ADDRESS | delivery ADDRESS]"
+)
+@click.option(
+    "--seconds",
+    type=click.IntRange(1, MOST_SECONDS),
+    default=10,
+    show_default=True,
+    help="delivery: record for so long at most.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1, 4096),
+    default=10,
+    show_default=True,
+    help="delivery: end after so many decisions.",
+)
 @topology_option
 @output_options
-def command(words: tuple[str, ...], topology_path: Path | None, out: Output) -> None:
+def command(words: tuple[str, ...], seconds: int, count: int, topology_path: Path | None, out: Output) -> None:
     """Explain an error code, a log event, or a condition of AMQP; or an address, a client, or what a user may do.
 
     Without an argument: list all error codes.
@@ -34,9 +51,11 @@ def command(words: tuple[str, ...], topology_path: Path | None, out: Output) -> 
     client   the connections and links of a client, by container-id, id or user, and what its producers wait for
     access   whether USER may send to and receive from ADDRESS, view, browse and manage it: the pattern that allows
              it, or why none does; USER is anonymous for a client without a login
+    delivery has the routers on this machine record the next deliveries of ADDRESS: which takers each could go to, with
+             cost, outstanding deliveries and credit, which one it went to, why not to the others, and why it waits
 
     The numbers are those of the nodes' records: of the whole mesh if an observer runs on this machine, else of the
-    nodes on this machine. No node is asked.
+    nodes on this machine. No node is asked, except for `delivery`.
 
     \b
     Examples:
@@ -46,10 +65,11 @@ def command(words: tuple[str, ...], topology_path: Path | None, out: Output) -> 
       amqpmesh explain address orders.eu
       amqpmesh explain client till-12
       amqpmesh explain access alice orders.eu
+      amqpmesh explain delivery orders.eu --seconds 30
       amqpmesh explain --json
     """
     if words and words[0] in USES:
-        _explain_in_mesh(words[0], words[1:], topology_path, out)
+        _explain_in_mesh(words[0], words[1:], seconds, count, topology_path, out)
         return
     if len(words) > 1:
         raise click.UsageError(f"expected one code, event or condition, or {', '.join(USES)} first: got {words[0]!r}")
@@ -64,7 +84,9 @@ def command(words: tuple[str, ...], topology_path: Path | None, out: Output) -> 
         explain_event(code.lower(), out)
 
 
-def _explain_in_mesh(what: str, arguments: tuple[str, ...], path: Path | None, out: Output) -> None:
+def _explain_in_mesh(
+    what: str, arguments: tuple[str, ...], seconds: int, count: int, path: Path | None, out: Output
+) -> None:
     from mesh.operations import explained_texts
     from mesh.terminal.topology_file import load_topology
 
@@ -75,6 +97,8 @@ def _explain_in_mesh(what: str, arguments: tuple[str, ...], path: Path | None, o
     topology = load_topology(path)
     if what == "access":
         explained_texts.show_access(topology, *arguments, out=out)
+    elif what == "delivery":
+        explained_texts.show_delivery(topology, *arguments, seconds=seconds, count=count, out=out)
     elif what == "address":
         explained_texts.show_address(topology, *arguments, out=out)
     else:

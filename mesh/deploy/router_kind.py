@@ -44,6 +44,7 @@ class RouterKind(NodeKind):
     async def run(
         self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
     ) -> None:
+        from mesh.deploy.decision_requests import decision_handlers
         from mesh.deploy.operator_requests import closing_handlers
         from mesh.deploy.trace_files import TraceFiles
         from router.run import run_router
@@ -58,6 +59,7 @@ class RouterKind(NodeKind):
                     "cost": set_cost,
                     "relist": lambda _: router.list_live(),
                     **closing_handlers(router),
+                    **decision_handlers(router),
                     "trace": TraceFiles(WorkDir(topology.work_dir), name, router.endpoint_of, log.emit).answer,
                 }
             )

@@ -1,14 +1,16 @@
-"""What `amqpmesh explain address|client|access` prints: tables and sentences for people, one document with --json."""
+"""What `amqpmesh explain` prints of a mesh: tables and sentences for people, one document with --json."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from addressing.address import normalize
 from addressing.topology.model import Topology
 from mesh.operations.entity_rows import Row
 from mesh.operations.explain_access import explain_access, to_maps
+from mesh.operations.explain_delivery import REASONS, explain_delivery
 from mesh.operations.explain_live import MOST_ROWS, ExplainedTaker, explain_address, explain_client
 from mesh.terminal.output import Output
 
@@ -52,6 +54,36 @@ def show_address(topology: Topology, address: str, *, out: Output) -> None:
         out.data(f"\n{_number(len(found.queues), 'queue or subscription', 'queues and subscriptions')}")
         fields = ("node", "subscriber", "depth", "acquired", "oldest_s")
         out.table(("BROKER", "SUBSCRIBER", "DEPTH", "ACQUIRED", "OLDEST S"), _cells(found.queues, fields))
+    _print_notes(found.notes, out)
+
+
+def show_delivery(topology: Topology, address: str, *, seconds: int, count: int, out: Output) -> None:
+    found = explain_delivery(topology, address, seconds, count)
+    if out.is_json:
+        out.document(
+            {"address": found.address, "decisions": found.decisions, "links": found.links, "notes": found.notes}
+        )
+        return
+    if not found.decisions:
+        out.data(f"no delivery of {found.address} was given to a taker, or had to wait, within {seconds} s")
+    rows = []
+    for row in found.decisions:
+        at = datetime.fromtimestamp(row["at"], UTC).strftime("%H:%M:%S.%f")[:-3]
+        number = str(row["delivery"]) if row["delivery"] else "again"
+        came = (at, found.end(row["router"], row["from"]), number, f"{row['size_bytes']:,}")
+        outcome = row["outcome"] or ("" if row["chosen"] else "waits")
+        for candidate in row["candidates"] or [None]:
+            if candidate is None:
+                rows.append((*came, "no taker", "", "", "", "", outcome))
+            else:
+                numbers = (candidate["cost"], candidate["outstanding"], candidate["credit"])
+                to = found.end(row["router"], candidate["link"])
+                rows.append((*came, to, *numbers, REASONS[candidate["verdict"]], outcome))
+            came, outcome = ("", "", "", ""), ""
+        if (more := row["candidate_count"] - len(row["candidates"])) > 0:
+            rows.append((*came, f"and {more:,} more", "", "", "", "", ""))
+    columns = ("TIME", "FROM", "DELIVERY", "BYTES", "CANDIDATE", "COST", "OUTSTANDING", "CREDIT", "WHY", "OUTCOME")
+    out.table(columns, rows)
     _print_notes(found.notes, out)
 
 

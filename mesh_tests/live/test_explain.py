@@ -99,6 +99,32 @@ def test_a_client_is_explained_with_its_links(mesh: RunningMesh):
         assert [each["node"] for each in queue["queues"]] == ["b1"]
 
 
+def test_a_delivery_is_explained_with_its_candidates(mesh: RunningMesh):
+    with (
+        WireClient(mesh.port("r1"), container_id="near") as near,
+        WireClient(mesh.port("r1"), container_id="till") as till,
+    ):
+        near.receiver("rpc", credit=1000)
+        sender = till.sender("rpc")
+        command = [AMQPMESH, "explain", "delivery", "rpc", "--seconds", "60", "--count", "1", "--json"]
+        with subprocess.Popen(
+            [*command, "-t", str(mesh.topology_file)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as running:
+
+            def send_until_told() -> bool:
+                if sender.credit > 0:
+                    till.send(sender, "x")
+                return running.poll() is not None
+
+            wait_with([near, till], send_until_told, "the end of `explain delivery`", 2 * WITHIN_S)
+            assert running.stdout is not None
+            found = json.loads(running.stdout.read())
+    (row,) = found["decisions"]
+    assert row["router"] == "r1"
+    assert row["candidates"][0]["verdict"] == "chosen"
+    assert found["links"]["r1"][str(row["chosen"])]["container"] == "near"
+
+
 def run(mesh: RunningMesh, *words: str) -> subprocess.CompletedProcess[str]:
     command = [AMQPMESH, "explain", *words, "-t", str(mesh.topology_file)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -110,7 +136,11 @@ def run(mesh: RunningMesh, *words: str) -> subprocess.CompletedProcess[str]:
         (("client", "nobody"), ExitCode.FAILED, "no client 'nobody': "),
         (("address",), ExitCode.USAGE, "`explain address` expects ADDRESS, got nothing"),
         (("access", "alice"), ExitCode.USAGE, "`explain access` expects USER ADDRESS, got 1 arguments"),
-        (("addres", "rpc"), ExitCode.USAGE, "expected one code, event or condition, or address, client, access first"),
+        (
+            ("addres", "rpc"),
+            ExitCode.USAGE,
+            "expected one code, event or condition, or address, client, access, delivery first",
+        ),
     ],
 )
 def test_bad_input_gets_a_sentence(mesh: RunningMesh, words: tuple[str, ...], code: ExitCode, sentence: str):

@@ -1,0 +1,114 @@
+"""Explains where deliveries of an address go: has the routers of this host record decisions, and reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from addressing.address import normalize
+from addressing.topology.model import Topology
+from mesh.deploy.control import RequestRefused, ask
+from mesh.deploy.workdir import WorkDir
+from mesh.terminal.failure import CommandFailed
+
+_LOOK_S: Final = 0.2
+REASONS: Final = {
+    "chosen": "chosen",
+    "farther": "farther",
+    "busier": "more outstanding and cost",
+    "other_turn": "equal, and had its turn later",
+    "no_credit": "no credit",
+    "under_way": "busy with another delivery",
+    "no_room": "its connection is full",
+    "too_large": "the message is too large for it",
+    "had_before": "had the delivery before",
+    "not_for_sender": "may not get deliveries of this sender",
+    "leaving": "leaving",
+    "order": "waits for earlier deliveries on another path",
+    "left_out": "left out: it does not keep up",
+}
+"""By verdict about a candidate, what people read."""
+
+
+@dataclass(slots=True)
+class ExplainedDeliveries:
+    """The decisions of routers, as they answered, each with its `router`; ``links``: by router, those that they name.
+
+    ``notes`` are sentences about what is missing.
+    """
+
+    address: str
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    links: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def end(self, router: str, number: int | None) -> str:
+        """Return what the link of ``router`` with this number leads to, as people know it."""
+        if number is None:
+            return ""
+        known = self.links.get(router, {}).get(str(number), {})
+        id_ = f"{router}/{number}"
+        match known.get("role"):
+            case "circuit":
+                other = known.get("egress") if known.get("ingress") == router else known.get("ingress")
+                return f"{id_} {other or 'circuit'} over {known.get('path', '?')}"
+            case None:
+                return id_
+            case role:
+                return f"{id_} {role} {known.get('container') or '?'}"
+
+
+def explain_delivery(
+    topology: Topology, address: str, seconds: int, count: int, now: Callable[[], float] = time.monotonic
+) -> ExplainedDeliveries:
+    """Record ``address`` at the routers of this host until ``count`` decisions are known, for ``seconds`` at most.
+
+    Raises CommandFailed if no router runs here, or a router refuses.
+    """
+    found = ExplainedDeliveries(normalize(address))
+    workdir = WorkDir(topology.work_dir)
+    after: dict[str, int] = {}
+    for name in topology.routers:
+        try:
+            ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=seconds)
+            # Decisions of an earlier recording count under its number only.
+            after[name] = 0
+        except RequestRefused as refused:
+            raise CommandFailed(f"{name}: {refused}") from None
+        except OSError:
+            found.notes.append(f"not asked: {name} does not run on this machine")
+    if not after:
+        raise CommandFailed(
+            f"no router of mesh {topology.mesh} runs on this machine", fix="`amqpmesh status` shows which nodes run."
+        )
+    until = now() + seconds
+    try:
+        while len(found.decisions) < count and now() < until:
+            time.sleep(_LOOK_S)
+            for name in list(after):
+                _read(workdir, name, after, found)
+    finally:
+        for name in after:
+            try:
+                ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=0)
+            except OSError:
+                continue
+    found.decisions.sort(key=lambda row: row["at"])
+    del found.decisions[count:]
+    return found
+
+
+def _read(workdir: WorkDir, name: str, after: dict[str, int], found: ExplainedDeliveries) -> None:
+    try:
+        answer = ask(workdir.control_socket(name), "decisions", address=found.address, after=after[name])
+    except OSError as error:
+        found.notes.append(f"{name} no longer answers: {error}")
+        del after[name]
+        return
+    after[name] = answer["next"]
+    found.links.setdefault(name, {}).update(answer["links"])
+    found.decisions += [{"router": name, **row} for row in answer["decisions"]]
+    if answer["lost"]:
+        found.notes.append(f"{name}: {answer['lost']:,} decisions were overwritten before they were read")
