@@ -75,6 +75,7 @@ class BrokerNode:
     dynamic termini hard to guess. ``clock`` gives monotonic seconds, by which the steps of operators' work are made
     short; without it time stands still during an input. ``spaces`` are the declarations of further spaces; the topology
     file has none yet.
+    ``least_number``: no message gets a smaller number, by which operators know it.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class BrokerNode:
         recorder: Recorder,
         clock: Callable[[], float] | None = None,
         spaces: Mapping[str, Mapping[str, DeclaredAddress]] | None = None,
+        least_number: int = 1,
     ) -> None:
         self.name = name
         self._endpoint_settings = EndpointSettings(
@@ -148,7 +150,7 @@ class BrokerNode:
             clock or (lambda: self._message_store.now),
         )
         self._control = Control(name, administration, self._message_store, self._commits, log)
-        recover_queues(self._message_store, inventory, now)
+        recover_queues(self._message_store, inventory, now, least_number)
         self._abandoned.begin(now)
         self._made.begin(now)
 

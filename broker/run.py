@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.disk import Disk
 from broker.events import ClockWasSet, StoreDamaged, StoreOpened
+from broker.message_numbers import MessageNumbers, noting
 from broker.node import BrokerNode, BrokerNodeSnapshot
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
@@ -90,9 +91,12 @@ async def run_broker(
     store = SqliteStore(files.data)
     try:
         with recording(topology, name, "broker", files.rings, log) as (recorder, ring):
-            node = _open_node(topology, name, files, store, log, recorder)
+            node, numbers = _open_node(topology, name, files, store, log, recorder)
             driver = Driver(node, log, container_id=node.name)
-            async with seconds(recorder, driver, node.on_second, node.recorded_counts, ring):
+            async with (
+                noting(numbers, time.monotonic),
+                seconds(recorder, driver, node.on_second, node.recorded_counts, ring),
+            ):
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
     finally:
         store.close()
@@ -100,7 +104,7 @@ async def run_broker(
 
 def _open_node(
     topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit, recorder: Recorder
-) -> BrokerNode:
+) -> tuple[BrokerNode, MessageNumbers]:
     began = time.monotonic()
     inventory = store.load()
     clocks = read_clocks()
@@ -108,6 +112,7 @@ def _open_node(
     offset_s = wall_s - time.monotonic()
     if clocks.wall_s != wall_s:
         log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
+    numbers = MessageNumbers(files.data, wall_s)
     # The constructor of the node reads the whole inventory of the store, so that all damages are known afterwards.
     node = BrokerNode(
         name,
@@ -119,6 +124,7 @@ def _open_node(
         log=log,
         recorder=recorder,
         clock=time.monotonic,
+        least_number=numbers.least,
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
@@ -126,7 +132,7 @@ def _open_node(
     for finding in dict.fromkeys(inventory.damages):
         log(StoreDamaged(str(files.data), finding))
     node.on_space(store.look(), now)
-    return node
+    return node, numbers
 
 
 async def _serve(

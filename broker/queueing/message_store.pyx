@@ -169,14 +169,15 @@ cdef class MessageStore(BrokerQueues):
             self.dropping.popleft()
         return 0
 
-    def begin_positions(self):
-        """Have positions begin at the time since 2020 in tenths of microseconds.
+    def begin_positions(self, long long least):
+        """Have positions begin at the time since 2020 in tenths of microseconds, or at ``least`` if that is later.
 
         Call when a broker starts with a store that was used. Operators know messages by their positions. A queue gets
         fewer than ten million messages in a second, also at a start, so no position from before the start is used
-        again: a number shown then never means a later message. Until 2048 they are below 2^53, as JSON demands.
+        again: a number shown then never means a later message. If the clock was set far back, ``least`` is above them.
+        Until 2048 they are below 2^53, as JSON demands.
         """
-        self.least_position = max(1, <long long>((self.now + self.wall_offset_s - _START_OF_2020) * 1e7))
+        self.least_position = max(1, least, <long long>((self.now + self.wall_offset_s - _START_OF_2020) * 1e7))
 
     def first_position(self):
         return self.least_position

@@ -16,16 +16,17 @@ from broker.store.segments cimport Count
 from bisect import bisect_left
 
 
-def recover_queues(MessageStore message_store not None, inventory, double now):
+def recover_queues(MessageStore message_store not None, inventory, double now, long long least_position=1):
     """Make the durable queues of ``inventory``, the content of the store, in ``message_store``, with their messages.
 
-    The inventory's segments are read from the disk during the call.
+    The inventory's segments are read from the disk during the call. The positions of messages begin at
+    ``least_position`` or above.
     """
     cdef dict by_id
     cdef HeldQueue held
     message_store.now = now
     if inventory.queues or inventory.next_message_id > 1:
-        message_store.begin_positions()
+        message_store.begin_positions(least_position)
     by_id = {row.queue_id: message_store.add_from(row) for row in inventory.queues}
     message_store.next_queue_id, message_store.next_message_id = inventory.next_queue_id, inventory.next_message_id
     message_store.first_message_id = inventory.next_message_id

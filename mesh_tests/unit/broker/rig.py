@@ -60,6 +60,7 @@ class Rig:
         self.topology = topology
         self.now = 1000.0
         self.log: list[LogEvent] = []
+        self.least_number, self.wall_offset_s = 1, WALL_OFFSET_S
         self.is_disk_held = False
         self.clients: list[Client] = []
         self._start()
@@ -72,11 +73,12 @@ class Rig:
             self.topology,
             self.inventory,
             now=self.now,
-            wall_offset_s=WALL_OFFSET_S,
+            wall_offset_s=self.wall_offset_s,
             secret="secret",
             log=self.log.append,
             recorder=self.recorder,
             clock=lambda: self.now if self.step_clock is None else self.step_clock(),
+            least_number=self.least_number,
         )
 
     def client(

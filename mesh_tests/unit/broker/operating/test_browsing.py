@@ -303,3 +303,16 @@ def test_pages_of_any_size_show_all_messages_once(
         body: True for body, is_locked in left.items() if is_locked and body in left
     }
     rig.store.close()
+
+
+def test_numbers_go_on_above_the_noted_one_after_a_clock_that_was_set_far_back(rig: Rig) -> None:
+    producer = rig.client().producer("orders")
+    for number in range(3):
+        producer.send(f"body {number}")
+    rig.restart()
+    before = page(Operator(rig))["messages"][-1]["number"]
+    rig.least_number = before + 1_000
+    rig.wall_offset_s -= 365 * 86_400.0
+    rig.restart()
+    numbers = [each["number"] for each in page(Operator(rig))["messages"]]
+    assert numbers == [before + 1_000, before + 1_001, before + 1_002]
