@@ -1,6 +1,7 @@
 """Runs `amqpmesh plan`: the steps from the topology that `up` started to the file as it is now, with their costs.
 
-Numbers come from the rings of this host's nodes; nodes of other hosts are not observed, and their numbers are unknown.
+Numbers come from the rings of the routers on this host, and from its brokers. Nodes of other hosts are not observed,
+and their numbers are unknown.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mesh.change.observations import (
 )
 from mesh.change.plan import ChangePlan, plan
 from mesh.change.source import TopologySource
+from mesh.deploy.control import ask
 from mesh.deploy.running_processes import living, option_for
 from mesh.deploy.workdir import WorkDir
 from mesh.operations.host_watch import HostWatch, watching
@@ -120,22 +122,42 @@ def _observed(topology: Topology, watch: HostWatch) -> Observations:
         for each in node.links.values()
         if each.role in _ROLES and each.connection is not None and not each.is_ended
     ]
-    book = AddressBook(topology)
-    queues = [
-        CountedQueue(
-            name,
-            book.name_in_mesh(name, each.address_text),
-            each.depth,
-            each.depth_bytes,
-            is_subscription=each.subscriber is not None,
-        )
-        for name, node in nodes.items()
-        for each in node.queues.values()
-        if each.address_text is not None
-    ]
+    queues, told = _stored(topology)
     drift = tuple(_drifted_costs(topology, nodes))
     because = "not every node runs on this host"
-    return Observations(frozenset(nodes), tuple(connections), tuple(links), tuple(queues), drift, because)
+    seen = frozenset(name for name in nodes if name in topology.routers) | told
+    return Observations(seen, tuple(connections), tuple(links), tuple(queues), drift, because)
+
+
+def _stored(topology: Topology) -> tuple[list[CountedQueue], frozenset[str]]:
+    """Return the queues of the brokers that answer at their control sockets, and the names of these brokers.
+
+    The rings have the messages of a queue as they were up to a second ago, and a queue that is said to be empty has to
+    be empty.
+    """
+    book, workdir = AddressBook(topology), WorkDir(topology.work_dir)
+    queues: list[CountedQueue] = []
+    told: set[str] = set()
+    for broker in topology.node_names:
+        if broker in topology.routers:
+            continue
+        try:
+            rows = ask(workdir.control_socket(broker), "snapshot")["node"]["queues"]
+        except (OSError, KeyError):
+            continue
+        told.add(broker)
+        queues += [
+            CountedQueue(
+                broker,
+                book.name_in_mesh(broker, row["address"]),
+                row["available_count"] + row["acquired_count"],
+                row["size_bytes"],
+                is_subscription=bool(row.get("subscriber")),
+            )
+            for each in rows
+            for row in [{**each, **each.get("queue", {})}]
+        ]
+    return queues, frozenset(told)
 
 
 def _drifted_costs(topology: Topology, nodes: Mapping[str, Any]) -> Iterator[DriftedValue]:
