@@ -31,7 +31,7 @@ CREDIT = 16
 BURST = 100
 """Requests of all clients that are passed on at once; one more each REQUEST_S."""
 REQUEST_S = 0.05
-"""A request takes some 0.2 to 0.5 ms of the router: a client that asks without a pause takes a hundredth of its time."""
+"""A request takes 0.2 to 0.5 ms of the router: a client that asks without a pause takes a hundredth of its time."""
 MAX_PACED = 64
 """The most requests that wait for their turn; a further one is rejected."""
 OBSERVER_S = 4.0
