@@ -94,7 +94,7 @@ async def run_broker(
             node, numbers = _open_node(topology, name, files, store, log, recorder)
             driver = Driver(node, log, container_id=node.name)
             async with (
-                noting(numbers, time.monotonic),
+                noting(numbers),
                 seconds(recorder, driver, node.on_second, node.recorded_counts, ring),
             ):
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
@@ -112,7 +112,7 @@ def _open_node(
     offset_s = wall_s - time.monotonic()
     if clocks.wall_s != wall_s:
         log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
-    numbers = MessageNumbers(files.data, wall_s)
+    numbers = MessageNumbers(files.data, wall_s, time.monotonic)
     # The constructor of the node reads the whole inventory of the store, so that all damages are known afterwards.
     node = BrokerNode(
         name,

@@ -52,7 +52,7 @@ cdef class Anycast(AddressGroup):
     cdef Taker _best_listed(self, Inlet inlet, list tried, size_t size, int cost)
     cdef Taker _best_ranked(self, Inlet inlet, list tried, size_t size, int cost)
     cdef int _rank_all(self) except -1
-    cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)
+    cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker, size_t size)
     cdef int _nearest_recorded(self, Inlet inlet, list tried, size_t size) except -3
     cdef int record_choice(self, Move move, Taker taker, list tried, size_t size) except -1
     cdef int offer_to(self, Move move, Taker taker) except -1

@@ -404,7 +404,7 @@ cdef class Anycast(AddressGroup):
         if taker is None:
             taker = self._who_is_too_small(inlet, size)
             if taker is not None:
-                return self._turn_away_from(inlet, delivery, taker)
+                return self._turn_away_from(inlet, delivery, taker, size)
             if self.recording:
                 note_wait(self.recording, self.takers, inlet, size, self._nearest_recorded(inlet, None, size))
             self.wait_for_taker(inlet)
@@ -436,11 +436,10 @@ cdef class Anycast(AddressGroup):
             move.keep(self.copies)
         return move
 
-    cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker):
+    cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker, size_t size):
         cdef Move move = <Move>self.refuse(inlet, delivery, too_large(inlet, taker))
         move.is_too_large = True
         if self.recording:
-            size = inlet.head_size(delivery)
             move.decide(note_refusal(
                 self.recording, self.takers, inlet, size, self._nearest_recorded(inlet, None, size)
             ))  # fmt: skip

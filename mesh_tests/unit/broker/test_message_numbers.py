@@ -17,6 +17,10 @@ DAY_S = 86_400.0
 RUNS = st.lists(st.tuples(st.floats(1_600_000_000, 2_000_000_000), st.floats(0, 30 * DAY_S), st.booleans()), max_size=9)
 
 
+def least(folder: Path) -> int:
+    return MessageNumbers(folder, NOW_S, lambda: 0.0).least
+
+
 @given(RUNS)
 def test_numbers_rise_over_starts_with_any_clock(
     tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[float, float, bool]]
@@ -24,23 +28,32 @@ def test_numbers_rise_over_starts_with_any_clock(
     folder = tmp_path_factory.mktemp("data")
     highest = 0
     for wall_s, passed_s, is_killed in runs:
-        numbers = MessageNumbers(folder, wall_s)
+        now = 50.0
+        numbers = MessageNumbers(folder, wall_s, lambda: now)
         begin = max(numbers.least, int((wall_s - message_numbers.START_OF_2020) * MOST_A_SECOND))
         assert begin >= highest
-        numbers.note(0.0)
+        numbers.note()
         highest = begin + int(passed_s * MOST_A_SECOND)
         if is_killed:
             # The last note was made a while before.
-            numbers.note(max(0.0, passed_s - message_numbers.MARGIN_S))
+            now += max(0.0, passed_s - message_numbers.MARGIN_S)
+            numbers.note()
         else:
-            numbers.note(passed_s, 0.0)
+            now += passed_s
+            numbers.note(0.0)
 
 
 def test_a_store_without_a_note_or_with_a_damaged_one_begins_by_the_clock(tmp_path: Path) -> None:
-    assert MessageNumbers(tmp_path, NOW_S).least == 1
-    for text in ("", "{}", "[1]", '{"below": -4}', '{"below": "7"}', '{"below": 1e300}', "\x00" * 20):
+    assert least(tmp_path) == 1
+    damaged = ("", "{}", "[1]", '{"below": -4}', '{"below": "7"}', '{"below": 1e300}', "\x00" * 20, "[" * 50_000)
+    for text in damaged:
         (tmp_path / NOTE).write_text(text)
-        assert MessageNumbers(tmp_path, NOW_S).least == 1, text
+        assert least(tmp_path) == 1, text
+
+
+def test_numbers_of_a_clock_far_ahead_are_noted_as_the_greatest_that_a_note_can_have(tmp_path: Path) -> None:
+    MessageNumbers(tmp_path, 4_000_000_000.0, lambda: 0.0).note()
+    assert least(tmp_path) == 2**53 - 1
 
 
 def test_a_broker_notes_at_its_start_while_it_runs_and_at_its_end(
@@ -51,13 +64,13 @@ def test_a_broker_notes_at_its_start_while_it_runs_and_at_its_end(
 
     async def live() -> list[int]:
         nonlocal now
-        async with noting(MessageNumbers(tmp_path, NOW_S), lambda: now):
-            found = [MessageNumbers(tmp_path, NOW_S).least]
+        async with noting(MessageNumbers(tmp_path, NOW_S, lambda: now)):
+            found = [least(tmp_path)]
             now += 1000.0
-            while MessageNumbers(tmp_path, NOW_S).least == found[0]:  # noqa: ASYNC110
+            while least(tmp_path) == found[0]:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
-            found.append(MessageNumbers(tmp_path, NOW_S).least)
-        return [*found, MessageNumbers(tmp_path, NOW_S).least]
+            found.append(least(tmp_path))
+        return [*found, least(tmp_path)]
 
     began, running, ended = asyncio.run(live())
     assert running - began == 1000 * MOST_A_SECOND
@@ -66,4 +79,4 @@ def test_a_broker_notes_at_its_start_while_it_runs_and_at_its_end(
 
 def test_a_note_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / NOTE).mkdir()
-    MessageNumbers(tmp_path, NOW_S).note(0.0)
+    MessageNumbers(tmp_path, NOW_S, lambda: 0.0).note()
