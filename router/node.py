@@ -364,9 +364,8 @@ class RouterNode:
         Raises ValueError if the address is not recorded.
         """
         self._look_at_clock(now)
-        recordings = self._addresses.recordings
-        recordings.note_ends(self._addresses.recorded_groups(), self._link_log.describe)
-        found = recordings.read(self._recorded_policy(address).address, after, _MOST_READ)
+        groups, policy = self._addresses.recorded_groups(), self._recorded_policy(address)
+        found = self._addresses.recordings.read(policy.address, after, _MOST_READ, groups, self._link_log.describe)
         for row in found["decisions"]:
             row["at"] = self._recorder.wall_s(row.pop("at_us"))
         return found

@@ -5,7 +5,8 @@ While an address is recorded, its groups note each decision in the node's decisi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ KEPT_S: Final = 120.0
 class Recording:
     """A recording of ``address``; ``pattern``: the pattern whose circuits the address shares, None without one.
 
-    ``ends``: by the number of a link, what the link leads to, as `AddressRecordings.note_ends` found it.
+    ``ends``: by the number of a link, what the link leads to, of the links that decisions named so far.
     """
 
     number: int
@@ -79,9 +80,11 @@ class AddressRecordings:
         self._timers.after(KEPT_S, self._forget_old)
 
     def _forget_old(self) -> None:
-        """Free the memory of the decisions if no recording is on, or ended a short while ago."""
-        if all(each.until_s + KEPT_S <= self._timers.now for each in self._known.values()):
-            self._known.clear()
+        """Forget recordings that ended a while ago, and free the memory of the decisions after the last of them."""
+        self._known = {
+            address: each for address, each in self._known.items() if each.until_s + KEPT_S > self._timers.now
+        }
+        if not self._known:
             self._decisions.close()
 
     def number_for(self, address: Address) -> int:
@@ -96,29 +99,42 @@ class AddressRecordings:
         """True if an address is recorded now."""
         return any(map(self._is_on, self._known.values()))
 
-    def note_ends(self, groups: Iterable[AddressGroup], describe: Callable[[Any], dict[str, Any]]) -> None:
-        """Note what the links of ``groups`` lead to, for the recordings of the groups."""
-        by_number = {each.number: each for each in self._known.values()}
-        for group in groups:
-            recording = by_number.get(group.recording)
-            if recording is not None:
-                recording.ends.update({inlet.number: describe(inlet) for inlet in group.inlets})
-                recording.ends.update({taker.number: describe(taker) for taker in group.takers})
-
-    def read(self, address: Address, after: int, most: int) -> dict[str, Any]:
+    def read(
+        self,
+        address: Address,
+        after: int,
+        most: int,
+        groups: Iterable[AddressGroup],
+        describe: Callable[[Any], dict[str, Any]],
+    ) -> dict[str, Any]:
         """Return the first ``most`` decisions about ``address`` behind the number ``after``, and the links they name.
 
-        Raises ValueError if the address is not recorded, and was not a short while ago.
+        ``groups``: those that are recorded now; ``describe`` says what a link leads to. Raises ValueError if the
+        address is not recorded, and was not a short while ago.
         """
         recording = self._known.get(address)
         if recording is None:
             raise ValueError(f"address {address.text!r} is not recorded: expected `record_decisions` first")
         rows, newest, lost = self._decisions.after(after, recording.number, most)
+        named = {number for row in rows for number in _named_in(row)}
+        for group in groups:
+            if group.recording == recording.number:
+                for end in itertools.chain[Any](group.inlets, group.takers):
+                    if end.number in named:
+                        recording.ends[end.number] = describe(end)
         return {
             "address": address.text,
             "seconds_left": max(0.0, recording.until_s - self._timers.now),
             "next": newest,
             "lost": lost,
             "decisions": rows,
-            "links": {str(number): end for number, end in recording.ends.items()},
+            "links": {str(number): recording.ends[number] for number in sorted(named & recording.ends.keys())},
         }
+
+
+def _named_in(row: Mapping[str, Any]) -> Iterator[int]:
+    yield row["from"]
+    if row["chosen"] is not None:
+        yield row["chosen"]
+    for candidate in row["candidates"]:
+        yield candidate["link"]
