@@ -52,8 +52,9 @@ class ExplainedDeliveries:
         id_ = f"{router}/{number}"
         match known.get("role"):
             case "circuit":
-                other = known.get("egress") if known.get("ingress") == router else known.get("ingress")
-                return f"{id_} {other or 'circuit'} over {known.get('path', '?')}"
+                ends = (("to", known.get("egress")), ("from", known.get("ingress")))
+                other = next((f" {word} {end}" for word, end in ends if end not in (None, router)), "")
+                return f"{id_} circuit{other} over {known.get('path') or known.get('container') or '?'}"
             case None:
                 return id_
             case role:
