@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 MAX_CONNECTIONS: Final = 512
-"""The most connections; the one that has waited longest for a whole request is closed for another one."""
+"""The most connections; the one whose client has been without a whole request for longest is closed for another one."""
 GRACE_S: Final = 2
 """Seconds that requests have to end when the observer stops."""
 
@@ -65,11 +65,12 @@ class PatientProtocol(H11Protocol):
         super().__init__(*arguments, **named)
         self._sending: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
+        self._idle_since: float | None = None
 
     @property
-    def late_at(self) -> float | None:
-        """When the time for a request ends that is not whole yet, in the loop's seconds; None if no request is due."""
-        return None if self._sending is None else self._sending.when()
+    def waiting_since(self) -> float | None:
+        """Since when the client has been without a whole request, in the loop's seconds; None while one is answered."""
+        return self._idle_since if self._sending is None else self._sending.when() - self.REQUEST_S
 
     # Connection
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -77,9 +78,9 @@ class PatientProtocol(H11Protocol):
         self._expect_request()
         if len(self.connections) > MAX_CONNECTIONS:
             waiting = {
-                each: each.late_at
+                each: each.waiting_since
                 for each in self.connections
-                if isinstance(each, PatientProtocol) and each.late_at is not None
+                if isinstance(each, PatientProtocol) and each.waiting_since is not None
             }
             min(waiting, key=waiting.__getitem__).transport.abort()
 
@@ -91,10 +92,15 @@ class PatientProtocol(H11Protocol):
     # Request
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._idle_since = None
         self._watch_request()
 
     def on_response_complete(self) -> None:
+        self._idle_since = self.loop.time()
         super().on_response_complete()
+        if self.conn.their_state is not h11.IDLE:
+            self._idle_since = None
         self._watch_request()
 
     def send_400_response(self, msg: str) -> None:
@@ -122,13 +128,18 @@ class PatientProtocol(H11Protocol):
         if self.transport.is_closing():
             return
         is_begun = self.conn.their_state is h11.SEND_BODY or bool(self.conn.trailing_data[0])
-        if is_begun and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        if is_begun:
             self._refuse(408, f"the request was not whole after {self.REQUEST_S:g} s")
         else:
             self.transport.close()
 
     def _refuse(self, status: int, sentence: str) -> None:
-        """Answer in place of the application, and close the connection."""
+        """Answer in place of the application, if an answer may still begin, and close the connection."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()
+            return
         content = json.dumps({"error": sentence}).encode()
         headers = [
             ("content-type", "application/json"),
@@ -139,8 +150,6 @@ class PatientProtocol(H11Protocol):
         ]
         for event in (h11.Response(status_code=status, headers=headers), h11.Data(content), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
-        if self.cycle is not None:
-            self.cycle.disconnected = True
         self.transport.close()
 
     # Answer

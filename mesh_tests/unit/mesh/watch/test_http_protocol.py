@@ -269,3 +269,35 @@ def test_a_new_connection_takes_the_place_of_the_one_that_waited_longest(monkeyp
             writer.close()
 
     serve(app, test)
+
+
+def test_clients_that_ask_again_and_again_keep_nobody_out(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection that has been idle for longest goes, not the new one."""
+    monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 4)
+
+    async def test(port: int) -> None:
+        kept = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(raw(f"{ME}\r\n"))
+            assert statuses(await reader.readuntil(b"\r\n\r\n")) == [200]
+            kept.append((reader, writer))
+        for _ in range(3):
+            assert statuses(await exchange(port, raw(f"{ME}Connection: close\r\n\r\n"))) == [200]
+        for _, writer in kept:
+            writer.close()
+
+    serve(app, test)
+
+
+def test_a_body_that_is_broken_after_the_answer_leaves_no_trace(app: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    async def test(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(raw(f"POST /api/queues/b1/1/purge HTTP/1.1\r\n{HEAD}Transfer-Encoding: chunked\r\n\r\n"))
+        assert statuses(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), SOON_S)) == [401]
+        writer.write(b"zzzz\r\n")
+        await asyncio.wait_for(reader.read(), SOON_S)
+        writer.close()
+
+    serve(app, test)
+    assert capfd.readouterr() == ("", "")
