@@ -12,7 +12,7 @@ from addressing.coverage import covers
 from addressing.names import ANONYMOUS
 from mesh.change.effects import is_lowered, is_narrowed, is_tightened, loses_store
 from mesh.change.observations import CountedConnection, CountedQueue, Observations
-from mesh.change.resource import Difference, ResolvedTopology, ResourceKind
+from mesh.change.resource import Difference, Resource, ResolvedTopology, ResourceKind
 
 _RESTARTING: Final = (("mesh", "node_tls"), ("link_logs", "records"), ("link_logs", "ring_bytes"))
 """Settings whose change restarts all nodes."""
@@ -96,10 +96,30 @@ class CostEstimate:
         return StepCost(connections_closed=closed, processes_restarted=0 if difference.is_removed else 1)
 
     def _broker(self, difference: Difference) -> StepCost:
-        if difference.is_added or difference.is_removed:
+        if difference.is_added:
             return StepCost()
+        if difference.is_removed:
+            return StepCost(messages_lost=self._left_at(difference))
         restarts = any(difference.change_of(name) for name in ("data", "host", "port"))
         return StepCost(processes_restarted=1 if restarts else 0)
+
+    def _left_at(self, removed: Difference) -> int | None:
+        """Return the messages at a removed broker that no declaration has there; None if it was not observed."""
+        name = removed.key[1]
+        if not self._before.value(ResourceKind.BROKER, name, "is_embedded"):
+            return 0
+        if not self._seen.are_observed([name]):
+            return None
+        resources = self._before.resources
+        return sum(
+            queue.messages
+            for queue in self._seen.queues
+            if queue.broker == name
+            and (
+                (ResourceKind.ADDRESS, queue.address) not in resources
+                or name not in self._before.value(ResourceKind.ADDRESS, queue.address, "brokers")
+            )
+        )
 
     def _connections(self, routers: Collection[str], ends: Callable[[CountedConnection], bool]) -> int | None:
         if not self._seen.are_observed(routers):
@@ -213,10 +233,24 @@ class CostEstimate:
             if limit is None or after is None or not is_lowered(limit) or after.values["when_full"] != "drop-oldest":
                 continue
             cost += StepCost(messages_lost=_beyond(queues, name, limit.after))
+        if brokers_left(difference) and after is not None and _may_overflow(queues, after):
+            cost += StepCost(messages_lost=None)
         shorter = difference.change_of("subscription_expiry_s")
         if shorter and is_lowered(shorter) and (queues is None or any(each.is_subscription for each in queues)):
             cost += StepCost(messages_lost=None)
         return cost
+
+
+def _may_overflow(queues: tuple[CountedQueue, ...] | None, after: Resource) -> bool:
+    """Tell whether messages that move may be too many for a broker that drops the oldest ones."""
+    most, most_bytes = after.values["max_messages"], after.values["max_bytes"]
+    if after.values["when_full"] != "drop-oldest" or (most is None and most_bytes is None):
+        return False
+    return (
+        queues is None
+        or (most is not None and sum(each.messages for each in queues) > most)
+        or (most_bytes is not None and sum(each.size_bytes for each in queues) > most_bytes)
+    )
 
 
 def _beyond(queues: tuple[CountedQueue, ...] | None, name: str, most: int) -> int | None:

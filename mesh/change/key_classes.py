@@ -97,7 +97,7 @@ KEY_CLASSES: Final[dict[tuple[str, str], KeyClass]] = {
     ("Broker", "url"): _row(_REMADE, _BROKER_CONNECTIONS, _AGAIN),
     ("Broker", "routers"): _row(_LIVE, "nothing if added; if removed, a pause", _AGAIN),
     ("Broker", "address_prefix"): _row(_MOVED, "another queue at the broker", _HAND_OVER),
-    ("Broker", "hostname"): _row(_REMADE, _BROKER_CONNECTIONS, _AGAIN),
+    ("Broker", "hostname"): _row(_REMADE, "messages of the virtual host of before are no longer found", _AGAIN),
     ("Broker", "subscriptions"): _row(_REMADE, "subscriptions by their old names are no longer found", _AGAIN),
     ("Broker", "share_connections"): _row(_REMADE, _BROKER_CONNECTIONS, _AGAIN),
     ("Broker", "tls"): _row(_REMADE, _BROKER_CONNECTIONS, _AGAIN),

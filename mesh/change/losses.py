@@ -49,11 +49,20 @@ def _has_no_ledger(each: Difference, before: ResolvedTopology, after: ResolvedTo
 def _broker_loses(main: Difference, before: ResolvedTopology, observations: Observations) -> bool:
     """Tell whether messages at a broker are no longer found.
 
-    These are: all messages, if the URL of an existing broker names another server; subscriptions whose names change;
-    and the queues of a removed broker that no declaration covers.
+    These are: all messages, if the URL or the host name of an existing broker names another server; subscriptions whose
+    names change; and the queues of a removed broker that no declaration has there. An embedded broker that was not
+    observed may have such queues.
     """
     url, subscriptions = main.change_of("url"), main.change_of("subscriptions")
     if main.is_removed:
-        kept = {queue.address for queue in observations.queues if queue.broker == main.key[1] and queue.messages}
-        return any((ResourceKind.ADDRESS, address) not in before.resources for address in kept)
-    return (url is not None and names_other_server(url)) or subscriptions is not None
+        name = main.key[1]
+        if before.value(ResourceKind.BROKER, name, "is_embedded") and not observations.are_observed([name]):
+            return True
+        kept = {queue.address for queue in observations.queues if queue.broker == name and queue.messages}
+        return any(
+            (ResourceKind.ADDRESS, address) not in before.resources
+            or name not in before.value(ResourceKind.ADDRESS, address, "brokers")
+            for address in kept
+        )
+    has_other_server = (url is not None and names_other_server(url)) or main.change_of("hostname") is not None
+    return has_other_server or subscriptions is not None

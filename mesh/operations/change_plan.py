@@ -150,7 +150,7 @@ def _stored(topology: Topology) -> tuple[list[CountedQueue], frozenset[str]]:
             CountedQueue(
                 broker,
                 book.name_in_mesh(broker, row["address"]),
-                row["available_count"] + row["acquired_count"],
+                row["available_count"] + row["acquired_count"] + row["unreadable_count"],
                 row["size_bytes"],
                 is_subscription=bool(row.get("subscriber")),
             )

@@ -239,6 +239,40 @@ def test_what_a_running_mesh_cannot_do_is_refused_with_a_fix(before: str, after:
     assert refused[0].fix.endswith(".")
 
 
+def test_a_broker_that_is_removed_loses_what_no_declaration_has_there() -> None:
+    before = f"{TWO_BROKERS}default_broker: b2\naddresses: {{orders: {{type: queue, broker: b2}}}}\n"
+    after = before.replace("  b1: {data: ./b1}\n", "")
+
+    def removed(messages: int, *nodes: str) -> tuple[tuple[str, ...], int | None]:
+        queues = (CountedQueue("b1", "orders", messages, 10, is_subscription=False),)
+        found = planned(before, after, Observations(frozenset(nodes), queues=queues if "b1" in nodes else ()))
+        return found.loss, step(found, "broker b1").cost.messages_lost
+
+    assert removed(0, "r1", "r2", "b1", "b2") == ((), 0)
+    assert removed(5, "r1", "r2", "b1", "b2") == (("b1",), 5)
+    assert removed(5, "r1", "r2", "b2") == (("b1",), None)
+
+
+def test_another_virtual_host_of_an_existing_broker_has_to_be_allowed_by_name() -> None:
+    head = HEAD + "  there: {url: amqp://h, hostname: 'vhost:a'}\ndefault_broker: b1\n"
+    assert planned(head, head.replace("vhost:a", "vhost:b")).loss == ("there",)
+
+
+@pytest.mark.parametrize(("messages", "lost"), [(5, 0), (6, None)])
+def test_a_move_into_brokers_that_drop_the_oldest_may_lose_what_has_no_room(messages: int, lost: int | None) -> None:
+    head = f"{TWO_BROKERS}default_broker: b1\n"
+    queue = "max_messages: 10, when_full: drop-oldest"
+    before = f"{head}addresses: {{a: {{type: queue, brokers: [b1, b2], {queue}}}}}\n"
+    after = f"{head}addresses: {{a: {{type: queue, broker: b1, {queue}}}}}\n"
+    queues = (
+        CountedQueue("b1", "a", 5, 10, is_subscription=False),
+        CountedQueue("b2", "a", messages, 10, is_subscription=False),
+    )
+    found = planned(before, after, Observations(NODES, queues=queues))
+    assert step(found, "address a").cost.messages_lost == lost
+    assert found.loss == (() if lost == 0 else ("a",))
+
+
 def test_a_move_to_an_existing_broker_has_to_be_allowed_by_name() -> None:
     head = HEAD + "  there: {url: amqp://h}\ndefault_broker: b1\n"
     found = planned(f"{head}addresses: {{a: queue}}\n", f"{head}addresses: {{a: {{type: queue, broker: there}}}}\n")
