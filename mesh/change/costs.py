@@ -12,7 +12,7 @@ from addressing.coverage import covers
 from addressing.names import ANONYMOUS
 from mesh.change.effects import is_lowered, is_narrowed, is_tightened, loses_store
 from mesh.change.observations import CountedConnection, CountedQueue, Observations
-from mesh.change.resource import Difference, Resource, ResolvedTopology, ResourceKind
+from mesh.change.resource import Difference, ResolvedTopology, Resource, ResourceKind
 
 _RESTARTING: Final = (("mesh", "node_tls"), ("link_logs", "records"), ("link_logs", "ring_bytes"))
 """Settings whose change restarts all nodes."""
