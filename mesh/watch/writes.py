@@ -14,9 +14,10 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from addressing.operator_rights import OperatorRights
@@ -45,14 +46,13 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from addressing.topology.model import Topology
-    from mesh.watch.access import Requester
     from mesh.watch.host_changes import HostChanges
     from mesh.watch.host_model import HostModel
     from mesh.watch.mesh_requests import MeshRequests
     from mesh.watch.visible_rows import RowsByOperator
 
 MAX_AT_ONCE: Final = 16
-"""The most changes that are under way."""
+"""The most changes that are made here at the same time, and the most that wait for another host."""
 MAX_AT_ONCE_OF_ONE: Final = 8
 FAILED: Final = KeptAnswer(
     500, {"error": "the change failed, or the observer ended: look whether it was made", "is_uncertain": True}
@@ -92,7 +92,8 @@ class MeshWrites:
         self.queues = QueueWrites(topology, requests)
         self._nodes = NodeWrites(topology, requests)
         self._under_way: set[asyncio.Task[KeptAnswer]] = set()
-        self._shares = Shares("changes", MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE)
+        self._made_here = Shares("changes", MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE)
+        self._made_elsewhere = Shares("changes", MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE)
 
     def routes(self) -> list[Route]:
         return [
@@ -119,7 +120,7 @@ class MeshWrites:
         return endpoint
 
     async def _answer(self, attempt: WriteAttempt, request: Request) -> KeptAnswer:
-        self._shares.check(attempt.requester)
+        self._shares_of(attempt).check(attempt.requester)
         try:
             body = await body_of(request)
         except WriteRefused as refused:
@@ -129,33 +130,40 @@ class MeshWrites:
     async def _take(
         self, attempt: WriteAttempt, headers: Mapping[str, str], parameters: Sequence[tuple[str, str]], body: bytes
     ) -> KeptAnswer:
-        if len(self._under_way) >= MAX_AT_ONCE:
-            return _too_many()
+        """Return the answer to a change. Raises HTTPException if too many changes are under way."""
         try:
             read = attempt.request = parse_write(attempt.operation, attempt.id, headers, parameters, body)
             operator = attempt.requester.operator
             if attempt.operation.right is NeededRight.MESH and not operator.manages_mesh:
                 raise WriteRefused(403, f"to {attempt.operation.name.replace('-', ' ')} needs the right `manage` of #")
-            if attempt.asked_at is None and self.is_elsewhere(attempt.node):
+            if self._is_carried_on(attempt):
                 work = self._carry(attempt, read, body)
             else:
                 work = self._perform(attempt, read, self._found(attempt, read))
         except WriteRefused as refused:
             return await self._refused(attempt, refused)
-        if attempt.asked_at is None:
-            work = self._shared(attempt.requester, work)
+        # The first end of a cost has its share at the host that waits for this one, which may be full of such changes.
+        if not attempt.is_one_end:
+            work = self._shared(self._shares_of(attempt).taken(attempt.requester), work)
         # A client that goes away does not stop a change halfway.
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
-    async def _shared(self, requester: Requester, work: Coroutine[Any, Any, KeptAnswer]) -> KeptAnswer:
+    async def _shared(self, share: AbstractContextManager[None], work: Coroutine[Any, Any, KeptAnswer]) -> KeptAnswer:
         try:
-            with self._shares.taken(requester):
+            with share:
                 return await work
         finally:
             work.close()
+
+    def _shares_of(self, attempt: WriteAttempt) -> Shares:
+        """Return what bounds a change; those that wait for another host take no place of those that are made here."""
+        return self._made_elsewhere if self._is_carried_on(attempt) else self._made_here
+
+    def _is_carried_on(self, attempt: WriteAttempt) -> bool:
+        return attempt.asked_at is None and self.is_elsewhere(attempt.node)
 
     # Other hosts
     def is_elsewhere(self, node: str) -> bool:
@@ -179,7 +187,10 @@ class MeshWrites:
         parameters = [("dry_run", "true")] if request["is_dry_run"] else []
         body = str(request["body"]).encode()
         if self._tickets.take(request["ticket"]):
-            answer = await self._take(attempt, {"content-type": CONTENT_TYPE, **key}, parameters, body)
+            try:
+                answer = await self._take(attempt, {"content-type": CONTENT_TYPE, **key}, parameters, body)
+            except HTTPException as refused:
+                answer = KeptAnswer(refused.status_code, {"error": refused.detail})
         else:
             answer = KeptAnswer(503, {"error": "nothing was changed: the change came too late to its host: try again"})
         return {"status": answer.status, "content": answer.content, "outcome": attempt.outcome}
@@ -384,7 +395,3 @@ class MeshWrites:
             yield
         except OSError as error:
             self._on_trouble(f"{error.filename or 'the audit'}: {error.strerror}")
-
-
-def _too_many() -> KeptAnswer:
-    return KeptAnswer(503, {"error": f"{MAX_AT_ONCE} changes are under way, which is the most: try again"})

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from mesh.client.errors import TimedOut, Unreachable
 from mesh.watch.host_changes import MAX_TICKETS, TICKET_S, ChangeTickets
 from mesh.watch.write_operations import WRITES, WriteOperation
+from mesh.watch.writes import MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE
 from mesh_tests.unit.mesh.watch.memory_link import MemoryMesh
 from mesh_tests.unit.mesh.watch.sample_host import attach, connect, hear, queue
 from mesh_tests.unit.mesh.watch.test_writes import BODIES, MAY, OPERATION, USERS, path_of
-from mesh_tests.unit.mesh.watch.writing_host import WritingHost
+from mesh_tests.unit.mesh.watch.writing_host import PASSWORD, URL, WritingHost
 
 
 class TwoHosts:
@@ -247,6 +252,90 @@ def test_a_cost_whose_second_answer_is_lost_is_unknown_and_needs_another_key(tmp
     answer = hosts.other.write("/api/neighbors/r1/r2/cost", {"cost": 7})
     assert (answer.status_code, answer.json()["is_uncertain"]) == (504, True)
     assert "another key" in answer.json()["error"]
+
+
+# Shares
+@asynccontextmanager
+async def clients(*hosts: WritingHost) -> AsyncIterator[Sequence[httpx2.AsyncClient]]:
+    """Yields a client of each host, for requests at the same time; the passwords are known there already."""
+    async with AsyncExitStack() as stack:
+        found = []
+        for host in hosts:
+            transport = httpx2.ASGITransport(app=host.app)
+            found.append(await stack.enter_async_context(httpx2.AsyncClient(transport=transport, base_url=URL)))
+            for user in ("admin", "keeper", "steward"):
+                assert (await found[-1].get("/api/me", auth=(user, PASSWORD))).status_code == 200
+        yield found
+
+
+async def change(client: httpx2.AsyncClient, path: str, body: Any, user: str, key: str) -> Any:
+    return await client.post(path, json=body, headers={"idempotency-key": key}, auth=(user, PASSWORD))
+
+
+def test_a_user_takes_not_all_changes_of_a_host_by_way_of_others(hosts: TwoHosts) -> None:
+    second = hosts.observer("second")
+    second.join()
+    hosts.other.join()
+
+    async def run() -> None:
+        release = asyncio.Event()
+        original = hosts.other.requests.ask_broker
+
+        async def wait(*arguments: Any) -> None:
+            await release.wait()
+            await original(*arguments)
+
+        hosts.other.requests.ask_broker = wait  # type: ignore[method-assign]
+        path, body = "/api/queues/b1/1/purge", {"up_to": 1}
+        async with clients(hosts.asked, second, hosts.other) as (*ways, there):
+            tasks = [
+                asyncio.create_task(change(way, path, body, "admin", f"{number}-{each}"))
+                for number, way in enumerate(ways)
+                for each in range(MAX_AT_ONCE_OF_ONE)
+            ]
+            refused, _ = await asyncio.wait(tasks, timeout=1)
+            assert [task.result().status_code for task in refused] == [429] * MAX_AT_ONCE_OF_ONE
+            assert {task.result().json()["error"] for task in refused} == {
+                "8 changes of yours are under way, which is the most for one requester: "
+                "try again when one of them has ended"
+            }
+            keeper = asyncio.create_task(change(there, path, body, "keeper", "k"))
+            await asyncio.sleep(0.1)
+            release.set()
+            assert (await keeper).status_code == 200
+            found = [answer.status_code for answer in await asyncio.gather(*tasks)]
+            assert found.count(200) == MAX_AT_ONCE_OF_ONE
+
+    asyncio.run(run())
+
+
+def test_costs_that_wait_for_another_host_leave_room_for_their_other_ends(tmp_path: Path) -> None:
+    hosts = ThreeHosts(tmp_path)
+
+    async def run() -> None:
+        begun, original = 0, hosts.other.requests.ask_node
+        all_begun = asyncio.Event()
+
+        async def wait(node: str, op: str, **arguments: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            if begun == MAX_AT_ONCE:
+                all_begun.set()
+            await asyncio.wait_for(all_begun.wait(), 10)
+            return await original(node, op, **arguments)
+
+        hosts.other.requests.ask_node = wait  # type: ignore[method-assign]
+        async with clients(hosts.third) as (client,):
+            answers = await asyncio.gather(
+                *(
+                    change(client, "/api/neighbors/r1/r2/cost", {"cost": 7}, user, f"{user}-{number}")
+                    for user in ("admin", "steward")
+                    for number in range(MAX_AT_ONCE_OF_ONE)
+                )
+            )
+        assert [answer.status_code for answer in answers] == [200] * MAX_AT_ONCE
+
+    asyncio.run(run())
 
 
 # What only looks

@@ -58,6 +58,7 @@ users:
   keeper: {{password: "{SECRET}", manage: ["orders.#"]}}
   oncall: {{password: "{SECRET}", view: ["#"]}}
   admin: {{password: "{SECRET}", manage: ["#"]}}
+  steward: {{password: "{SECRET}", manage: ["#"]}}
 """
 Answer = Any
 
