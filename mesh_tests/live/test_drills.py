@@ -160,6 +160,8 @@ def test_a_router_with_an_expired_certificate_is_refused_until_it_has_another(tm
     assert any("expired" in sentence for sentence in told["faults"][0]["evidence"])
 
 
+# A pause of the machine looks like an effect of the fault.
+@pytest.mark.quiet
 @pytest.mark.timeout(DRILL_S + 30)
 def test_what_does_not_hold_fails_and_a_fault_without_effect_proves_nothing(tmp_path: Path):
     failed = drill(tmp_path, "  - {fault: restart, router: r2}\n", expect="outage < 1ms")
