@@ -44,7 +44,8 @@ class MessageNumbers:
         If the note cannot be written, as on a full disk, the broker goes on: numbers come again only if the clock is
         set back before the next start, too.
         """
-        below = self._begin + int((self._clock() - self._began_s + margin_s) * MOST_A_SECOND)
+        passed_s = self._clock() - self._began_s
+        below = self._begin + int((passed_s + margin_s) * MOST_A_SECOND) + 1
         below = min(below, _MOST - 1)
         with suppress(OSError):
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -20,11 +20,14 @@ MADE = (
     *(".hypothesis/x", "wire/core.cpython-311-x86_64-linux-gnu.so", "broker/store/x.cpython-313-x86_64-linux-gnu.so"),
     *("mesh/__pycache__/a.pyc", "mesh_tests/unit/wire/__pycache__/a.pyc", "linklogs/replay/__pycache__/a.pyc"),
 )
+MAKE_TOLD = ("MAKEFLAGS", "MAKEOVERRIDES", "WITHOUT", "ARGS")
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    # What the make that runs the tests was told is not meant for the make that a test runs.
+    inherited = {name: value for name, value in os.environ.items() if name not in MAKE_TOLD}
     return subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command, cwd=cwd, env={**inherited, **environment}, capture_output=True, text=True, check=False
     )
 
 
