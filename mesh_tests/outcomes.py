@@ -21,6 +21,14 @@ EVERY_KIND = (
     Outcome(OutcomeCode.MODIFIED, delivery_failed=True, annotations={"why": "broken", "times": 3}),
     Outcome(OutcomeCode.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"why": "all of it"}),
 )
+BY_FIELD: dict[str, Outcome | None] = {
+    "accepted": ACCEPTED,
+    "rejected": REFUSED,
+    "released": RELEASED,
+    "modified": MODIFIED_FAILED,
+    "settled": None,
+}
+"""The outcome that counts in each field of the observer's counts; None: the message is sent settled."""
 
 _TRANSACTIONAL = Outcome(cast("OutcomeCode", 0x34))
 

@@ -11,7 +11,9 @@ from addressing.names import ANONYMOUS
 
 @dataclass(frozen=True, slots=True)
 class CountedConnection:
-    """A connection of a client to a router. ``listener``: host and port that accepted it, None if that is unknown."""
+    """A connection of a client to a router. ``listener``: host and port of the
+    listener that accepted the connection; None if the listener is unknown.
+    """
 
     node: str
     id: str

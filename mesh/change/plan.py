@@ -38,7 +38,8 @@ class ChangePlan:
     """The steps from the topology that a mesh runs to an edited one, in the order in which they are to be done.
 
     ``before`` and ``after`` are all resources of both, with the addresses that were observed. ``ports``: by node, the
-    port after the change, which belongs to the revision. ``kept``: those nodes whose port by position is another one.
+    port after the change, which belongs to the revision. ``kept``: the
+    nodes that keep a port which differs from the default of their position in the new file.
     """
 
     before: ResolvedTopology

@@ -1,4 +1,4 @@
-"""The sentences of a step: its title, its conditions, and its cost in words."""
+"""Texts of a plan's steps: the title of a step, the conditions before and after the step, and the cost for clients."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ MAX_LIMIT: Final = 1000
 MAX_LINE_CHARS: Final = 32_768
 LOCK: Final = "audit.lock"
 LOCKED_S: Final = 5.0
-"""The longest that a writer waits for another one, which writes one line."""
+"""The longest time in seconds that a process waits for its turn to write a line of the audit."""
 _LOOK_S: Final = 0.01
 FILTERS: Final = ("who", "operation", "outcome", "target")
 PARAMETERS: Final = (*FILTERS, "after", "limit")

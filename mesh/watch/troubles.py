@@ -162,7 +162,7 @@ def _waiting(host: HostModel, sees: Sees) -> tuple[list[Trouble], int]:
 
 @dataclass(slots=True)
 class _Waiting:
-    """The producers that wait at one address for one cause; ``since``: of the one that has waited longest."""
+    """Producers that wait at one address for one cause. ``since``: the time from which the first of them waits."""
 
     count: int = 0
     users: dict[str, None] = field(default_factory=dict)

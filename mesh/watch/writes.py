@@ -159,7 +159,7 @@ class MeshWrites:
             work.close()
 
     def _shares_of(self, attempt: WriteAttempt) -> Shares:
-        """Return what bounds a change; those that wait for another host take no place of those that are made here."""
+        """Return the shares that limit the change: those at another host and those here are limited apart."""
         return self._made_elsewhere if self._is_carried_on(attempt) else self._made_here
 
     def _is_carried_on(self, attempt: WriteAttempt) -> bool:
@@ -346,7 +346,7 @@ class MeshWrites:
         return done
 
     def _other_end(self, attempt: WriteAttempt, neighbor: str) -> Callable[[int], Awaitable[int]] | None:
-        """Return what sets a cost at ``neighbor``, too, and returns the cost before; None if nobody shall."""
+        """Return a function that sets a cost at the other router and returns the cost before; None for one end."""
         node = attempt.node
         if attempt.is_one_end:
             return None

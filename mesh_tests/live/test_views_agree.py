@@ -20,10 +20,11 @@ from proton.utils import LinkDetached
 
 from mesh_tests.live.management_client import managing
 from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.outcomes import BY_FIELD as OUTCOMES
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.unit.mesh.watch.scraped import Scraped
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
+from wire.delivery import ACCEPTED
 
 ROUTERS = {
     1: ["r1: {}"],
@@ -53,13 +54,6 @@ addresses:
   topic.#: {{type: topic, broker: b2}}
 """
 TYPES = ("anycast", "multicast", "queue", "shards", "topic")
-OUTCOMES: dict[str, Outcome | None] = {
-    "accepted": ACCEPTED,
-    "rejected": rejected("amqp:not-allowed", "no"),
-    "released": RELEASED,
-    "modified": MODIFIED_FAILED,
-    "settled": None,
-}
 FIELDS = ("deliveries", "bytes", "aborted", *OUTCOMES)
 SENT = 10
 QUIET_S = 60.0

@@ -19,9 +19,10 @@ from mesh.deploy.workdir import WorkDir
 from mesh.watch.host_model import HostModel
 from mesh.watch.host_rings import HostRings
 from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.outcomes import BY_FIELD as OUTCOMES
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
+from wire.delivery import ACCEPTED
 
 QUIET_S = 20.0
 ROUTERS = {
@@ -43,13 +44,6 @@ addresses:
   topic.#: topic
 link_logs: {{level: {LEVEL}, ring_bytes: 4194304}}
 """
-OUTCOMES: dict[str, Outcome | None] = {
-    "accepted": ACCEPTED,
-    "rejected": rejected("amqp:not-allowed", "no"),
-    "released": RELEASED,
-    "modified": MODIFIED_FAILED,
-    "settled": None,
-}
 TYPES = ("anycast", "multicast", "queue", "topic")
 SENT = 20
 MOST_PROBES = 10

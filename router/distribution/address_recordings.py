@@ -24,7 +24,8 @@ KEPT_S: Final = 120.0
 
 @dataclass(slots=True, eq=False)
 class Recording:
-    """A recording of ``address``; ``pattern``: the pattern whose circuits the address shares, None without one.
+    """A recording of ``address``; ``pattern``: the pattern whose circuits the address shares; None for an address
+    with circuits of its own.
 
     ``ends``: by the number of a link, what the link leads to, of the links that decisions named so far.
     """
@@ -109,7 +110,7 @@ class AddressRecordings:
     ) -> dict[str, Any]:
         """Return the first ``most`` decisions about ``address`` behind the number ``after``, and the links they name.
 
-        ``groups``: those that are recorded now; ``describe`` says what a link leads to. Raises ValueError if the
+        ``groups``: the recorded groups; ``describe`` returns role, name and peer of a link. Raises ValueError if the
         address is not recorded, and was not a short while ago.
         """
         recording = self._known.get(address)

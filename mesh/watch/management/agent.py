@@ -346,7 +346,7 @@ def _log_line(line: str) -> list[Any] | None:
 
 
 async def _is_taken(delivery: Awaitable[Outcome | None]) -> bool:
-    """Return whether a client accepted an answer: False for one that has gone, or that takes nothing."""
+    """Return whether a client accepted an answer: False if the client has gone, or grants no credit."""
     with suppress(MeshError):
         outcome = await delivery
         return outcome is not None and outcome.kind is OutcomeCode.ACCEPTED
