@@ -148,7 +148,10 @@ def _raise(sentence: str) -> None:
 
 @dataclass
 class RecordedWrites:
-    """Notes the changes that are asked for over HTTP: method, path, whether it is a dry run, body, and key."""
+    """Notes the changes that are asked for over HTTP: method, path, whether it is a dry run, body, and key.
+
+    A change is noted before its answer is sent, so that a test that sees the answer in the page finds the change.
+    """
 
     app: ASGIApp
     asked: list[tuple[str, str, bool, Any, str]] = field(default_factory=list)
@@ -167,13 +170,15 @@ class RecordedWrites:
             body.extend(told.get("body", b""))
             return told
 
-        async def send_nothing(_: Message) -> None:
-            pass
+        async def send_noted(told: Message) -> None:
+            if told["type"] == "http.response.start":
+                self.asked.append((scope["method"], scope["path"], is_dry, json.loads(bytes(body) or b"{}"), key))
+            if not is_broken:
+                await send(told)
 
-        is_broken = self.breaks > 0 and not is_dry
-        await self.app(scope, receive_noted, send_nothing if is_broken else send)
         key = headers[b"idempotency-key"].decode()
-        self.asked.append((scope["method"], scope["path"], is_dry, json.loads(bytes(body) or b"{}"), key))
+        is_broken = self.breaks > 0 and not is_dry
+        await self.app(scope, receive_noted, send_noted)
         if is_broken:
             self.breaks -= 1
             # The server closes the connection, since the answer is shorter than it says.
