@@ -59,8 +59,10 @@ class Tab:
             return False
 
     def rows(self, column: int = 0) -> list[str]:
+        """Return the texts of a column; a row of another table may have fewer."""
         found: list[str] = self.page.evaluate(
-            "column => [...document.querySelectorAll('tbody tr')].map(row => row.cells[column].textContent)", column
+            "column => [...document.querySelectorAll('tbody tr')].map(row => row.cells[column]?.textContent ?? '')",
+            column,
         )
         return found
 

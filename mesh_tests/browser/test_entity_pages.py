@@ -79,6 +79,28 @@ def test_a_write_is_shown_first_then_confirmed(
     assert shown.wrongs == []
 
 
+def test_nothing_moves_under_a_click_when_the_audit_entry_comes_late(served: ServedConsole, tab: Open) -> None:
+    shown = tab(served, "/neighbor?id=r1/r2")
+    held: list[Any] = []
+    shown.page.route("**/api/audit?limit=20", lambda route: held.append(route))
+    shown.page.click(".actions button:has-text('Change'):enabled")
+    shown.page.fill("#write-cost", "7")
+    shown.page.keyboard.press("Enter")
+    shown.wait("document.querySelector('.would')")
+    shown.page.click("button.confirm")
+    shown.wait("document.querySelector('.done')")
+    wait_until(lambda: shown.page.evaluate("true") and held, SOON_S, "the page to ask for the entry")
+    link = shown.page.locator("#write a:text-is('Audit entries')")
+    box = link.bounding_box()
+    shown.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    shown.page.mouse.down()
+    held[0].continue_()
+    wait_until(lambda: "of which this is 2: " in shown.text(".audited"), SOON_S, "the entry")
+    assert link.bounding_box() == box
+    shown.page.mouse.up()
+    wait_until(lambda: shown.rows(7) == ["done", "counted"], SOON_S, "the entries")
+
+
 @pytest.mark.parametrize(
     ("view", "button", "name", "value", "sentence"),
     [

@@ -50,6 +50,8 @@ class Confirmation {
     this.dialog = document.getElementById("write");
     this.said = el("div", { class: "said", role: "status" });
     this.error = el("p", { class: "error", role: "alert", hidden: true });
+    // Below the buttons, and the link first: the entry comes later than the result, and moves nothing that can be clicked.
+    this.audited = el("p", { class: "audited", role: "status", hidden: true });
     this.preview = el("button", { type: "submit", text: "Show what it would do" });
     this.confirm = el("button", { type: "button", class: "confirm", hidden: true, on: { click: () => this.#write() } });
     this.close = el("button", { type: "button", text: "Cancel", on: { click: () => this.dialog.close() } });
@@ -60,6 +62,7 @@ class Confirmation {
       ...fields.map((each) => each.element),
       this.said, this.error,
       el("div", { class: "buttons" }, this.close, this.preview, this.confirm),
+      this.audited,
     );
     this.form.addEventListener("submit", (event) => (event.preventDefault(), this.#rehearse()));
     for (const each of fields) each.input.addEventListener("input", () => this.#forget());
@@ -140,17 +143,16 @@ class Confirmation {
   #finish(answer, key) {
     const { done = {}, before, after } = answer;
     const change = before && after ? ` Before: ${words(before)}; after: ${words(after)}.` : "";
-    const audited = el("span");
+    const entry = el("span");
     this.planned = null;
     for (const each of this.fields) each.input.disabled = true;
     this.confirm.hidden = true;
     setText(this.close, "Close");
-    this.said.replaceChildren(
-      el("p", { class: "done" }, "Done: ", el("strong", { text: words(done) }), ".", change),
-      el("p", { class: "audited" }, audited, el("a", { href: link("/events", { show: "audit" }), text: "Audit entries", on: { click: () => this.dialog.close() } })),
-    );
+    this.said.replaceChildren(el("p", { class: "done" }, "Done: ", el("strong", { text: words(done) }), ".", change));
+    this.audited.replaceChildren(el("a", { href: link("/events", { show: "audit" }), text: "Audit entries", on: { click: () => this.dialog.close() } }), entry);
+    this.audited.hidden = false;
     this.close.focus();
-    auditEntry(key).then((entry) => setText(audited, entry ? `Audit entry ${entry}. ` : ""));
+    auditEntry(key).then((found) => setText(entry, found ? `, of which this is ${found}.` : ""));
     this.onDone(answer);
   }
 
