@@ -4,6 +4,7 @@
 import { el, readable, setText } from "./dom.js";
 import { get } from "./observer.js";
 
+const AGAIN_MS = 1000;
 const EVERYTHING = "#";
 const ANONYMOUS = "anonymous";
 const MAX_PATTERN_CHARS = 1024;
@@ -11,15 +12,19 @@ const TITLES = { view: "see", browse: "read the messages of", manage: "change" }
 let rights = { user: null, is_owner: false, view: [], browse: [], manage: [] };
 let unread = "The rights of your login are not read yet.";
 
-/** Read the rights, and show in `place` who is logged in, with a button that logs out, or a link to the login. */
+/**
+ * Read the rights, and show in `place` who is logged in, with a button that logs out, or a link to the login. Rights that
+ * the observer does not tell are asked for again and again.
+ */
 export async function readRights(place) {
   try {
     rights = await get("/api/me");
     unread = null;
   } catch (error) {
     unread = `The observer does not tell the rights of your login: ${error.message}.`;
+    setTimeout(readRights, AGAIN_MS, place);
+    return;
   }
-  if (unread) return;
   if (isNobody()) {
     place.replaceChildren(el("a", { href: "/login", target: "_self", text: "Log in" }));
     return;

@@ -76,6 +76,15 @@ export async function get(path, signal) {
   return content;
 }
 
+/** Show what the observer told. A mistake in it is the page's own: it is told to the browser, and the page goes on. */
+function draw(show, ...told) {
+  try {
+    show(...told);
+  } catch (error) {
+    reportError(error);
+  }
+}
+
 /**
  * Call `onPage(page)` with the answer to `path()` once a second or so, until `signal` aborts. Waits while the page is
  * hidden or paused.
@@ -86,7 +95,7 @@ export async function poll(path, everyMs, onPage, onRefused, signal) {
     if (signal.aborted) return;
     try {
       const page = await get(path(), signal);
-      if (!signal.aborted && !observer.isPaused) onPage(page);
+      if (!signal.aborted && !observer.isPaused) draw(onPage, page);
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refused && error.status !== 401) onRefused(error);
@@ -155,7 +164,7 @@ async function read(reader, controller, onEvent) {
         if (!found || controller.signal.aborted) continue;
         const data = JSON.parse(found[2]);
         observer.heard(data.at);
-        onEvent(found[1], data);
+        draw(onEvent, found[1], data);
       }
     }
   } finally {

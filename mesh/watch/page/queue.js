@@ -34,6 +34,7 @@ class QueuePage {
     this.address = this.queue.address;
     this.id = null;
     this.shown = null;
+    this.turn = this.answered = 0;
     this.#build(root, model);
     const filters = [`node=${this.queue.node}`, `address=${this.address}`, `subscriber=${this.queue.subscriber}`];
     this.rowPath = `/api/queues?${queryString(filters.map((each) => ["filter", each]))}`;
@@ -158,17 +159,21 @@ class QueuePage {
   async #list() {
     if (this.id === null || this.signal.aborted) return;
     const asked = this.#listPath();
+    const turn = ++this.turn;
     try {
       const page = await get(asked, this.signal);
-      if (asked !== this.#listPath()) return;
+      // What was asked for later may be answered earlier, and is newer.
+      if (turn < this.answered || asked !== this.#listPath()) return;
+      this.answered = turn;
       this.shown = { last: page.last, at: observer.now, next: page.next };
       this.table.show(page.messages, parameter("search") ? `No message matches, of ${count(page.scanned)} that were searched.` : "No messages.");
       const more = page.next === null || page.next === undefined ? "" : ", more follow";
       setText(this.counts, `${count(page.messages.length)} shown${parameter("search") ? ` of ${count(page.scanned)} searched` : ""}${more}`);
       this.next.hidden = !more;
       this.error.hidden = true;
+      this.#openIfOther();
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || turn < this.answered) return;
       this.error.hidden = false;
       setText(this.error, `The messages cannot be read: ${error.message}`);
       setAttribute(this.table.table, "aria-busy", "false");
@@ -183,14 +188,18 @@ class QueuePage {
 
   #onUrl(isFirst = false) {
     const key = `${parameter("search")}\n${parameter("after")}`;
-    const open = parameter("open");
     this.first.hidden = !parameter("after");
     this.table.changed();
     if (key !== this.listed && !isFirst) this.#list();
     this.listed = key;
-    if (this.id !== null && open !== this.opened) this.#open(open);
+    this.#openIfOther();
     if (this.message.message) this.message.body.changed();
     this.#allow();
+  }
+
+  #openIfOther() {
+    const open = parameter("open");
+    if (this.id !== null && open !== this.opened) this.#open(open);
   }
 
   async #open(number) {
@@ -209,7 +218,9 @@ class QueuePage {
       setText(this.error, found ? "" : `Message ${count(Number(number))} is not in the queue any more.`);
       this.message.show(found ?? null, why);
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || this.opened !== number) return;
+      // With the next list, it is asked for again.
+      this.opened = undefined;
       this.error.hidden = false;
       setText(this.error, `The message cannot be read: ${error.message}`);
     }
