@@ -64,6 +64,10 @@ _NAMED_BY: Final = {
     RecordKind.PATH: "egress",
 }
 """By the kind of a record, the column that names what the record describes."""
+# As texts: to reach a member of an enum through its class takes as long as a call, and each record is asked.
+_OPENED: Final = RecordEvent.OPENED.value
+_CLOSED: Final = RecordEvent.CLOSED.value
+_LIVE: Final = RecordEvent.LIVE.value
 _Thing = tuple[str, Any]
 """Kind and number, or kind and name."""
 
@@ -225,6 +229,8 @@ class NodeRecords:
         self._totals: dict[int, PatternQueueTotals] = {}
         """By the number of a queue, also of one that ended a few seconds ago, the totals of its pattern."""
         self._ended_queues: deque[tuple[float, int]] = deque()
+        self._utc_s = lambda: host.utc_s
+        """The time, for all queues."""
         node.started_at, node.state, node.cause = began_at, RUNNING, None
         self._unsure: set[_Thing] = set()
         self._live_count = 0
@@ -307,29 +313,26 @@ class NodeRecords:
     def _on_row(self, at_us: int, row: Row) -> None:
         event = row.get("event")
         if self.wants_list:
-            self._unsure.discard((row["kind"], row.get(_NAMED_BY.get(row["kind"], ""))))
-            self._live_count += event == RecordEvent.LIVE
-        match row["kind"]:
-            case RecordKind.CONNECTION:
-                self._on_connection(at_us, row, event)
-            case RecordKind.LINK:
-                self._on_link(at_us, row, event)
-            case RecordKind.CREDIT:
-                self._on_credit(at_us, row, event)
-            case RecordKind.QUEUE:
-                self._on_queue(at_us, row, event)
-            case RecordKind.DROP if (link := self.node.links.get(row.get("link", 0))) is not None:
-                link.missed += row.get("count", 0)
-                self.node.missed += row.get("count", 0)
-            case RecordKind.NEIGHBOR if "neighbor" in row:
-                self._on_neighbor(at_us, row, event)
-            case RecordKind.PATH if "egress" in row:
-                self._on_path(at_us, row, event)
-            case RecordKind.NODE if event == RecordEvent.CHANGED and "cpu_us" in row:
+            kind = row["kind"]
+            self._unsure.discard((kind, row.get(_NAMED_BY.get(kind, ""))))
+            self._live_count += event == _LIVE
+        take = _TAKEN_BY.get(row["kind"])
+        if take is not None:
+            take(self, at_us, row, event)
+
+    def _on_drop(self, at_us: int, row: Row, event: str | None) -> None:
+        link = self.node.links.get(row.get("link", 0))
+        if link is not None:
+            link.missed += row.get("count", 0)
+            self.node.missed += row.get("count", 0)
+
+    def _on_node(self, at_us: int, row: Row, event: str | None) -> None:
+        match event:
+            case RecordEvent.CHANGED if "cpu_us" in row:
                 self.node.cpu_s, self.node.resident_bytes = row["cpu_us"] / 1e6, row.get("resident_bytes")
-            case RecordKind.NODE if event == RecordEvent.CLOSED:
+            case RecordEvent.CLOSED:
                 self.node.cause = row.get("cause")
-            case RecordKind.NODE if event == RecordEvent.LISTED and self.wants_list:
+            case RecordEvent.LISTED if self.wants_list:
                 self._on_listed(row.get("count", 0))
 
     def _on_listed(self, count: int) -> None:
@@ -360,10 +363,10 @@ class NodeRecords:
         number = row.get("connection")
         if not isinstance(number, int):
             return
-        if event == RecordEvent.CLOSED:
+        if event == _CLOSED:
             self._close_connection(number)
         elif number not in self.node.connections:
-            opened_at = at_us / 1e6 if event == RecordEvent.OPENED else None
+            opened_at = at_us / 1e6 if event == _OPENED else None
             found = self.node.connections[number] = ObservedConnection(self.node, number, row, opened_at)
             if found.role == _CLIENT and not self.node.is_broker:
                 found.user = self._host.user(row.get("user"))
@@ -385,11 +388,11 @@ class NodeRecords:
         if not isinstance(number, int):
             return
         link = self.node.links.get(number)
-        if event == RecordEvent.CLOSED:
+        if event == _CLOSED:
             if link is not None:
                 self._close_link(link)
         elif link is None:
-            self._open_link(row, at_us / 1e6 if event == RecordEvent.OPENED else None)
+            self._open_link(row, at_us / 1e6 if event == _OPENED else None)
         elif link.connection is None and not link.is_ended:
             # The record of the connection was missed before, and listed meanwhile.
             self._join(link, row)
@@ -450,16 +453,19 @@ class NodeRecords:
     def _count_ends(self, link: ObservedLink, address: ObservedAddress, change: int) -> None:
         if link.at_node is not None and link.role == _BROKER:
             link.at_node.brokers += change
-        states: tuple[ObservedAddress | ObservedPattern | NodeAddress | None, ...] = (
-            address,
-            address.pattern,
-            link.at_node,
-        )
-        for state in states:
-            if state is not None and link.is_producer:
-                state.producers += change
-            elif state is not None and link.is_consumer:
-                state.consumers += change
+        pattern, at_node = address.pattern, link.at_node
+        if link.is_producer:
+            address.producers += change
+            if pattern is not None:
+                pattern.producers += change
+            if at_node is not None:
+                at_node.producers += change
+        elif link.is_consumer:
+            address.consumers += change
+            if pattern is not None:
+                pattern.consumers += change
+            if at_node is not None:
+                at_node.consumers += change
 
     def _on_credit(self, at_us: int, row: Row, event: str | None) -> None:
         link = self.node.links.get(row.get("link", 0))
@@ -478,7 +484,7 @@ class NodeRecords:
         # A record of a link that stands still has no cause: what the link waits for is still so, without credit.
         waits_for = (cause or link.waits_for) if not link.credit else None
         # A live row does not tell since when the sender has had no credit.
-        self._set_waiting(link, waits_for, None if event == RecordEvent.LIVE else (at_us - starved_us) / 1e6)
+        self._set_waiting(link, waits_for, None if event == _LIVE else (at_us - starved_us) / 1e6)
 
     def _set_waiting(self, link: ObservedLink, cause: str | None, since: float | None = None) -> None:
         """Note that the sender of ``link`` waits for ``cause``; None is for not waiting.
@@ -486,12 +492,14 @@ class NodeRecords:
         ``since``: begin of the wait if the sender did not wait before, in seconds of UTC; None if unknown.
         """
         before, link.waits_for = link.waits_for, cause
+        if cause == before:
+            return
         change = (cause is not None) - (before is not None)
         if change:
             link.waiting_since = since if cause is not None else None
         if change and (link.is_producer or self.node.is_broker):
             self.node.waiting_producers += change
-        if cause != before and link.is_producer:
+        if link.is_producer:
             if link.address is not None:
                 link.address.change_waiting(before, cause, link.waiting_since)
             if link.pattern_state is not None:
@@ -502,23 +510,28 @@ class NodeRecords:
         if not isinstance(number, int):
             return
         queue = self.node.queues.get(number)
-        if event == RecordEvent.CLOSED:
+        if event == _CLOSED:
             self._close_queue(number)
             return
         if queue is None:
-            queue = self.node.queues[number] = ObservedQueue(self.node, row, lambda: self._host.utc_s)
-            queue.address = self._host.address(queue.address_text) if queue.address_text else None
-            if queue.address is not None and queue.subscriber is None:
-                queue.address.queues_count += 1
-                queue.address.depth = queue.address.depth or 0
-            if queue.address is not None and queue.address.pattern is not None:
-                totals = self.node.queue_totals
-                self._totals[number] = totals.setdefault(queue.address.pattern, PatternQueueTotals())
+            queue = self._open_queue(number, row)
         if "depth_count" in row:
             self._set_depth(queue, row["depth_count"])
             queue.depth_bytes, queue.acquired = row.get("depth_bytes", 0), row.get("acquired_count", 0)
             oldest_us = row.get("oldest_us")
             queue.came_at = None if oldest_us is None else (at_us - oldest_us) / 1e6
+
+    def _open_queue(self, number: int, row: Row) -> ObservedQueue:
+        queue = self.node.queues[number] = ObservedQueue(self.node, row, self._utc_s)
+        address = queue.address = self._host.address(queue.address_text) if queue.address_text else None
+        if address is None:
+            return queue
+        if queue.subscriber is None:
+            address.queues_count += 1
+            address.depth = address.depth or 0
+        if address.pattern is not None:
+            self._totals[number] = self.node.queue_totals.setdefault(address.pattern, PatternQueueTotals())
+        return queue
 
     def _set_depth(self, queue: ObservedQueue, depth: int) -> None:
         if queue.address is not None and queue.subscriber is None:
@@ -543,20 +556,24 @@ class NodeRecords:
         self._host.leave(address)
 
     def _on_neighbor(self, at_us: int, row: Row, event: str | None) -> None:
-        name, known = row["neighbor"], self.node.neighbors
-        if event == RecordEvent.CLOSED:
+        name, known = row.get("neighbor"), self.node.neighbors
+        if name is None:
+            return
+        if event == _CLOSED:
             known.pop(name, None)
         elif name in known:
             known[name].cost = row.get("cost")
         else:
-            since = at_us / 1e6 if event == RecordEvent.OPENED else None
+            since = at_us / 1e6 if event == _OPENED else None
             known[name] = ObservedNeighbor(self.node, name, row.get("cost"), since)
 
     def _on_path(self, at_us: int, row: Row, event: str | None) -> None:
-        if event == RecordEvent.CLOSED:
+        if "egress" not in row:
+            return
+        if event == _CLOSED:
             self.node.paths.pop(row["egress"], None)
         else:
-            since = None if event == RecordEvent.LIVE else at_us / 1e6
+            since = None if event == _LIVE else at_us / 1e6
             self.node.paths[row["egress"]] = ObservedPath(self.node, row, since)
 
     # Deliveries
@@ -643,6 +660,19 @@ class NodeRecords:
             count(outgoing.address.egress, field, sums)
             if outgoing.address.pattern is not None:
                 count(outgoing.address.pattern.egress, field, sums)
+
+
+_TAKEN_BY: Final[dict[str, Callable[[NodeRecords, int, Row, str | None], None]]] = {
+    RecordKind.CONNECTION: NodeRecords._on_connection,
+    RecordKind.LINK: NodeRecords._on_link,
+    RecordKind.CREDIT: NodeRecords._on_credit,
+    RecordKind.QUEUE: NodeRecords._on_queue,
+    RecordKind.DROP: NodeRecords._on_drop,
+    RecordKind.NEIGHBOR: NodeRecords._on_neighbor,
+    RecordKind.PATH: NodeRecords._on_path,
+    RecordKind.NODE: NodeRecords._on_node,
+}
+"""By the kind of a record, what takes it in."""
 
 
 def state_of(age_s: float, *, is_abandoned: bool, cause: str | None) -> str:

@@ -51,12 +51,16 @@ class RingRecords:
 
 _scan: Final = json.JSONDecoder().raw_decode
 """Returns the JSON value at an offset of a text, and the offset behind it: `json.loads` takes longer."""
+_BETWEEN: Final = b",0,"
+"""Between texts that are decoded together: where texts are damaged, the values between rows are not all this 0."""
 
 
 def read_slots(data: bytes, clock_us: int) -> RingRecords:
     """Return the records in ``data``, which begins with a record. ``clock_us``: UTC less the monotonic clock."""
     found = RingRecords()
     deliveries, messages = found.deliveries, found.messages
+    times: list[int] = []
+    texts: list[bytes] = []
     unpack, at, end = _SLOT.unpack_from, 0, len(data)
     while at < end:
         start_us, took_us, size, incoming, outgoing, count, kind, outcome, part = unpack(data, at)
@@ -83,11 +87,8 @@ def read_slots(data: bytes, clock_us: int) -> RingRecords:
             if at + slots > end:
                 found.rest = data[at - SLOT_BYTES :]
                 break
-            row = _row(data[at : at + size])
-            if row is None:
-                found.unreadable += 1
-            else:
-                found.rows.append((start_us + clock_us, row))
+            times.append(start_us + clock_us)
+            texts.append(data[at : at + size])
             at += slots
         elif kind in _MESSAGES:
             of = kind, incoming
@@ -96,14 +97,44 @@ def read_slots(data: bytes, clock_us: int) -> RingRecords:
             found.unreadable += 1
     for sums in deliveries.values():
         sums.last_us += clock_us
+    _add_rows(found, times, texts)
     return found
 
 
-def _row(text: bytes) -> Row | None:
+def _add_rows(found: RingRecords, times: list[int], texts: list[bytes]) -> None:
+    rows = _together(texts)
+    if rows is None:
+        rows = [_row(text) for text in texts]
+    for at_us, row in zip(times, rows, strict=True):
+        if _is_row(row):
+            found.rows.append((at_us, row))
+        else:
+            found.unreadable += 1
+
+
+def _together(texts: list[bytes]) -> list[Any] | None:
+    """Return the value of each text, decoded as one, which takes half of the time; None if any text is damaged.
+
+    The rows share the names of their columns, so that each name is made, and hashed, once.
+    """
+    try:
+        values, end = _scan(joined := f"[{_BETWEEN.join(texts).decode()}]", 0)
+    except (ValueError, RecursionError):
+        return None
+    if end != len(joined) or len(values) != max(0, 2 * len(texts) - 1) or any(values[1::2]):
+        return None
+    found: list[Any] = values[::2]
+    return found
+
+
+def _row(text: bytes) -> Any:
+    """Return the value of a text; None if it is damaged."""
     try:
         row, end = _scan(decoded := text.decode(), 0)
     except (ValueError, RecursionError):
         return None
-    if end != len(decoded):
-        return None
-    return row if isinstance(row, dict) and isinstance(row.get("kind"), str) else None
+    return row if end == len(decoded) else None
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("kind"), str)

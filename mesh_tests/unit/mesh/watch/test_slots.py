@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 
 import pytest
@@ -138,3 +140,31 @@ def test_a_text_that_is_said_to_be_longer_than_any_is_not_waited_for():
     found = read_slots(slot(TEXT, size_bytes=MOST_TEXT_BYTES + 1) + text({"kind": "link"}), 0)
     assert (found.unreadable, found.rest) == (1, b"")
     assert [row for _, row in found.rows] == [{"kind": "link"}]
+
+
+NUMBERED = st.integers(0, 9).map(lambda number: json.dumps({"kind": "link", "link": number}).encode())
+DAMAGED = st.sampled_from(
+    [
+        b"",
+        b"{",
+        b'{"kind": "link", "name": "',
+        b'"}',
+        b'{"kind": "link"',
+        b'"link": 7}',
+        b'{"kind": "link"}, 0, {"kind": "link"}',
+        b"[[",
+        b"]]",
+        b"0",
+        b"\xff",
+        b"[" * 100_000,
+    ]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(NUMBERED, DAMAGED), max_size=12))
+def test_whatever_texts_are_damaged_all_others_are_read_in_order(texts: list[bytes]):
+    found = read_slots(b"".join(map(text, texts)), 0)
+    whole = [json.loads(each) for each in texts if re.fullmatch(rb'\{"kind": "link", "link": \d\}', each)]
+    assert [row for _, row in found.rows] == whole
+    assert found.unreadable == len(texts) - len(whole)
