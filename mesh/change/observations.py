@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from addressing.names import ANONYMOUS
+
+
+class Absence(StrEnum):
+    """Why a node was not observed, as a predicate of the node's name."""
+
+    DOWN = "does not run"
+    SILENT = "does not answer"
+    """Its process runs."""
+    ELSEWHERE = "is on another host by the file"
+
+    @property
+    def plural(self) -> str:
+        """The predicate of several nodes."""
+        verb, _, rest = self.value.partition(" ")
+        return f"{'do' if verb == 'does' else 'are'} {rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,7 @@ class DriftedValue:
 class Observations:
     """All that a plan counts with. ``nodes``: the nodes that were observed; of others, every number is unknown.
 
-    ``unknown_because`` says in a plan why a number is unknown.
+    ``absent``: why nodes were not observed. ``unknown_because`` says in a plan why numbers of other nodes are unknown.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -71,6 +87,7 @@ class Observations:
     links: tuple[CountedLink, ...] = ()
     queues: tuple[CountedQueue, ...] = ()
     drift: tuple[DriftedValue, ...] = ()
+    absent: Mapping[str, Absence] = field(default_factory=dict)
     unknown_because: str = "the mesh does not run"
 
     @property

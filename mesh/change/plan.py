@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mesh.change.change_class import ChangeClass, largest
+from mesh.change.cost_sentences import CostSentences
 from mesh.change.costs import CostEstimate, StepCost, total_of
 from mesh.change.effects import class_of, is_own_kind_changed
 from mesh.change.groups import declarations_of, groups_of
@@ -18,7 +19,9 @@ from mesh.change.resolution import resolve
 from mesh.change.resource import Difference, ResolvedTopology, ResourceKind, difference
 from mesh.change.source import TopologySource, kept_ports
 from mesh.change.step import ChangeStep
-from mesh.change.step_texts import conditions_of, cost_sentences, title_of
+from mesh.change.step_conditions import conditions_of
+from mesh.change.titles import title_of
+from mesh.change.unknowns import Unknowns
 
 _PHASES: Final = {
     ChangeClass.REFUSED: 0,
@@ -102,6 +105,7 @@ class _Steps:
     def __init__(self, before: ResolvedTopology, after: ResolvedTopology, observations: Observations) -> None:
         self._before, self._after, self._seen = before, after, observations
         self._estimate = CostEstimate(before, after, observations)
+        self._sentences = CostSentences(self._estimate, Unknowns(before, observations))
 
     def ordered(self) -> tuple[ChangeStep, ...]:
         """Return all steps, each behind the steps that it waits for."""
@@ -126,8 +130,7 @@ class _Steps:
         fix = _fix(main, is_in_circle=is_in_circle)
         change_class = ChangeClass.REFUSED if fix else change_class
         cost = self._estimate.of(group) if not fix else StepCost()
-        unknown = self._seen.unknown_because
-        says = cost_sentences(cost, main, group, self._estimate, unknown, where) if not fix else ()
+        says = self._sentences.of(cost, change_class, group, where) if not fix else ()
         pre, post = conditions_of(main, change_class, subject) if not fix else ("", "")
         loss = losses_of(group, cost, self._before, self._after, self._seen) if not fix else ()
         nodes = () if main.key[0] in _EVERYWHERE else main.resource.nodes
@@ -158,7 +161,7 @@ def _subject(group: Sequence[Difference]) -> str:
     others = len([each for each in group if each.key[1] != declared])
     if name != declared:
         return f"address {name}" if others == 1 else f"{others:,} addresses of {declared}"
-    return f"address {name}" + (f" and {others:,} of its addresses" if others else "")
+    return f"address {name}" + (f" and {others:,} address{'es' if others != 1 else ''} under it" if others else "")
 
 
 def _where(main: Difference) -> str:

@@ -17,6 +17,7 @@ from addressing.queue_policy import (
     DEFAULT_QUEUE_EXPIRY_S,
 )
 from mesh.change.resource import ResolvedTopology, Resource, ResourceKind
+from mesh.change.written_values import written_values
 
 if TYPE_CHECKING:
     from addressing.topology.broker_settings import Broker
@@ -62,7 +63,7 @@ def _settings(source: TopologySource) -> Iterator[Resource]:
     names = ("mesh", "node_tls", "hello_interval_s", "hello_max_age_s")
     values = {name: getattr(topology, name) for name in names}
     values["subscription_broker"] = topology.subscription_broker
-    yield Resource(ResourceKind.SETTINGS, "mesh", values, line=source.line("mesh"))
+    yield _section(source, "mesh", values, ())
     logs = topology.link_logs
     recorded = {
         "records": topology.is_recorded,
@@ -71,13 +72,18 @@ def _settings(source: TopologySource) -> Iterator[Resource]:
     recorded["folder"] = _text(logs.folder)
     recorded["redact_key"] = _text(logs.redact.key) if logs.redact else None
     recorded["redact_columns"] = tuple(logs.redact.columns) if logs.redact else ()
-    yield Resource(ResourceKind.SETTINGS, "link_logs", recorded, line=source.line("link_logs"))
+    yield _section(source, "link_logs", recorded, ("link_logs",))
     for name, keys in (
         ("metrics", ("detail", "off")),
         ("watch", ("mode", "port")),
         ("logs", ("max_bytes", "max_age_s", "keep")),
     ):
-        yield Resource(ResourceKind.SETTINGS, name, _scalars(getattr(topology, name), *keys), line=source.line(name))
+        yield _section(source, name, _scalars(getattr(topology, name), *keys), (name,))
+
+
+def _section(source: TopologySource, name: str, values: dict[str, Any], path: tuple[str, ...]) -> Resource:
+    written = written_values(source, ResourceKind.SETTINGS, values, path)
+    return Resource(ResourceKind.SETTINGS, name, values, line=source.line(name), written=written)
 
 
 def _scalars(part: Any, *keys: str) -> dict[str, Any]:
@@ -98,20 +104,31 @@ def _text(path: Path | None) -> str | None:
 def _routers(source: TopologySource) -> Iterator[Resource]:
     for name, router in source.topology.routers.items():
         values = {"mode": router.mode.value, "host": router.host, "port": source.port_of(name)}
-        yield Resource(ResourceKind.ROUTER, name, values, (name,), source.line("routers", name))
+        yield _placed(source, ResourceKind.ROUTER, name, values, (name,), ("routers", name))
         for i, listener in enumerate(router.listeners):
-            yield _listener(name, listener, source.line("routers", name, "listeners", i))
+            yield _listener(source, name, listener, ("routers", name, "listeners", i))
 
 
-def _listener(router: str, listener: Listener, line: int | None) -> Resource:
+def _placed(
+    source: TopologySource,
+    kind: ResourceKind,
+    name: str,
+    values: dict[str, Any],
+    nodes: tuple[str, ...],
+    path: tuple[str | int, ...],
+) -> Resource:
+    """Return the resource that the file declares at ``path``."""
+    return Resource(kind, name, values, nodes, source.line(*path), written_values(source, kind, values, path))
+
+
+def _listener(source: TopologySource, router: str, listener: Listener, path: tuple[str | int, ...]) -> Resource:
     tls = listener.tls
     values: dict[str, Any] = {"tls": tls is not None}
     values |= {key: _text(getattr(tls, key)) if tls is not None else None for key in ("cert", "key", "ca")}
     values["authentication"] = listener.authentication.value
     values |= _scalars(listener, *LISTENER_LIMITS)
-    return Resource(
-        ResourceKind.LISTENER, f"{router} {endpoint(listener.host, listener.port)}", values, (router,), line
-    )
+    name = f"{router} {endpoint(listener.host, listener.port)}"
+    return _placed(source, ResourceKind.LISTENER, name, values, (router,), path)
 
 
 def endpoint(host: str, port: int) -> str:
@@ -122,7 +139,7 @@ def endpoint(host: str, port: int) -> str:
 def _brokers(source: TopologySource) -> Iterator[Resource]:
     for name, broker in source.topology.brokers.items():
         values = _embedded(source, name, broker) if broker.is_embedded else _existing(broker)
-        yield Resource(ResourceKind.BROKER, name, values, (name,), source.line("brokers", name))
+        yield _placed(source, ResourceKind.BROKER, name, values, (name,), ("brokers", name))
 
 
 def _embedded(source: TopologySource, name: str, broker: Broker) -> dict[str, Any]:
@@ -144,10 +161,10 @@ def _existing(broker: Broker) -> dict[str, Any]:
 def _connections(source: TopologySource) -> Iterator[Resource]:
     for name, router in source.topology.routers.items():
         for i, connection in enumerate(router.connect):
-            yield _connection(source, name, connection, source.line("routers", name, "connect", i))
+            yield _connection(source, name, connection, ("routers", name, "connect", i))
 
 
-def _connection(source: TopologySource, dialer: str, connection: Connection, line: int | None) -> Resource:
+def _connection(source: TopologySource, dialer: str, connection: Connection, path: tuple[str | int, ...]) -> Resource:
     to = connection.to
     values = {
         "dialer": dialer,
@@ -156,7 +173,7 @@ def _connection(source: TopologySource, dialer: str, connection: Connection, lin
         "port": connection.port or source.port_of(to),
     }
     ends = tuple(sorted((dialer, to)))
-    return Resource(ResourceKind.CONNECTION, " - ".join(ends), values, ends, line)
+    return _placed(source, ResourceKind.CONNECTION, " - ".join(ends), values, ends, path)
 
 
 def _attachments(source: TopologySource) -> Iterator[Resource]:
@@ -177,11 +194,12 @@ def _attachments(source: TopologySource) -> Iterator[Resource]:
 def _users(source: TopologySource) -> Iterator[Resource]:
     users = source.topology.users
     for name, user in users.items():
-        yield Resource(ResourceKind.USER, name, _rights(name, user), line=source.line("users", name))
+        yield _placed(source, ResourceKind.USER, name, _rights(name, user), (), ("users", name))
     if not users:
         # In a mesh without users, every client counts as anonymous, and may do all but change the mesh.
         rights = {right: () if right == "manage" else EVERY_ADDRESS for right in USER_RIGHTS}
-        yield Resource(ResourceKind.USER, ANONYMOUS, {"password": None, **rights, "max_connections": None})
+        values = {"password": None, **rights, "max_connections": None}
+        yield Resource(ResourceKind.USER, ANONYMOUS, values, written=frozenset())
 
 
 def _rights(name: str, user: User) -> dict[str, Any]:
@@ -200,7 +218,9 @@ def _addresses(source: TopologySource, names: Iterable[str]) -> Iterator[Resourc
         if policy is not None and not policy.is_internal:
             entry = topology.addresses[policy.pattern]
             values = _address_values(book, name, policy, entry)
-            yield Resource(ResourceKind.ADDRESS, name, values, line=source.line("addresses", policy.pattern))
+            path = ("addresses", policy.pattern)
+            line, written = source.line(*path), written_values(source, ResourceKind.ADDRESS, values, path)
+            yield Resource(ResourceKind.ADDRESS, name, values, line=line, written=written)
 
 
 def _policy(topology: Topology, book: AddressBook, name: str) -> AddressPolicy | None:

@@ -41,7 +41,7 @@ class Resource:
 
     ``values``: by field; texts, numbers, booleans, None, or tuples of texts. ``nodes``: the nodes that have the
     resource; empty for all nodes. ``line``: the line of the file that declares the resource, from 1; None if none
-    does.
+    does. ``written``: the values that the file writes, where others are defaults; None if that is not known.
     """
 
     kind: ResourceKind
@@ -49,10 +49,15 @@ class Resource:
     values: Mapping[str, Any]
     nodes: tuple[str, ...] = ()
     line: int | None = field(default=None, compare=False)
+    written: frozenset[str] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
         return self.kind, self.name
+
+    def is_written(self, value: str) -> bool:
+        """Tell whether the file writes ``value``; where that is not known, it counts as written."""
+        return self.written is None or value in self.written
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,13 @@ class TopologySource:
 
         Without places, every port counts as named.
         """
+        return self.is_written("routers" if node in self.topology.routers else "brokers", node, "port")
+
+    def is_written(self, *path: str | int) -> bool:
+        """Tell whether the file has a value at ``path``. Without places, every value counts as written."""
         if self.document is None:
             return True
-        section = "routers" if node in self.topology.routers else "brokers"
-        spot = self.document.spots.get((section, node, "port"))
+        spot = self.document.spots.get(path)
         return spot is not None and not spot.is_empty
 
     def line(self, *path: str | int) -> int | None:

@@ -6,9 +6,13 @@ and their numbers are unknown.
 
 from __future__ import annotations
 
+import errno
 import json
+import shlex
+import socket
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +21,7 @@ from addressing.names import ANONYMOUS
 from addressing.topology.document import parse_document
 from addressing.topology.loader import load, read_text
 from mesh.change.observations import (
+    Absence,
     CountedConnection,
     CountedLink,
     CountedQueue,
@@ -24,6 +29,7 @@ from mesh.change.observations import (
     Observations,
 )
 from mesh.change.plan import ChangePlan, plan
+from mesh.change.resource import ResourceKind
 from mesh.change.source import TopologySource
 from mesh.deploy.control import ask
 from mesh.deploy.running_processes import living, option_for
@@ -39,6 +45,8 @@ if TYPE_CHECKING:
 
 CHANGES_FOUND: Final = 2
 """Exit code of `--detailed-exitcode` for a plan with steps, as Terraform has it."""
+_NO_RECORDS: Final = "as routers do not record (link_logs: off)"
+_LOSING: Final = (ResourceKind.ADDRESS, ResourceKind.BROKER)
 _CLIENT: Final = "client"
 _ROLES: Final = ("producer", "consumer")
 
@@ -64,14 +72,35 @@ def run(order: PlanRequest, topology: Topology, out: Output) -> int:
         out.document(found.to_map())
     else:
         out.data("\n".join(lines_of(found, topology.mesh)))
-    missing = [name for name in found.loss if name not in order.allowed]
+    check_allowed(found, order.allowed, out)
+    return CHANGES_FOUND if order.is_detailed and found.steps else ExitCode.OK
+
+
+def check_allowed(found: ChangePlan, allowed: Collection[str], out: Output) -> None:
+    """Compare the names whose messages may be lost with those that ``allowed`` has.
+
+    Raises CommandFailed for a name that neither topology has, which may be a slip, and for names that lack. A name that
+    loses nothing, as when its queue is empty now, is told.
+    """
+    losing = f"messages may be lost of {', '.join(found.loss)}" if found.loss else "no step loses messages"
+    known = {name for each in (found.before, found.after) for kind, name in each.resources if kind in _LOSING}
+    wrong = [name for name in allowed if name not in known]
+    if wrong:
+        raise CommandFailed(
+            f"--allow-data-loss {shlex.quote(wrong[0])}: no address or broker has this name; {losing}",
+            exit_code=ExitCode.USAGE,
+            fix="correct the name, or leave the option out.",
+        )
+    missing = [name for name in found.loss if name not in allowed]
     if missing:
         raise CommandFailed(
             f"messages may be lost of {', '.join(missing)}",
             exit_code=ExitCode.DATA_LOSS,
-            fix=f"keep them, or allow it: {' '.join(f'--allow-data-loss {name!r}' for name in missing)}.",
+            fix=f"keep them, or allow it: {' '.join(f'--allow-data-loss {shlex.quote(name)}' for name in missing)}.",
         )
-    return CHANGES_FOUND if order.is_detailed and found.steps else ExitCode.OK
+    for name in allowed:
+        if name not in found.loss:
+            out.say(f"warning: --allow-data-loss {shlex.quote(name)}: nothing of {name} would be lost; {losing}")
 
 
 def plan_of(file: Path, topology: Topology, named: Path | None = None) -> ChangePlan:
@@ -92,18 +121,58 @@ def plan_of(file: Path, topology: Topology, named: Path | None = None) -> Change
 
 def observe(topology: Topology, workdir: WorkDir) -> Observations:
     """Return what the nodes on this host have, by their rings."""
-    running = set(living(workdir)).intersection(topology.node_names)
+    running = frozenset(living(workdir)).intersection(topology.node_names)
     if not running:
-        return Observations()
+        absent = absences(topology, (), ())
+        return Observations(absent=absent) if Absence.ELSEWHERE in absent.values() else Observations()
     if not topology.is_recorded:
-        return Observations(unknown_because="the nodes do not record (link_logs: off)")
+        queues, told = _stored(topology)
+        absent = absences(topology, running | frozenset(topology.routers), told | frozenset(topology.routers))
+        return Observations(told, queues=queues, absent=absent, unknown_because=_NO_RECORDS)
     with watching(topology) as watch:
         watch.look()
-        return _observed(topology, watch)
+        return _observed(topology, watch, running)
 
 
-def _observed(topology: Topology, watch: HostWatch) -> Observations:
-    nodes = {name: node for name, node in watch.host.nodes.items() if node.state == RUNNING}
+def absences(topology: Topology, running: Collection[str], seen: Collection[str]) -> dict[str, Absence]:
+    """Return by name why nodes were not observed. ``running``: the nodes whose processes run on this host."""
+    return {
+        name: Absence.SILENT
+        if name in running
+        else Absence.ELSEWHERE
+        if is_elsewhere(host_of(topology, name))
+        else Absence.DOWN
+        for name in topology.node_names
+        if name not in seen
+    }
+
+
+def host_of(topology: Topology, node: str) -> str:
+    return (topology.routers.get(node) or topology.brokers[node]).host
+
+
+def is_elsewhere(host: str) -> bool:
+    """Tell whether an IP address of the file is of another machine: no socket of this one can have it.
+
+    The name of a host says nothing for sure, and counts as this machine's.
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    if address.is_loopback or address.is_unspecified:
+        return False
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            return error.errno == errno.EADDRNOTAVAIL
+    return False
+
+
+def _observed(topology: Topology, watch: HostWatch, running: Collection[str]) -> Observations:
+    nodes = {name: node for name, node in watch.host.nodes.items() if node.state == RUNNING and name in running}
     connections = [
         CountedConnection(name, each.id, each.user_name or ANONYMOUS)
         for name, node in nodes.items()
@@ -124,12 +193,12 @@ def _observed(topology: Topology, watch: HostWatch) -> Observations:
     ]
     queues, told = _stored(topology)
     drift = tuple(_drifted_costs(topology, nodes))
-    because = "not every node runs on this host"
     seen = frozenset(name for name in nodes if name in topology.routers) | told
-    return Observations(seen, tuple(connections), tuple(links), tuple(queues), drift, because)
+    absent = absences(topology, running, seen)
+    return Observations(seen, tuple(connections), tuple(links), queues, drift, absent)
 
 
-def _stored(topology: Topology) -> tuple[list[CountedQueue], frozenset[str]]:
+def _stored(topology: Topology) -> tuple[tuple[CountedQueue, ...], frozenset[str]]:
     """Return the queues of the brokers that answer at their control sockets, and the names of these brokers.
 
     The rings have the messages of a queue as they were up to a second ago, and a queue that is said to be empty has to
@@ -157,7 +226,7 @@ def _stored(topology: Topology) -> tuple[list[CountedQueue], frozenset[str]]:
             for each in rows
             for row in [{**each, **each.get("queue", {})}]
         ]
-    return queues, frozenset(told)
+    return tuple(queues), frozenset(told)
 
 
 def _drifted_costs(topology: Topology, nodes: Mapping[str, Any]) -> Iterator[DriftedValue]:
@@ -179,7 +248,7 @@ def lines_of(found: ChangePlan, mesh: str) -> list[str]:
         lines += ["", f"{number}. {step.change_class.value:<9} {step.title}"]
         lines += [f"   line {line}" for line in _places(step.differences)]
         lines += [f"   {cost}" for cost in step.costs]
-        lines += [f"   may lose messages: --allow-data-loss {name!r}" for name in step.loss]
+        lines += [f"   may lose messages: --allow-data-loss {shlex.quote(name)}" for name in step.loss]
         lines += [f"   before: {step.precondition}", f"   after:  {step.postcondition}"] if step.precondition else []
         lines += [f"   fix: {step.fix}"] if step.fix else []
     if found.kept:

@@ -41,7 +41,7 @@ def test_each_step_has_its_class_line_cost_and_conditions(file: Path) -> None:
     done = plan(file)
     assert (done.exit_code, done.stdout) == (
         ExitCode.OK,
-        "shop: 1 step\n\n1. LIVE      add address rpc\n   line 6\n   clients notice nothing\n"
+        "shop: 1 step\n\n1. LIVE      add address rpc: anycast\n   line 6\n   clients notice nothing\n"
         "   before: no node has address rpc\n   after:  every node has address rpc\n",
     )
     assert plan(file, "--detailed-exitcode").exit_code == 2
@@ -52,8 +52,32 @@ def test_messages_that_may_be_lost_have_to_be_named(file: Path) -> None:
     done = plan(file)
     assert done.exit_code == ExitCode.DATA_LOSS
     assert "loses messages: how many is unknown, the mesh does not run" in done.stdout
-    assert "fix: keep them, or allow it: --allow-data-loss 'orders'." in done.stderr
+    assert "fix: keep them, or allow it: --allow-data-loss orders." in done.stderr
     assert plan(file, "--allow-data-loss", "orders").exit_code == ExitCode.OK
+
+
+def test_a_name_that_nothing_has_is_a_slip_and_does_not_pass(file: Path) -> None:
+    file.write_text(TEXT.replace("queue", "anycast"))
+    done = plan(file, "--allow-data-loss", "orders", "--allow-data-loss", "oders")
+    assert done.exit_code == ExitCode.USAGE
+    assert "--allow-data-loss oders: no address or broker has this name; messages may be lost of orders" in done.stderr
+
+
+def test_a_name_that_loses_nothing_is_told_with_those_that_do(file: Path) -> None:
+    file.write_text(TEXT.replace("queue", "anycast"))
+    done = plan(file, "--allow-data-loss", "b1", "--allow-data-loss", "orders")
+    assert done.exit_code == ExitCode.OK
+    assert "warning: --allow-data-loss b1: nothing of b1 would be lost; messages may be lost of orders" in done.stderr
+    file.write_text(TEXT)
+    assert "nothing of orders would be lost; no step loses messages" in plan(file, "--allow-data-loss", "orders").stderr
+    assert plan(file, "--allow-data-loss", "b1").exit_code == ExitCode.OK
+
+
+def test_a_name_of_a_pattern_is_quoted_for_the_shell(file: Path) -> None:
+    file.write_text(TEXT + "  q.#: queue\n")
+    WorkDir(load_topology(file).work_dir).running_topology.write_text(file.read_text())
+    file.write_text(TEXT)
+    assert "--allow-data-loss 'q.#'" in plan(file).stderr
 
 
 def test_the_plan_is_a_document_and_a_file(file: Path, tmp_path: Path) -> None:
