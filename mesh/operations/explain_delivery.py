@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from addressing.address import normalize
+from addressing.book import SpaceBooks
 from addressing.topology.model import Topology
 from mesh.deploy.control import RequestRefused, ask
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.declared_addresses import decided_sentences, declared_sentences
 
 _LOOK_S: Final = 0.2
 REASONS: Final = {
@@ -59,6 +61,19 @@ class ExplainedDeliveries:
                 return id_
             case role:
                 return f"{id_} {role} {known.get('container') or '?'}"
+
+
+def sentences_about(topology: Topology, address: str) -> list[str]:
+    """Return what the topology declares about an address, and who decides about its deliveries.
+
+    Raises CommandFailed if the address is not available.
+    """
+    name = normalize(address)
+    policy = SpaceBooks(topology).of("").resolve(name)
+    declared = list(declared_sentences(topology, name, policy))
+    if policy is None or policy.kind.is_refused:
+        raise CommandFailed("; ".join(declared), fix="name an address that the topology makes available.")
+    return [*declared, *decided_sentences(topology, name, policy)]
 
 
 def explain_delivery(

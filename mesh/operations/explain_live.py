@@ -12,9 +12,9 @@ from typing import Final
 from addressing.address import normalize
 from addressing.book import AddressPolicy, SpaceBooks
 from addressing.topology.model import Topology
-from addressing.topology.places import TopologyPlaces
 from mesh.operations.entity_rows import EntityRows, Row, entity_rows
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.declared_addresses import BALANCED, CLOSEST, declared_sentences
 from mesh.watch.states import BROKER
 from mesh.watch.troubles import CAUSES
 from recording.entities import CONNECTION, LINK, NODE, PATH, QUEUE
@@ -23,8 +23,6 @@ MOST_ROWS: Final = 50
 """Most links of a table; the busiest of thousands explain no more."""
 _NAMED: Final = 10
 """Most clients that the text of an error lists."""
-_CLOSEST: Final = "closest"
-_BALANCED: Final = "balanced"
 _CIRCUIT: Final = "circuit"
 _TO_BROKER: Final = "broker"
 """Roles of links between routers, and to a broker."""
@@ -65,42 +63,13 @@ def explain_address(topology: Topology, address: str) -> ExplainedAddress:
     """Return what is known of ``address`` in the mesh of ``topology``."""
     name = normalize(address)
     policy = SpaceBooks(topology).of("").resolve(name)
-    found = ExplainedAddress(name, list(_declared(topology, name, policy)), policy)
+    found = ExplainedAddress(name, list(declared_sentences(topology, name, policy)), policy)
     with entity_rows(topology) as source:
         if source is None:
             found.notes.append(f"no node of mesh {topology.mesh} runs on this machine: only the topology is known")
         else:
             _observe(source, found)
     return found
-
-
-def _declared(topology: Topology, name: str, policy: AddressPolicy | None) -> Iterator[str]:
-    if policy is None:
-        yield f"{name}: the topology declares no such address, so links to it are refused with amqp:not-found"
-        return
-    entry = topology.addresses.get(policy.pattern)
-    if entry is None:
-        yield f"{name}: an address of the mesh itself, or a dynamic one"
-        return
-    place = TopologyPlaces(topology).place("addresses", policy.pattern)
-    by = f"by {policy.pattern}" if policy.pattern != name else "declared by its name"
-    yield f"{name}: {policy.kind.value}, {by}" + (f" ({place})" if place else "")
-    if policy.kind.is_refused:
-        yield "the topology says that the address is unavailable: links to it are refused"
-    elif policy.is_link_routed:
-        yield f"each client's link is tied to a link of its own at broker {policy.brokers[0]}"
-    elif policy.is_sharded:
-        yield f"a queue over the brokers {', '.join(policy.brokers)}: each message goes to one that has credit"
-    elif policy.kind.is_distributed:
-        rule = {
-            _CLOSEST: "the taker with the least path cost" + (" among those with credit" if policy.spill else ""),
-            _BALANCED: "the taker with the least sum of outstanding deliveries and path cost",
-        }
-        yield f"each message goes to {rule[policy.treatment]}"
-    else:
-        yield "each consumer gets a copy of each message"
-    if policy.fallback is not None:
-        yield f"without a consumer, messages go to the queue {policy.fallback.name}"
 
 
 def _observe(source: EntityRows, found: ExplainedAddress) -> None:
@@ -154,9 +123,9 @@ def _choose(policy: AddressPolicy | None, takers: list[ExplainedTaker]) -> None:
 
     def key(taker: ExplainedTaker) -> int:
         cost = taker.cost or 0
-        return cost + (taker.link["unsettled"] or 0) if policy.treatment == _BALANCED else cost
+        return cost + (taker.link["unsettled"] or 0) if policy.treatment == BALANCED else cost
 
-    waits_for_closest = policy.treatment == _CLOSEST and not policy.spill
+    waits_for_closest = policy.treatment == CLOSEST and not policy.spill
     able = takers if waits_for_closest else [taker for taker in takers if taker.may_take]
     least = min((key(taker) for taker in able), default=None)
     for taker in takers:

@@ -10,7 +10,7 @@ from addressing.address import normalize
 from addressing.topology.model import Topology
 from mesh.operations.entity_rows import Row
 from mesh.operations.explain_access import explain_access, to_maps
-from mesh.operations.explain_delivery import REASONS, explain_delivery
+from mesh.operations.explain_delivery import REASONS, explain_delivery, sentences_about
 from mesh.operations.explain_live import MOST_ROWS, ExplainedTaker, explain_address, explain_client
 from mesh.terminal.output import Output
 
@@ -58,14 +58,27 @@ def show_address(topology: Topology, address: str, *, out: Output) -> None:
 
 
 def show_delivery(topology: Topology, address: str, *, seconds: int, count: int, out: Output) -> None:
+    declared = sentences_about(topology, address)
+    if not out.is_json:
+        for sentence in declared:
+            out.data(sentence)
     found = explain_delivery(topology, address, seconds, count)
     if out.is_json:
         out.document(
-            {"address": found.address, "decisions": found.decisions, "links": found.links, "notes": found.notes}
+            {
+                "address": found.address,
+                "declared": declared,
+                "decisions": found.decisions,
+                "links": found.links,
+                "notes": found.notes,
+            }
         )
         return
+    out.data("")
     if not found.decisions:
-        out.data(f"no delivery of {found.address} was given to a taker, or had to wait, within {seconds} s")
+        out.data(f"within {seconds} s, no router here decided about a delivery of {found.address}")
+        _print_notes(found.notes, out)
+        return
     rows = []
     for row in found.decisions:
         at = datetime.fromtimestamp(row["at"], UTC).strftime("%H:%M:%S.%f")[:-3]

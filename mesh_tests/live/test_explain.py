@@ -21,6 +21,8 @@ brokers: {b1: {data: ./data, routers: [r2]}}
 addresses:
   rpc: {type: anycast, distribution: closest}
   orders.#: queue
+  news.#: topic
+  shut: unavailable
 """
 WITHIN_S = 60.0
 
@@ -123,6 +125,25 @@ def test_a_delivery_is_explained_with_its_candidates(mesh: RunningMesh):
     assert row["router"] == "r1"
     assert row["candidates"][0]["verdict"] == "chosen"
     assert found["links"]["r1"][str(row["chosen"])]["container"] == "near"
+
+
+@pytest.mark.parametrize(
+    ("address", "code", "sentence"),
+    [
+        ("orders.eu", ExitCode.OK, "a producer's link leads to queue orders.eu of broker b1, and a consumer's link"),
+        ("news.eu", ExitCode.OK, "topic news.eu of broker b1, which keeps a copy for each subscription"),
+        ("orders.#", ExitCode.OK, "orders.# is a pattern, and decisions are recorded by address"),
+        ("rpc", ExitCode.OK, "within 1 s, no router here decided about a delivery of rpc"),
+        ("nothing", ExitCode.FAILED, "nothing: the topology declares no such address"),
+        ("shut", ExitCode.FAILED, "the topology says that the address is unavailable"),
+    ],
+)
+def test_who_decides_about_deliveries_is_said_for_each_address(
+    mesh: RunningMesh, address: str, code: ExitCode, sentence: str
+):
+    done = run(mesh, "delivery", address, "--seconds", "1")
+    assert done.returncode == code, done.stderr
+    assert sentence in (done.stderr if code else done.stdout)
 
 
 def run(mesh: RunningMesh, *words: str) -> subprocess.CompletedProcess[str]:

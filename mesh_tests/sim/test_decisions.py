@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
+from proton import Message
 
 from mesh.simulation.clients import SimReceiver
 from mesh.simulation.sim_mesh import SimMesh
@@ -160,3 +162,45 @@ def test_bad_requests_get_a_sentence(address: str, seconds: object, sentence: st
     mesh = line()
     with pytest.raises(ValueError, match=sentence):
         mesh.routers["r1"].record_decisions(address, seconds, mesh.now)
+
+
+STORED: dict[str, Any] = {
+    "mesh": "stored",
+    "node_tls": False,
+    "routers": {"r1": {"connect": ["r2"]}, "r2": {}},
+    "brokers": {"b1": {"data": "b1", "routers": ["r2"]}, "b2": {"data": "b2", "routers": ["r1"]}},
+    "default_broker": "b1",
+    "addresses": {
+        "orders": "queue",
+        "jobs.#": "queue",
+        "news.#": "topic",
+        "sharded": {"type": "queue", "brokers": ["b1", "b2"]},
+        "rpc": "anycast",
+        "prices": "multicast",
+    },
+}
+
+
+def stored(folder: Path) -> SimMesh:
+    mesh = SimMesh(STORED, folder)
+    mesh.converge()
+    mesh.run_until(lambda: all(broker.is_up for node in mesh.routers.values() for broker in node.snapshot().brokers))
+    return mesh
+
+
+@pytest.mark.parametrize("has_address", [True, False], ids=["link with an address", "link without"])
+@pytest.mark.parametrize("address", ["orders", "jobs.eu", "news.eu", "sharded", "rpc", "prices"])
+def test_only_deliveries_of_links_that_lead_to_one_broker_have_no_decision(
+    tmp_path: Path, address: str, has_address: bool
+):
+    mesh = stored(tmp_path)
+    receiver = mesh.client("r2").receiver(address, credit=10)
+    sender = mesh.client("r1").sender(address if has_address else None)
+    mesh.run(1)
+    record(mesh, address=address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(Message(address=address, body="x").encode())
+    mesh.run_until(lambda: len(receiver.messages) == 1)
+    mesh.run(0.2)
+    is_led = has_address and address in ("orders", "jobs.eu", "news.eu")
+    assert bool(decisions(mesh, address=address)) is not is_led

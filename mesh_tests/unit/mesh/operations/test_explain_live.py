@@ -8,7 +8,7 @@ import pytest
 
 from addressing.book import SpaceBooks
 from addressing.topology.model import Topology
-from mesh.operations.explain_live import ExplainedTaker, _choose, _declared, _waits
+from mesh.operations.explain_live import ExplainedTaker, _choose, _waits
 
 TOPOLOGY = Topology.model_validate(
     {
@@ -56,22 +56,6 @@ def test_the_next_taker_is_the_one_that_the_distribution_chooses(
     address: str, takers: list[tuple[int, int | None, int | None]], wanted: list[str]
 ):
     assert notes(address, *takers) == wanted
-
-
-@pytest.mark.parametrize(
-    ("address", "sentence"),
-    [
-        ("orders", "each client's link is tied to a link of its own at broker b1"),
-        ("jobs", "a queue over the brokers b1, b2: each message goes to one that has credit"),
-        ("spilling", "each message goes to the taker with the least path cost among those with credit"),
-        ("prices", "each consumer gets a copy of each message"),
-        ("gone", "the topology says that the address is unavailable: links to it are refused"),
-        ("rescued", "without a consumer, messages go to the queue orders"),
-        ("nothing", "nothing: the topology declares no such address, so links to it are refused with amqp:not-found"),
-    ],
-)
-def test_what_the_topology_declares_is_said(address: str, sentence: str):
-    assert sentence in list(_declared(TOPOLOGY, address, SpaceBooks(TOPOLOGY).of("").resolve(address)))
 
 
 def test_producers_that_wait_are_counted_by_cause_with_what_to_do():
