@@ -91,3 +91,17 @@ def test_a_list_of_messages_that_comes_late_does_not_replace_a_newer_one(served:
     with shown.page.expect_event("requestfinished", lambda request: request == route.request):
         route.fulfill(response=answer)
     assert shown.page.evaluate(NUMBERS) == "2"
+
+
+def test_buttons_of_a_queue_stay_where_they_are_when_its_messages_come(served: ServedConsole, tab: Open) -> None:
+    shown = tab(served, None)
+    held: list[Any] = []
+    shown.page.route("**/messages?limit=50", lambda route: held.append(route), times=1)
+    shown.page.goto(f"{served.url}{QUEUE}")
+    shown.wait("document.querySelector('.summary')?.textContent.startsWith('2 messages')")
+    wait_until(lambda: shown.page.evaluate("true") and held, SOON_S, "the page to ask")
+    button = shown.page.locator(".actions button:has-text('Delete the queue'):enabled")
+    left = button.bounding_box()["x"]
+    held[0].continue_()
+    shown.wait(f"{NUMBERS} === '1,2'")
+    assert button.bounding_box()["x"] == left

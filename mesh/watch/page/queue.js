@@ -239,8 +239,9 @@ class QueuePage {
     setText(writes.move.button, numbers.length ? "Move selected \u2026" : "Move what is shown \u2026");
     setText(writes.redrive.button, numbers.length ? "Redrive selected \u2026" : "Redrive \u2026");
     writes.remove.allow(why ? "" : numbers.length ? null : "Select messages to remove.");
-    writes.move.allow(why ? "" : isEmpty ? "Nothing is shown." : null);
-    writes.purge.allow(why ? "" : isEmpty ? "Nothing is shown." : null);
+    // The table says that it has no messages: a sentence beside each button would move the other buttons.
+    writes.move.allow(why || isEmpty ? "" : null);
+    writes.purge.allow(why || isEmpty ? "" : null);
     writes.redrive.allow(why ? "" : null);
     writes.delete.allow(why ? "" : null);
     const ofTopic = this.queue.subscriber ? "Messages reach a subscription by its topic: a copy needs a queue." : null;
