@@ -66,6 +66,11 @@ class Tab:
         )
         return found
 
+    @property
+    def href(self) -> str:
+        """The URL that the page has now; playwright hears of a change that a script made somewhat later."""
+        return str(self.page.evaluate("location.href"))
+
     def text(self, selector: str) -> str:
         return str(self.page.evaluate("it => document.querySelector(it)?.textContent ?? ''", selector))
 

@@ -88,7 +88,7 @@ def test_every_page_of_the_bar_is_there(console: ServedConsole, tab: Callable[..
     for place, page in enumerate([page for page in PAGES if page.parent is None], start=1):
         shown.page.keyboard.press(str(place))
         shown.wait(f"document.title.startsWith('{page.title} ')")
-        assert shown.page.url == shown.url + page.path
+        assert shown.href == shown.url + page.path
         assert page.things in shown.text("#curl") or page.path in ("/", "/clients")
         assert shown.text("#command").startswith(f"amqpmesh {page.command[0]}")
     assert shown.wrongs == []
@@ -129,10 +129,12 @@ def test_a_filter_narrows_and_is_in_the_url(console: ServedConsole, tab: Callabl
     assert len(shown.rows()) == 100
     shown.page.keyboard.press("/")
     shown.page.keyboard.type("rpc.01 role=producer")
+    # There are as many rows before the second word is typed.
+    wait_until(lambda: "role=producer" in shown.href, SOON_S, "the whole filter")
     shown.wait("document.querySelectorAll('tbody tr').length === 10")
     assert {address[:6] for address in shown.rows(2)} == {"rpc.01"}
-    assert "filter=address~rpc.01&filter=role=producer" in shown.page.url.replace("%7E", "~")
-    again = tab(console, shown.page.url.removeprefix(console.url))
+    assert "filter=address~rpc.01&filter=role=producer" in shown.href.replace("%7E", "~")
+    again = tab(console, shown.href.removeprefix(console.url))
     assert again.rows(2) == shown.rows(2)
     assert again.page.input_value("input.filter") == "address~rpc.01 role=producer"
 
@@ -169,7 +171,7 @@ def test_a_click_on_a_column_sorts_at_the_observer(console: ServedConsole, tab: 
     shown.page.click("thead button")
     wait_until(lambda: shown.rows()[0] == "rpc.tea", SOON_S, "the last address first")
     assert shown.page.get_attribute("thead th", "aria-sort") == "descending"
-    assert "sort=-address" in shown.page.url
+    assert "sort=-address" in shown.href
 
 
 def test_columns_are_chosen_and_stay_in_the_url(console: ServedConsole, tab: Callable[..., Tab]) -> None:
@@ -177,7 +179,7 @@ def test_columns_are_chosen_and_stay_in_the_url(console: ServedConsole, tab: Cal
     shown.page.click("summary")
     shown.page.check("label:has(span.field:text-is('dead_lettered')) input")
     shown.wait("document.querySelectorAll('thead th').length === 3")
-    assert "fields=address,depth,dead_lettered" in shown.page.url
+    assert "fields=address,depth,dead_lettered" in shown.href
     assert shown.rows(1) == ["14,203"]
 
 
@@ -225,7 +227,7 @@ def test_a_lost_node_is_lost_on_every_page_with_its_last_values(
     nodes.wait("document.querySelector('tr.stale td').textContent === 'r2'")
     wait_until(lambda: "r2 lost" in nodes.text("#health"), SOON_S, "the header")
     wait_until(lambda: "r2 is lost" in first.text(".troubles li.lost"), SOON_S, "the trouble")
-    assert first.page.locator("a.box.lost").get_attribute("aria-label").startswith("router r2: lost 4")
+    assert first.page.locator("a.box.lost").get_attribute("aria-label").startswith("router r2: lost ")
     first.page.click(".troubles li.lost a")
     first.wait("document.title.startsWith('Node ')")
     wait_until(lambda: first.text(".summary").startswith("Lost for "), SOON_S, "the page of the node")
@@ -325,7 +327,7 @@ def test_a_login_works_once_and_needs_the_fragment_only(
     shown.page.goto(served.url + once)
     shown.wait("document.title.startsWith('Map')")
     assert not any("#" in url or once.partition("#")[2] in url for url in shown.requests[1:])
-    assert once.partition("#")[2] not in shown.page.url
+    assert once.partition("#")[2] not in shown.href
     (cookie,) = shown.page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
     assert shown.page.evaluate("document.cookie") == ""

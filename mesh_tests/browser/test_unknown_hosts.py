@@ -93,6 +93,7 @@ def test_every_list_names_the_host_that_cannot_be_asked_and_says_since_when_and_
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360, view
         assert shown.wrongs == [], view
         assert shown.axe() == [], view
+        shown.close()
 
 
 def test_rows_of_a_host_that_is_lost_stay_as_old_and_are_fresh_again_once_it_answers(
