@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -103,18 +104,21 @@ def _timeout_s(item: pytest.Item) -> float:
 
 
 def _meshes(tmp_path_factory: pytest.TempPathFactory, session: pytest.Session) -> Iterator[StartMesh]:
-    started: list[RunningMesh] = []
-
-    def start(topology: str) -> RunningMesh:
-        started.append(RunningMesh(topology, tmp_path_factory.mktemp("mesh")))
-        return started[-1]
-
-    yield start
-    for mesh in started:
+    def stop(mesh: RunningMesh) -> None:
         mesh.down()
         # What a mesh stored and recorded may be large, and is kept only if it may explain a failure.
         if not session.testsfailed:
             shutil.rmtree(mesh.topology_file.parent)
+
+    # Each mesh is stopped, also if something is wrong with another one.
+    with ExitStack() as stopping:
+
+        def start(topology: str) -> RunningMesh:
+            mesh = RunningMesh(topology, tmp_path_factory.mktemp("mesh"))
+            stopping.callback(stop, mesh)
+            return mesh
+
+        yield start
 
 
 @pytest.fixture

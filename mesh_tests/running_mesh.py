@@ -40,7 +40,7 @@ class RunningMesh:
         self._work_dir = WorkDir(directory / ".amqpmesh" / self._model["mesh"])
         try:
             self.run("up", "--detach")
-        except AssertionError:
+        except (AssertionError, subprocess.TimeoutExpired):
             self.run("down", is_checked=False)
             raise
 

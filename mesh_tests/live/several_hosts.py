@@ -96,6 +96,17 @@ class HostOfMesh:
             check=False,
         )  # fmt: skip
 
+    def changed(self, path: str, body: Any, key: str) -> Any:
+        """The answer to a change that has to be made: one of which nothing was changed (502) is asked for again."""
+
+        def ask() -> tuple[int, Any] | None:
+            answer = self.change(path, body, key)
+            return None if answer[0] == 502 else answer
+
+        status, said = wait_until(ask, COMMAND_S, f"the observer of {self.name} to reach that of the node")
+        assert status == 200, said
+        return said
+
     def states(self) -> dict[str, str]:
         return {each["id"]: each["state"] for each in self.observed("/api/nodes")["items"]}
 
@@ -157,10 +168,10 @@ class SeveralHosts:
         wait_until(lambda: self[name].states() == wanted, timeout_s, f"{name} to show {wanted}")
 
     def down(self) -> None:
-        for host in self.hosts.values():
-            for program in reversed(host.programs.values()):
-                program.stop()
-            for program in host.programs.values():
-                assert "Traceback" not in program.output(), program.output()
+        programs = [program for host in self.hosts.values() for program in reversed(host.programs.values())]
+        for program in programs:
+            program.stop()
+        for program in programs:
+            assert "Traceback" not in program.output(), program.output()
         for reserve in next(iter(self.hosts.values())).folder.parent.rglob("reserve"):
             reserve.unlink()

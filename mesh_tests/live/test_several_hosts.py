@@ -44,10 +44,14 @@ def mesh(tmp_path: Path) -> Iterator[SeveralHosts]:
 
 
 def items(mesh: SeveralHosts, host: str, path: str) -> list[dict[str, Any]]:
-    page = mesh[host].observed(path)
-    assert "items" in page, page
-    assert page["missing"] == []
-    found: list[dict[str, Any]] = page["items"]
+    """The rows of all hosts. On a busy machine, one of them may be late with its answer, and so be missing at first."""
+
+    def whole() -> Any:
+        page = mesh[host].observed(path)
+        assert "items" in page, page
+        return page if page["missing"] == [] else None
+
+    found: list[dict[str, Any]] = wait_until(whole, LONG_S, f"no host to be missing in {path}")["items"]
     return found
 
 
@@ -102,7 +106,7 @@ def sums(mesh: SeveralHosts, host: str) -> tuple[Any, ...]:
 def test_nodes_are_unknown_while_their_observer_is_killed_and_known_once_it_is_back(mesh: SeveralHosts) -> None:
     mesh.wait_states("h1", RUNNING)
     mesh["h2"].kill(OBSERVER)
-    mesh.wait_states("h1", RUNNING | UNKNOWN, 10.0)
+    mesh.wait_states("h1", RUNNING | UNKNOWN)
     nodes = {each["id"]: each for each in mesh["h1"].observed("/api/nodes")["items"]}
     assert "nobody answers at _amqpmesh/observe/" in nodes["r2"]["unknown_because"]
     assert nodes["r2"]["in_rate"] is None
@@ -110,10 +114,13 @@ def test_nodes_are_unknown_while_their_observer_is_killed_and_known_once_it_is_b
     wait_until(
         lambda: node(mesh, "h1", "r2")["age_s"] > before + 1.0, LONG_S, "the age to grow while nobody can tell"
     )  # fmt: skip
-    page = mesh["h1"].observed("/api/links")
-    assert [(set(each["nodes"]), each["host"] == nodes["r2"]["host"]) for each in page["missing"]] == [
-        ({"r2", "b1"}, True)
-    ]
+
+    def page_without_h2() -> Any:
+        page = mesh["h1"].observed("/api/links")
+        return page if [set(each["nodes"]) for each in page["missing"]] == [{"r2", "b1"}] else None
+
+    page = wait_until(page_without_h2, LONG_S, "only h2 to be missing")
+    assert page["missing"][0]["host"] == nodes["r2"]["host"]
     assert page["missing"][0]["age_s"] > 0
     assert page["items"]
     assert {each["node"] for each in page["items"]} == {"r1", "r3"}
@@ -122,13 +129,18 @@ def test_nodes_are_unknown_while_their_observer_is_killed_and_known_once_it_is_b
     health = mesh["h1"].observed("/healthz/mesh")
     assert not health["ok"]
     assert any("with nodes" in sentence and "r2" in sentence for sentence in health["sentences"])
-    drawn = mesh["h1"].observed("/console/map")
-    assert [each["subject"] for each in drawn["troubles"] if each["kind"] == "unknown"] == ["b1", "r2"]
+
+    def map_without_h2() -> Any:
+        drawn = mesh["h1"].observed("/console/map")
+        lacking = [each["subject"] for each in drawn["troubles"] if each["kind"] == "unknown"]
+        return drawn if lacking == ["b1", "r2"] else None
+
+    drawn = wait_until(map_without_h2, LONG_S, "only nodes of h2 to be unknown")
     # r2 hears its neighbors, as these say: nothing of it is missing.
     assert {line["state"] for line in drawn["lines"] if "b1" not in line["id"]} == {"up"}
     mesh["h2"].start(OBSERVER)
-    mesh.wait_states("h1", RUNNING, 10.0)
-    assert mesh["h1"].observed("/api/links")["missing"] == []
+    mesh.wait_states("h1", RUNNING)
+    assert items(mesh, "h1", "/api/links")
 
 
 def node(mesh: SeveralHosts, host: str, name: str) -> dict[str, Any]:
@@ -154,8 +166,13 @@ def test_a_whole_host_that_is_killed_is_unknown_and_no_page_of_the_others_waits_
     mesh["h2"].kill()
     for host in ("h1", "h3"):
         mesh.wait_states(host, RUNNING | UNKNOWN)
-        page = mesh[host].observed("/api/patterns")
-        assert [set(each["nodes"]) for each in page["missing"]] == [{"r2", "b1"}]
+        wait_until(
+            lambda host=host: (
+                [set(each["nodes"]) for each in mesh[host].observed("/api/patterns")["missing"]] == [{"r2", "b1"}]
+            ),
+            LONG_S,
+            "only h2 to be missing",
+        )
     mesh["h2"].start()
     for host in HOSTS:
         mesh.wait_states(host, RUNNING)
@@ -192,28 +209,35 @@ def told_by_status(mesh: SeveralHosts, host: str) -> tuple[int, dict[str, str], 
     }  # fmt: skip
 
 
+def wait_told(mesh: SeveralHosts, host: str, code: int, states: dict[str, str]) -> dict[str, str]:
+    """Until `status` tells this, and the details by node. An answer that is late on a busy machine is unknown."""
+
+    def details() -> dict[str, str] | None:
+        *told, found = told_by_status(mesh, host)
+        return found if told == [code, states] else None
+
+    return wait_until(details, 2 * LONG_S, f"status of {host} to tell {states}")
+
+
 def test_status_shows_the_whole_mesh_from_any_machine_with_an_observer_or_without(mesh: SeveralHosts) -> None:
     for host in HOSTS:
         mesh.wait_states(host, RUNNING)
     up = dict.fromkeys(RUNNING, "up")
     for host in (*HOSTS, "authority"):
-        assert told_by_status(mesh, host)[:2] == (0, up)
+        wait_told(mesh, host, 0, up)
     # Without an observer of its own, h1 asks over the mesh.
     mesh["h1"].kill(OBSERVER)
-    assert told_by_status(mesh, "h1")[:2] == (0, up)
-    code, states, details = told_by_status(mesh, "h3")
-    assert (code, states["r1"]) == (0, "unknown")
+    wait_told(mesh, "h1", 0, up)
+    details = wait_told(mesh, "h3", 0, up | {"r1": "unknown"})
     assert "nobody answers at" in details["r1"]
     mesh["h2"].kill("b1")
     mesh.wait_states("h3", RUNNING | {"b1": "lost", "r1": "unknown"})
-    for host in ("h1", "h3"):
-        code, states, details = told_by_status(mesh, host)
-        assert (code, states["b1"]) == (1, "down")
+    for host, own in (("h1", "up"), ("h3", "unknown")):
+        details = wait_told(mesh, host, 1, up | {"b1": "down", "r1": own})
         assert "lost: the process failed" in details["b1"]
     mesh["h2"].kill()
     mesh["h3"].kill()
-    code, states, details = told_by_status(mesh, "h1")
-    assert (code, states) == (0, {"r1": "up", "r2": "unknown", "b1": "unknown", "r3": "unknown"})
+    details = wait_told(mesh, "h1", 0, dict.fromkeys(RUNNING, "unknown") | {"r1": "up"})
     assert details["r2"] == "no observer has told of it"
     mesh["h1"].kill()
     nothing = mesh["h1"].run("status")
@@ -235,13 +259,11 @@ def test_each_observer_changes_nodes_of_other_hosts_and_their_audits_say_so(mesh
     first = [each["number"] for each in shown["messages"]]
     assert len(first) == 4
     body = {"up_to": first[-1], "expect": {"address": "kept/jobs"}}
-    counted = mesh["h3"].change(f"/api/queues/{id_}/purge?dry_run=true", body)
-    assert counted[1]["would"] == {"messages": 4, "at_most": False}
+    counted = mesh["h3"].changed(f"/api/queues/{id_}/purge?dry_run=true", body, "counted")
+    assert counted["would"] == {"messages": 4, "at_most": False}
     for asked in ("h1", "h3", "h2"):
-        status, said = mesh[asked].change(f"/api/queues/{id_}/purge", body, "one-key")
-        assert (status, said["done"]) == (200, {"messages": 4}), said
-    status, said = mesh["h3"].change("/api/neighbors/r1/r2/cost", {"cost": 7}, "cost")
-    assert (status, said["done"]["cost_before"]) == (200, 1), said
+        assert mesh[asked].changed(f"/api/queues/{id_}/purge", body, "one-key")["done"] == {"messages": 4}
+    assert mesh["h3"].changed("/api/neighbors/r1/r2/cost", {"cost": 7}, "cost")["done"]["cost_before"] == 1
     for asked in HOSTS:
         wait_until(lambda asked=asked: costs(mesh, asked) == [7, 7], LONG_S, "the cost at both routers")
     at_broker = [each for each in mesh["h2"].observed("/api/audit?operation=purge")["items"] if "asked_at" in each]
