@@ -96,7 +96,12 @@ def test_a_client_is_explained_with_its_links(mesh: RunningMesh):
         found = wait_until(look, WITHIN_S, "the client")
         assert [(link["role"], link["address"]) for link in found["links"]] == [("consumer", "orders.eu")]
         assert "orders.eu" in told(mesh, [worker], "client", found["connections"][0]["id"])
-        queue = explained(mesh, [worker], "address", "orders.eu")
+
+        def with_queue() -> dict[str, Any] | None:
+            queue = explained(mesh, [worker], "address", "orders.eu")
+            return queue if queue.get("queues") else None
+
+        queue = wait_until(with_queue, WITHIN_S, "the queue of the address")
         assert "tied to a link of its own at broker b1" in queue["declared"][1]
         assert [each["node"] for each in queue["queues"]] == ["b1"]
 

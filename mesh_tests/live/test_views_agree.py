@@ -82,6 +82,11 @@ class Traffic:
         self.clients.append(client)
         return client
 
+    def step(self) -> None:
+        """Send heartbeats: routers close connections that are silent."""
+        for each in self.clients:
+            each.step()
+
     def _count(self, address: str, side: str, field: str, size: int) -> None:
         for name in (address, pattern_of(address)):
             self.ledger[name, side, "deliveries"] += 1
@@ -217,8 +222,7 @@ def wait_equal(traffic: Traffic, view: Callable[[], object], expected: object, n
     last: list[object] = []
 
     def is_equal() -> bool:
-        for client in traffic.clients:  # Routers close connections that are silent.
-            client.step()
+        traffic.step()
         last[:] = [view()]
         return last[0] == expected
 
@@ -246,6 +250,7 @@ def test_all_views_have_the_numbers_of_the_clients(mesh: RunningMesh) -> None:
         traffic = Traffic(mesh, first, last, stack)
         for address in addresses:
             traffic.exchange(address)
+            traffic.step()
         ledger = traffic.ledger
         wait_equal(traffic, views.rest, ledger, "REST")
         wait_equal(traffic, views.metrics, ledger, "metrics")
