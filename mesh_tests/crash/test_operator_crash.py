@@ -21,7 +21,7 @@ from mesh.operations.broker_control import ask_broker
 from mesh_tests.crash.broker_process import BrokerProcess
 from wire.message import Message, encode
 
-CONNECT_S = 10.0
+CONNECT_S = 30.0
 SMALL, LARGE = 300, 3
 LARGE_BYTES = 100_000
 QUEUES = ("orders", "dead")

@@ -11,7 +11,7 @@ from proton.utils import BlockingConnection
 from mesh_tests.waiting import wait_until
 
 PACE_S = 0.01
-EXCHANGE_S = 10.0
+EXCHANGE_S = 30.0
 
 
 class Bystander:

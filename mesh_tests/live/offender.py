@@ -9,7 +9,7 @@ from mesh_tests.ports import connect_from_new_host, local_name
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
 
-ANSWER_S = 10.0
+ANSWER_S = 30.0
 
 AMQP = b"AMQP\x00\x01\x00\x00"
 SASL = b"AMQP\x03\x01\x00\x00"

@@ -22,8 +22,8 @@ from wire.transport.tls import Role
 
 REQUIRED, OPTIONAL, NONE, TLS = range(4)
 COMMAND_S = 30.0
-CONNECT_S = 10.0
-LOGGED_S = 10.0
+CONNECT_S = 30.0
+LOGGED_S = 30.0
 
 secret = partial(make_secret, iterations=4096)
 

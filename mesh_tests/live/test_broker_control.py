@@ -28,7 +28,7 @@ from wire.transport.certificate_files import NodeCertificate
 from wire.transport.tls import Role, mesh_connector_context
 
 COMMAND_S = 60.0
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 TOPOLOGY = """
 mesh: control

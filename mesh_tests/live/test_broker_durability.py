@@ -9,7 +9,7 @@ from mesh_tests.live.wire_client import WireClient
 from wire.terminus import Durability, Expiry
 
 BEFORE, AFTER = 200, 1000
-REATTACHED_S = 10.0
+REATTACHED_S = 30.0
 DONE_S = 60.0
 
 TOPOLOGY = """

@@ -109,8 +109,12 @@ def test_a_killed_node_is_lost_and_its_neighbor_missing(mesh: RunningMesh) -> No
         assert hold.acquire()
         mesh.kill("r1")
         wait_until(lambda: {("lost", "r1"), ("missing", "r1 - r2")} <= troubles(), SOON_S, "r1 to be lost")
-        states = {box["name"]: box["state"] for box in ask(url)["boxes"] if "name" in box}
-        assert states == {"r1": "lost", "r2": "running", "b1": "running"}
+
+        def states() -> dict[str, str]:
+            return {box["name"]: box["state"] for box in ask(url)["boxes"] if "name" in box}
+
+        # On a busy machine, another node may be silent for a moment.
+        wait_until(lambda: states() == {"r1": "lost", "r2": "running", "b1": "running"}, SOON_S, "r1 to be lost alone")
     wait_until(lambda: not troubles(), SOON_S, "r1 to be back")
 
 

@@ -25,7 +25,7 @@ from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
 
 START_S = 30.0
-KNOWN_S = 10.0
+KNOWN_S = 30.0
 
 FAR = """
 mesh: triangle

@@ -23,7 +23,7 @@ from wire.link import RECEIVE_FIRST, SEND_MIXED, IncomingLink, Link, OutgoingLin
 from wire.message import Message, decode, encode
 from wire.terminus import Terminus, TerminusType, source, target
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 CHUNK_BYTES = 65536
 
 

@@ -10,7 +10,7 @@ from azure.servicebus._pyamqp import ReceiveClient, SendClient
 from azure.servicebus._pyamqp.message import Message
 from azure.servicebus._pyamqp.sasl import SASLAnonymousCredential
 
-PATIENCE_S = 15
+PATIENCE_S = 30
 
 
 class Anonymous:
