@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mesh.terminal.options import output_options, topology_option
 from mesh.terminal.output import Output
 from mesh.terminal.units import DURATION
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
 
 
 @click.command("up", context_settings={"show_default": True})
@@ -33,6 +37,9 @@ def command(
     internal addresses. If a node dies before, the start fails and shows the cause, unless --no-wait is given; a node
     that dies later is started again, with back-off. Ctrl-C stops the mesh in order.
 
+    A mesh that runs is left as it is; where the file has changed since, the command fails, and shows what
+    `amqpmesh plan` shows.
+
     \b
     Examples:
       amqpmesh up
@@ -41,5 +48,14 @@ def command(
     """
     from mesh.deploy import up
 
-    order = up.UpRequest(topology_path, detach, no_wait, timeout_s, report_fd)
+    order = up.UpRequest(topology_path, detach, no_wait, timeout_s, report_fd, planned)
     return up.run(order, out)
+
+
+def planned(file: Path, topology: Topology) -> list[str]:
+    """Return what `amqpmesh plan` says about a file; no line where nothing changes."""
+    # Imported here: a supervisor, which this process may become, does without the code of plans.
+    from mesh.operations.change_plan import lines_of, plan_of
+
+    found = plan_of(file, topology)
+    return [] if found.is_empty else lines_of(found, topology.mesh)

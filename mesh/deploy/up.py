@@ -3,6 +3,7 @@ detached."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -19,7 +20,7 @@ from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pki import make_pki
 from mesh.deploy.readiness import MeshReadiness
 from mesh.deploy.readiness_helper import fork_helper
-from mesh.deploy.running_processes import supervisor_pid, topology_changes
+from mesh.deploy.running_processes import option_for, supervisor_pid, topology_changes
 from mesh.deploy.supervisor_program import SupervisorOrder, become_supervisor, tell_ready
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.terminal.exit_codes import ExitCode
@@ -27,16 +28,21 @@ from mesh.terminal.failure import CommandFailed
 from mesh.terminal.output import Output
 from mesh.terminal.topology_file import load_file, locate
 
-CHANGES_SHOWN = 20
+LINES_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class UpRequest:
+    """What the command line asks. ``planned`` returns the plan from the mesh that runs to a file, in lines, or none
+    where nothing changes; it raises CommandFailed if the two cannot be compared.
+    """
+
     topology_path: Path | None
     is_detached: bool
     is_patient: bool
     timeout_s: float
     report_fd: int | None
+    planned: Callable[[Path, Topology], list[str]]
 
 
 def run(order: UpRequest, out: Output) -> int:
@@ -50,29 +56,41 @@ def run(order: UpRequest, out: Output) -> int:
     for warning in loaded.warnings:
         out.say(f"{warning}\n")
     if supervisor_pid(workdir) is not None:
-        return already_runs(workdir, file, out)
+        return already_runs(order, workdir, file, topology, out)
     make_pki(topology)
     if order.is_detached:
         return run_detached(order, file, workdir, out)
     return supervise(order, file, topology, workdir, out)
 
 
-def already_runs(workdir: WorkDir, file: Path, out: Output) -> int:
+def already_runs(order: UpRequest, workdir: WorkDir, file: Path, topology: Topology, out: Output) -> int:
     pid = supervisor_pid(workdir)
-    changes = topology_changes(workdir, file)
-    if changes:
-        shown = "\n".join(f"    {line}" for line in changes[:CHANGES_SHOWN])
-        more = f"\n    ... and {len(changes) - CHANGES_SHOWN} more lines" if len(changes) > CHANGES_SHOWN else ""
-        raise CommandFailed(
-            f"the mesh already runs (process {pid}), with a topology that differs from {file}:\n{shown}{more}",
-            fix="`amqpmesh down`, then `amqpmesh up`.",
-        )
+    if topology_changes(workdir, file):
+        refuse_changes(order, f"the mesh already runs (process {pid})", file, topology)
     status = ask_status(workdir)
     if out.is_json:
         out.document({**status.to_map(), "supervisor_pid": pid, "already_running": True})
     else:
         out.say(f"{status.mesh} already runs (process {pid}), {status.phase}")
     return ExitCode.OK
+
+
+def refuse_changes(order: UpRequest, begin: str, file: Path, topology: Topology) -> None:
+    """Raise CommandFailed with the plan of what a file would change; return if it differs in comments or form only."""
+    fix = "`amqpmesh down`, then `amqpmesh up`."
+    try:
+        lines = order.planned(file, topology)
+    except CommandFailed as failure:
+        raise CommandFailed(
+            f"{begin}, from another version of {file}, and the two cannot be compared: {failure.message}", fix=fix
+        ) from None
+    if lines:
+        shown = "\n".join(f"    {line}" if line else "" for line in lines[:LINES_SHOWN])
+        left = len(lines) - LINES_SHOWN
+        more = (
+            f"\n    ... and {left:,} more lines: `amqpmesh plan{option_for(order.topology_path)}`" if left > 0 else ""
+        )
+        raise CommandFailed(f"{begin}, with a topology that differs from {file}:\n{shown}{more}", fix=fix)
 
 
 def ask_status(workdir: WorkDir) -> MeshStatus:

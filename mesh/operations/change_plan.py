@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from addressing.book import AddressBook
+from addressing.errors import TopologyErrors
 from addressing.names import ANONYMOUS
 from addressing.topology.document import parse_document
 from addressing.topology.loader import load, read_text
@@ -106,7 +107,7 @@ def check_allowed(found: ChangePlan, allowed: Collection[str], out: Output) -> N
 def plan_of(file: Path, topology: Topology, named: Path | None = None) -> ChangePlan:
     """Return the plan from the topology that `up` started last to ``topology``, which is that of ``file`` now.
 
-    Raises CommandFailed if `up` has never started the mesh.
+    Raises CommandFailed if `up` has never started the mesh, or has started it with a file that is no longer valid.
     """
     workdir = WorkDir(topology.work_dir)
     if not workdir.running_topology.exists():
@@ -114,7 +115,15 @@ def plan_of(file: Path, topology: Topology, named: Path | None = None) -> Change
             f"{topology.mesh} has never been started here, so there is nothing to compare with",
             fix=f"`amqpmesh up{option_for(named)}` starts the mesh.",
         )
-    started = load(file, copy=workdir.running_topology).topology
+    try:
+        started = load(file, copy=workdir.running_topology).topology
+    except TopologyErrors as errors:
+        first = errors.errors[0]
+        raise CommandFailed(
+            f"this version of amqpmesh does not accept the topology that {topology.mesh} was started with: "
+            f"{first.code}, {first.message}",
+            fix="`amqpmesh down`, then `amqpmesh up`, start the mesh from the file.",
+        ) from None
     before = TopologySource(started, parse_document(read_text(workdir.running_topology)))
     return plan(before, TopologySource(topology, parse_document(read_text(file))), observe(started, workdir))
 
