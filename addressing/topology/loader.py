@@ -28,10 +28,11 @@ TOPOLOGY_NAME = "amqpmesh.yml"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Result of loading a valid topology file: the topology, and the warnings about the file."""
+    """Result of loading a valid topology file: the topology, the warnings about the file, and its text."""
 
     topology: Topology
     warnings: tuple[ConfigError, ...]
+    text: str
 
 
 def load_topology(path: str | os.PathLike[str]) -> Topology:
@@ -112,7 +113,7 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
     if topology is None or any(error.severity == "error" for error in located):
         raise TopologyErrors(located)
     topology._file = path
-    return Loaded(topology, tuple(located))
+    return Loaded(topology, tuple(located), text)
 
 
 def _judge(document: Document) -> tuple[Topology | None, list[Problem]]:

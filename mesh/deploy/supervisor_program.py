@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from mesh.deploy.node_process import node_environment
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.process_memory import answer_memory
 from mesh.deploy.readiness_helper import Helper, HelperReadiness
+from mesh.deploy.revision import Revision, commit_revision
 from mesh.deploy.running_processes import stop_nodes
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.supervisor import Supervisor
@@ -49,12 +49,15 @@ PROGRAM: Final = "mesh.commands.supervise"
 class SupervisorOrder:
     """All that a supervisor needs to know of a topology, and how `up` was called.
 
+    ``text``: the topology file as it was read, which is committed as ``revision``; the file itself may differ by now.
     ``nodes``: the name and the kind of each node, in the order of their start. ``topology_fd``: the file in memory with
     the topology for the nodes. ``report_fd``: the pipe to `up --detach`, or None for a supervisor in the foreground.
     """
 
     mesh: str
     file: str
+    text: str
+    revision: Revision
     work_dir: str
     nodes: tuple[tuple[str, str], ...]
     topology_fd: int
@@ -84,8 +87,8 @@ def read_order(descriptor: int) -> SupervisorOrder:
         told = json.load(file)
     nodes = tuple((name, kind) for name, kind in told.pop("nodes"))
     output, helper = Output(**told.pop("output")), Helper(**told.pop("helper"))
-    limits = LogLimits(**told.pop("log_limits"))
-    return SupervisorOrder(nodes=nodes, output=output, helper=helper, log_limits=limits, **told)
+    limits, revision = LogLimits(**told.pop("log_limits")), Revision(**told.pop("revision"))
+    return SupervisorOrder(nodes=nodes, output=output, helper=helper, log_limits=limits, revision=revision, **told)
 
 
 def run(order: SupervisorOrder) -> int:
@@ -145,7 +148,7 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
             raise CommandFailed(
                 f"another `up` of {order.mesh} was a moment earlier and starts the mesh, so this one ends"
             )
-        shutil.copyfile(file, workdir.running_topology)
+        commit_revision(workdir, order.revision, order.text)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
             log = EventLog("supervisor", stream=stream)
             for name in stop_nodes(workdir):

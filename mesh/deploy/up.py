@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from addressing.topology.model import Topology
+from addressing.topology.loader import Loaded
 from mesh.deploy.control import ask
 from mesh.deploy.detached import start_detached
 from mesh.deploy.display import display
@@ -20,6 +20,7 @@ from mesh.deploy.node_program import topology_descriptor
 from mesh.deploy.pki import make_pki
 from mesh.deploy.readiness import MeshReadiness
 from mesh.deploy.readiness_helper import fork_helper
+from mesh.deploy.revision import next_revision, read_revision
 from mesh.deploy.running_processes import option_for, supervisor_pid, topology_changes
 from mesh.deploy.supervisor_program import SupervisorOrder, become_supervisor, tell_ready
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
@@ -52,7 +53,7 @@ def run(order: UpRequest, out: Output) -> int:
     workdir = WorkDir(topology.work_dir)
     workdir.make()
     if order.report_fd is not None:
-        return supervise(order, file, topology, workdir, out)
+        return supervise(order, file, loaded, workdir, out)
     for warning in loaded.warnings:
         out.say(f"{warning}\n")
     if supervisor_pid(workdir) is not None:
@@ -60,7 +61,7 @@ def run(order: UpRequest, out: Output) -> int:
     make_pki(topology)
     if order.is_detached:
         return run_detached(order, file, workdir, out)
-    return supervise(order, file, topology, workdir, out)
+    return supervise(order, file, loaded, workdir, out)
 
 
 def already_runs(order: UpRequest, workdir: WorkDir, file: Path, topology: Topology, out: Output) -> int:
@@ -112,8 +113,9 @@ def run_detached(order: UpRequest, file: Path, workdir: WorkDir, out: Output) ->
     return ExitCode.OK
 
 
-def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir, out: Output) -> NoReturn:
+def supervise(order: UpRequest, file: Path, loaded: Loaded, workdir: WorkDir, out: Output) -> NoReturn:
     """Become the supervisor of the mesh, in the foreground or as the process that ``run_detached`` started."""
+    topology = loaded.topology
     # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
     redaction_key(topology)
     report_fds = [order.report_fd] if order.report_fd is not None else []
@@ -122,6 +124,8 @@ def supervise(order: UpRequest, file: Path, topology: Topology, workdir: WorkDir
         SupervisorOrder(
             topology.mesh,
             str(file),
+            loaded.text,
+            next_revision(read_revision(workdir), topology),
             str(workdir.root),
             tuple((node.name, node.kind.name) for node in plan(topology)),
             topology_fd,

@@ -9,7 +9,8 @@ The work directory lies beside the topology file, so that two checkouts of one t
       run/<node>.held     locked by a drill for as long as the supervisor must not start the node again
       run/<node>.trace-<number>.jsonl  frames of a connection, for an operator who asked for them
       run/_supervisor.pid locked while `up` runs
-      run/topology.yml    the topology as `up` read it
+      run/topology.yml    the committed topology, as `up` read it
+      run/revision.json   number and hash of the committed topology; see mesh/deploy/revision.py
       run/_watch.json     the URL of the observer, while it runs
       run/_watch.host     the id of this host among the hosts of the mesh
       run/_watch.token    the owner's token, which requests to the observer need for a change, or once there are users
@@ -45,6 +46,10 @@ class WorkDir:
     @property
     def running_topology(self) -> Path:
         return self.root / "run" / "topology.yml"
+
+    @property
+    def revision_file(self) -> Path:
+        return self.root / "run" / "revision.json"
 
     @property
     def rings(self) -> Path:

@@ -19,6 +19,7 @@ from mesh.deploy.mesh_status import MeshStatus, NodeState
 from mesh.deploy.node_kind import NodeKind, NodePlan, Snapshot
 from mesh.deploy.node_kinds import NODE_KINDS, plan
 from mesh.deploy.readiness import missing_links
+from mesh.deploy.revision import read_revision
 from mesh.deploy.running_processes import (
     change_note,
     is_supervisor_lost,
@@ -93,6 +94,8 @@ def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Pa
         out.document(to_map(topology, workdir, supervised, views, missing, costs, notes, is_changed=note is not None))
     else:
         show(out, views, missing, tables)
+        if supervised is not None and (revision := read_revision(workdir)) is not None:
+            out.say(f"{topology.mesh} runs {revision}")
         for sentence in chain.from_iterable(notes.values()):
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
@@ -193,6 +196,7 @@ def to_map(
         "phase": str(supervised.phase) if supervised is not None else None,
         "supervisor_pid": supervisor_pid(workdir),
         "supervisor_lost": is_supervisor_lost(workdir),
+        "revision": _revision_map(workdir) if supervised is not None else None,
         "topology_changed": is_changed,
         "missing": missing,
         "changed_costs": costs,
@@ -213,6 +217,11 @@ def to_map(
             for found in views
         ],
     }
+
+
+def _revision_map(workdir: WorkDir) -> dict[str, Any] | None:
+    revision = read_revision(workdir)
+    return revision.to_map() if revision is not None else None
 
 
 def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequence[StatusTable]) -> None:

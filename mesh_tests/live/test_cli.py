@@ -147,6 +147,17 @@ def test_up_again_changes_nothing(mesh: RunningMesh) -> None:
     assert {node["name"]: node["pid"] for node in status(mesh)["nodes"]} == before
 
 
+def test_status_shows_the_revision_that_runs_whatever_the_file_has_now(mesh: RunningMesh) -> None:
+    revision, text = status(mesh)["revision"], mesh.topology_file.read_text()
+    assert (revision["number"], len(revision["hash"])) == (1, 64)
+    assert f"runs revision 1 ({revision['hash'][:12]})" in run(mesh, "status").stderr
+    try:
+        mesh.topology_file.write_text(text.replace("mesh:", "default_broker: b1\nmesh:"))
+        assert status(mesh)["revision"] == revision
+    finally:
+        mesh.topology_file.write_text(text)
+
+
 def test_up_with_a_changed_topology_says_what_differs(mesh: RunningMesh) -> None:
     text = mesh.topology_file.read_text()
     try:
