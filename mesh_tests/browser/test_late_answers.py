@@ -109,3 +109,21 @@ def test_buttons_of_a_queue_stay_where_they_are_when_its_messages_come(served: S
         route.continue_()
     shown.wait(f"{NUMBERS} === '1,2'")
     assert button.bounding_box()["x"] == left
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_stream_and_a_change_for_which_there_is_no_room_are_asked_for_again(
+    status: int, served: ServedConsole, tab: Open
+) -> None:
+    def refuse(route: Any) -> None:
+        route.fulfill(status=status, json={"error": "25 streams of yours are under way"})
+
+    shown = tab(served, None)
+    shown.page.route("**/api/stream?**", refuse, times=1)
+    shown.page.goto(f"{served.url}/nodes")
+    wait_until(lambda: shown.rows() == ["b1", "r1", "r2", "r3"], SOON_S, "the nodes")
+    shown.open("/neighbor?id=r1/r2")
+    shown.page.route("**/api/neighbors/r1/r2/cost?dry_run=true", refuse, times=1)
+    shown.page.click(".actions button:has-text('Change'):enabled")
+    shown.page.keyboard.press("Enter")
+    shown.wait("document.querySelector('.would')")

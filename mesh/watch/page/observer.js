@@ -2,6 +2,8 @@
 
 const SILENT_MS = 5000;
 const AGAIN_MS = 1000;
+/** Too much is under way, of this login or of all: a part of it will have ended when the request is sent again. */
+export const BUSY = new Set([429, 503]);
 
 /** The state of the observer as this page sees it: `ok`, `gone`, or `login` when the session has ended. */
 export const observer = new (class extends EventTarget {
@@ -124,8 +126,7 @@ export async function follow(path, onEvent, onRefused, signal) {
       if (!one.signal.aborted) observer.lost();
     } catch (error) {
       if (error instanceof Refused && error.status !== 401) onRefused(error);
-      // Too many streams are open: one of them may end.
-      if (error instanceof Refused && error.status !== 401 && error.status !== 503) return;
+      if (error instanceof Refused && error.status !== 401 && !BUSY.has(error.status)) return;
       if (!one.signal.aborted && !(error instanceof Refused)) observer.lost();
     } finally {
       signal.removeEventListener("abort", stop);

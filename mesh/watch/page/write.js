@@ -1,11 +1,10 @@
 // Requests that change the mesh. A request that gets no answer is sent again with the same idempotency key, and so is
 // carried out once.
 
-import { observer, Refused } from "./observer.js";
+import { BUSY, observer, Refused } from "./observer.js";
 
 const ANSWER_MS = 30_000;
 const AGAIN_MS = [500, 1500];
-const BUSY = 503;
 
 /** No answer came: whether the write was carried out is not known. */
 export class NoAnswer extends Error {}
@@ -27,7 +26,7 @@ export async function send(method, path, body, key) {
   for (let turn = 0; ; turn++) {
     const answer = await attempt(method, path, body, key);
     const isLast = turn === AGAIN_MS.length;
-    if (answer && (isLast || answer.status !== BUSY)) return judged(answer);
+    if (answer && (isLast || !BUSY.has(answer.status))) return judged(answer);
     if (isLast) throw new NoAnswer("The observer does not answer.");
     await new Promise((done) => setTimeout(done, AGAIN_MS[turn]));
   }
