@@ -118,7 +118,7 @@ class RowMesh(RunningMesh):
             known = self.snapshot(router)["node"]["connections"]
             return all(each["remote_address"] != peer for each in known)
 
-        wait_until(is_forgotten, 10, f"{router} to hear of the loss")
+        wait_until(is_forgotten, 30.0, f"{router} to hear of the loss")
 
     def down(self) -> None:
         self._pool.shutdown()

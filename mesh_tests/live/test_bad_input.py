@@ -221,7 +221,7 @@ def _refusal(mesh, client, link):
     if link.is_open:
         return None
     error = client.wait_detached(link).error
-    (line,) = wait_until(lambda: complaints(mesh, "r1", client.local_name), 10, "a line in the log")
+    (line,) = wait_until(lambda: complaints(mesh, "r1", client.local_name), 30.0, "a line in the log")
     assert (line["event"], line["condition"]) == ("attach_refused", error.condition)
     assert error.description
     return error.condition
@@ -233,7 +233,7 @@ def test_links_over_the_limit_are_refused_and_the_others_stay(mesh):
         one_more = client.sender("open.links")
         assert client.wait_detached(one_more).error.condition == "amqp:resource-limit-exceeded"
         assert all(sender.is_open for sender in senders)
-        (line,) = wait_until(lambda: complaints(mesh, "r1", client.local_name), 10, "a line in the log")
+        (line,) = wait_until(lambda: complaints(mesh, "r1", client.local_name), 30.0, "a line in the log")
         assert line["condition"] == "amqp:resource-limit-exceeded"
         senders[0].close()
         client.wait(lambda: senders[0].is_gone, "the answer to the detach")
@@ -244,12 +244,12 @@ def test_connections_over_the_limit_are_told_so_and_the_others_stay(mesh):
     with WireClient(mesh.port("r1", SMALL)) as one, WireClient(mesh.port("r1", SMALL)) as two:
         three = WireClient(mesh.port("r1", SMALL), is_awaited=False)
         assert three.wait_closed().error.condition == "amqp:resource-limit-exceeded"
-        (line,) = wait_until(lambda: complaints(mesh, "r1", three.local_name), 10, "a line in the log")
+        (line,) = wait_until(lambda: complaints(mesh, "r1", three.local_name), 30.0, "a line in the log")
         assert line["event"] == "connection_refused"
         three.kill()
         assert one.sender("open.first").is_open
         assert two.sender("open.second").is_open
-    wait_until(lambda: not _connections(mesh, SMALL), 10, "both to be gone")
+    wait_until(lambda: not _connections(mesh, SMALL), 30.0, "both to be gone")
     with WireClient(mesh.port("r1", SMALL)) as again:
         assert again.sender("open.again").is_open
 

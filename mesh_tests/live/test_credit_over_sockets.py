@@ -187,7 +187,7 @@ def _assert_too_large(mesh, client, sender):
     error = client.wait_detached(sender).error
     assert error.condition == "amqp:link:message-size-exceeded"
     assert str(MOST_BYTES) in error.description
-    assert len(wait_until(lambda: complaints(mesh, "r1", client.local_name), 10, "a line in the log")) == 1
+    assert len(wait_until(lambda: complaints(mesh, "r1", client.local_name), 30.0, "a line in the log")) == 1
 
 
 def _message(size):
@@ -204,7 +204,7 @@ def test_a_transfer_beyond_the_promise_ends_the_link(mesh, producer, taker, kind
     for number in range(3 * CAPACITY):
         producer.send(sender, number)
     assert producer.wait_detached(sender).error.condition == "amqp:link:transfer-limit-exceeded"
-    (line,) = wait_until(lambda: complaints(mesh, "r1", producer.local_name), 10, "a line in the log")
+    (line,) = wait_until(lambda: complaints(mesh, "r1", producer.local_name), 30.0, "a line in the log")
     assert line["condition"] == "amqp:link:transfer-limit-exceeded"
 
 

@@ -133,7 +133,7 @@ def test_queue_clients_keep_their_links_and_dynamic_addresses_their_name(mesh):
         active = active_uplink(mesh)
         assert active is not None
         mesh.kill(active)
-        wait_until(lambda: active_uplink(mesh) in {"r1", "r2"} - {active}, 10, "the next uplink")
+        wait_until(lambda: active_uplink(mesh) in {"r1", "r2"} - {active}, 30.0, "the next uplink")
         number = far.send_when_due(answers, "late")
         wait_with([client, far], lambda: bool(client.arrived), "the reply")
         client.settle_all()

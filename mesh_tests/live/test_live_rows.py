@@ -47,11 +47,11 @@ def test_router_and_broker_list_all_that_they_have_upon_a_request(tmp_path: Path
     workdir = WorkDir(mesh.topology_file.parent / ".amqpmesh" / "listed")
     with WireClient(mesh.port("r1")) as client:
         client.receiver("orders", credit=1)
-        wait_until(lambda: mesh.snapshot("b1")["node"]["link_count"] > 0, 10.0, "the link to reach the broker")
+        wait_until(lambda: mesh.snapshot("b1")["node"]["link_count"] > 0, 30.0, "the link to reach the broker")
         for node in ("r1", "b1"):
             (ring,) = workdir.rings.glob(f"{node}.*.ring")
             assert ask(workdir.control_socket(node), "relist") > 0
-            wait_until(partial(has_list, ring), 10.0, "the list")
+            wait_until(partial(has_list, ring), 30.0, "the list")
             rows = [row for row in read_ring(ring) if row.get("event") == "live"]
             assert {"connection", "link"} <= {row["kind"] for row in rows}
             assert "orders" in {row.get("address") for row in rows}
@@ -72,7 +72,7 @@ def test_a_mesh_that_keeps_nothing_records_all_the_same_and_has_no_writer(tmp_pa
     workdir = WorkDir(mesh.topology_file.parent / ".amqpmesh" / "listed")
     (ring,) = workdir.rings.glob("r1.*.ring")
     ask(workdir.control_socket("r1"), "relist")
-    wait_until(lambda: has_list(ring), 10.0, "the list")
+    wait_until(lambda: has_list(ring), 30.0, "the list")
     header = ring.read_bytes()[: layout.HEADER_BYTES]
     taken, overwrites = (struct.unpack_from("<Q", header, at)[0] for at in (layout.TAKEN_AT, layout.OVERWRITES_AT))
     assert (taken, overwrites) == (0, 1)

@@ -206,7 +206,7 @@ def _wait_takers(rows, address, count, at="r1"):
         addresses = rows.snapshot(at)["node"]["addresses"]
         return any(each["address"] == address and each["takers"] == count for each in addresses)
 
-    wait_until(has_takers, 10, f"{count} takers")
+    wait_until(has_takers, 30.0, f"{count} takers")
 
 
 # The last taker leaves

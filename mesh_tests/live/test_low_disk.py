@@ -14,7 +14,7 @@ addresses: {orders: queue}
 
 def test_a_mesh_whose_disk_is_low_is_ready_and_takes_no_message(start_mesh):
     mesh = start_mesh(TOPOLOGY)
-    wait_until(lambda: any(line["event"] == "disk_low" for line in mesh.log("b1")), 5.0, "b1 to say so")
+    wait_until(lambda: any(line["event"] == "disk_low" for line in mesh.log("b1")), 30.0, "b1 to say so")
     assert mesh.snapshot("b1")["node"]["is_disk_low"]
     (sentence,) = json.loads(mesh.run("status", "--json"))["short_brokers"]
     assert sentence.startswith("producers wait for broker b1: its disk is nearly full")

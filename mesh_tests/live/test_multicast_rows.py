@@ -39,7 +39,7 @@ def wait_takers(rows, address, count):
         snapshots = [rows.snapshot(router)["node"]["addresses"] for router in ("r1", "r2", "r3")]
         return sum(each["takers"] for addresses in snapshots for each in addresses if each["address"] == address)
 
-    wait_until(lambda: takers() == count, 10, f"{count} takers")
+    wait_until(lambda: takers() == count, 30.0, f"{count} takers")
 
 
 def wait_known(rows, address, count):

@@ -64,7 +64,7 @@ def _wait_full(mesh, client):
         seen.append(sum(each["bytes_out"] // LOW_BYTES for each in mesh.snapshot("r1")["node"]["connections"]))
         return len(seen) == LOOKS and seen[0] == seen[-1]
 
-    wait_until(stands, 10, "the trunk to be full")
+    wait_until(stands, 30.0, "the trunk to be full")
 
 
 def _overtake(mesh, egress, low, high):

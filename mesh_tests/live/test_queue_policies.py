@@ -109,7 +109,7 @@ def test_dead_letters_are_sent_back_by_an_operator_and_received(mesh, near, far)
     for arrived in take(far, "orders", 1):
         arrived.settle(rejected("app:cannot", "not today"))
     far.step()
-    wait_until(lambda: available(mesh, "orders.dead") == 1, 10, "the dead letter")
+    wait_until(lambda: available(mesh, "orders.dead") == 1, 30.0, "the dead letter")
     assert json.loads(mesh.run("broker", "redrive", "orders.dead", "--json"))["messages"] == 1
     (again,) = take(near, "orders", 1)
     assert (again.body, said_of(again)) == ("second chance", {})

@@ -5,6 +5,8 @@ Transfers beyond the promise and messages too large: `test_credit_over_sockets.p
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mesh_tests.egress import BETWEEN
@@ -15,6 +17,7 @@ from wire.delivery import ACCEPTED, RELEASED, OutcomeCode
 from wire.message import Message, encode
 
 LARGE_BYTES = 300_000
+AT_ONCE_S = 1.0
 
 
 # Attaches
@@ -67,7 +70,7 @@ def _wait_unknown(rows, address):
     def takers():
         return sum(each["takers"] for each in rows.snapshot("r1")["node"]["addresses"] if each["address"] == address)
 
-    wait_until(lambda: takers() == 0, 10, "r1 to know that the consumer left")
+    wait_until(lambda: takers() == 0, 30.0, "r1 to know that the consumer left")
 
 
 def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(rows, producer, consumer, anonymous):
@@ -97,7 +100,7 @@ def test_its_credit_comes_back_as_its_messages_are_settled(rows, producer, consu
     consumer.wait_arrived(CAPACITY)
     consumer.settle_all()
     wait_with((producer, consumer), lambda: len(producer.outcomes) == CAPACITY, "all outcomes")
-    producer.wait(lambda: anonymous.credit > 0, "credit", 1)
+    producer.wait(lambda: anonymous.credit > 0, "credit")
 
 
 @slow
@@ -153,9 +156,20 @@ def test_a_delivery_of_a_transaction_is_rejected_and_the_sender_goes_on(rows, pr
     consumer.settle_all()
 
 
+def _wait_released_at_once(producer, anonymous, to):
+    """Once is enough on a busy machine: what waits for a path is never released earlier than 2 s after it was sent."""
+
+    def is_released_at_once():
+        begun = time.monotonic()
+        assert producer.wait_outcome(producer.send(anonymous, "x", to=to)) == RELEASED
+        return time.monotonic() - begun < AT_ONCE_S
+
+    wait_until(is_released_at_once, 30.0, f"a message to {to} to be released at once")
+
+
 def test_what_nobody_takes_is_released_at_once(producer, anonymous):
     for to in ("work.nobody", "news.nobody", "amqp:/_topo/0/r9/temp.gone"):
-        assert producer.wait_outcome(producer.send(anonymous, "x", to=to), 1) == RELEASED
+        _wait_released_at_once(producer, anonymous, to)
 
 
 def test_a_dead_dynamic_address_is_released_at_once(rows, producer, anonymous, egress):
@@ -166,7 +180,7 @@ def test_a_dead_dynamic_address_is_released_at_once(rows, producer, anonymous, e
     mortal.settle_all()
     assert producer.wait_outcome(number) == ACCEPTED
     rows.lose(mortal, egress)
-    assert producer.wait_outcome(producer.send(anonymous, "dead", to=address), 1) == RELEASED
+    _wait_released_at_once(producer, anonymous, address)
 
 
 def test_a_large_message_finds_its_consumer_or_is_released_and_stops_nobody(rows, producer, consumer, anonymous, work):

@@ -38,4 +38,4 @@ def test_records_that_were_written_and_taken_leave_the_memory_of_node_and_writer
     for name in ("r1", WRITER):
         pid = mesh.pid(name)
         assert mapped_bytes(ring, pid) > 0
-        wait_until(lambda pid=pid: mapped_bytes(ring, pid) < MOST_BYTES, 10.0, f"{name} to let go of written pages")
+        wait_until(lambda pid=pid: mapped_bytes(ring, pid) < MOST_BYTES, 30.0, f"{name} to let go of written pages")

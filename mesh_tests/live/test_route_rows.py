@@ -170,17 +170,17 @@ def test_links_to_a_broker_that_does_not_come_back_are_kept_for_a_while_and_then
 def test_a_subscription_stays_if_it_is_meant_to_and_its_subscriber(rows, broker, topic, terminus, way):
     leaving = WireClient(rows.port("r1"), container_id="subscriber")
     link = leaving.receiver(topic, credit=10, name="sub", **TERMINI[terminus])
-    wait_until(lambda: _consumers(rows, broker, topic) == [1], 10, "the subscription")
+    wait_until(lambda: _consumers(rows, broker, topic) == [1], 30.0, "the subscription")
     _leave(leaving, link, way)
     stays = terminus != "passing" and way != "closes"
-    wait_until(lambda: _consumers(rows, broker, topic) == ([0] if stays else []), 10, "the broker to hear of it")
+    wait_until(lambda: _consumers(rows, broker, topic) == ([0] if stays else []), 30.0, "the broker to hear of it")
     leaving.kill()
     if stays:
         with WireClient(rows.port("r2"), container_id="subscriber") as again:
             link = again.receiver(topic, name="sub", **TERMINI[terminus])
-            wait_until(lambda: _consumers(rows, broker, topic) == [1], 10, "the subscription")
+            wait_until(lambda: _consumers(rows, broker, topic) == [1], 30.0, "the subscription")
             _leave(again, link, "closes")
-            wait_until(lambda: _consumers(rows, broker, topic) == [], 10, "its end")
+            wait_until(lambda: _consumers(rows, broker, topic) == [], 30.0, "its end")
 
 
 def _leave(client, link, way):

@@ -91,7 +91,7 @@ def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, 
     (arrived,) = consumer.wait_arrived(1)
     dying.kill()
     arrived.propose(ACCEPTED)
-    consumer.wait(lambda: consumer.confirmed == [arrived], "the last word", 1)
+    consumer.wait(lambda: consumer.confirmed == [arrived], "the last word")
 
 
 def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(producer, consumer, work):
@@ -101,8 +101,8 @@ def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_it
     producer.step()
     (arrived,) = consumer.wait_arrived(1)
     arrived.propose(ACCEPTED)
-    wait_with((producer, consumer), lambda: not producer.is_unsettled(number), "the router to settle", 1)
-    wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word", 1)
+    wait_with((producer, consumer), lambda: not producer.is_unsettled(number), "the router to settle")
+    wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word")
 
 
 @kinds
@@ -116,7 +116,7 @@ def test_an_outcome_that_the_consumer_settled_reaches_a_producer_that_settles_la
     consumer.wait_arrived(1).pop().settle(ACCEPTED)
     consumer.step()
     assert producer.wait_outcome(number) == ACCEPTED
-    wait_with((producer, consumer), lambda: not producer.is_unsettled(number), "the consumer's settlement", 1)
+    wait_with((producer, consumer), lambda: not producer.is_unsettled(number), "the consumer's settlement")
 
 
 def test_a_consumer_of_a_multicast_that_waits_is_told_too(producer, consumer, news):
