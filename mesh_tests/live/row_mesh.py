@@ -22,7 +22,7 @@ PLAIN, LIMITED, IMPATIENT = range(3)
 _LISTENERS = f"""
       - {{authentication: none, link_capacity: {CAPACITY}}}
       - {{authentication: none, link_capacity: {CAPACITY}, max_message_bytes: {MOST_BYTES}}}
-      - {{authentication: none, link_capacity: {CAPACITY}, idle_timeout_s: 1}}
+      - {{authentication: none, link_capacity: {CAPACITY}, idle_timeout_s: 4}}
 """
 _OPEN = """[
   "work.#", "near.#", "news.#", "queue.#", "topic.#", "mortal.#", "doomed.#", "shards.#", "heap.#", closed, unknown

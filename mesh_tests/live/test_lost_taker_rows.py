@@ -13,8 +13,8 @@ GIVEN_BACK_S = 30.0
 """What nobody takes waits 2 s for somebody who does; a busy machine takes longer."""
 CHUNK_BYTES = 65536
 LARGE_BYTES = 200_000
-SILENCE_S = 30.0
-"""Thirty times the idle timeout of that listener."""
+SILENCE_S = 40.0
+"""Ten times the idle timeout of that listener."""
 ELSEWHERE = {"r1": "r2", "r2": "r3", "r3": "r1"}
 
 
@@ -109,8 +109,10 @@ def let_a_consumer_fall_silent(rows, egress):
     with WireClient(rows.port("r1")) as producer:
         silent = WireClient(rows.port(egress, IMPATIENT), idle_timeout_s=0)
         silent.receiver(address, credit=1)
-        number = producer.send_when_due(producer.sender(address))
-        silent.wait_arrived(1)
+        sender = producer.sender(address)
+        wait_with((producer, silent), lambda: sender.credit > 0, "credit")
+        number = producer.send_when_due(sender)
+        wait_with((producer, silent), lambda: silent.arrived, "the message")
         outcome = producer.wait_outcome(number, SILENCE_S)
         silent.kill()
         return outcome
