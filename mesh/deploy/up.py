@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from addressing.topology.loader import Loaded
+from addressing.topology.model import Topology
 from mesh.deploy.control import ask
 from mesh.deploy.detached import start_detached
 from mesh.deploy.display import display
