@@ -11,7 +11,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -90,20 +90,18 @@ class Traffic:
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     require(shutil.which("prometheus") is not None, "Prometheus (Debian: prometheus)")
-    mesh = RunningMesh(TOPOLOGY.format(port=free_port()), tmp_path_factory.mktemp("board"))
-    scraper = Prometheus(tmp_path_factory.mktemp("prometheus"), int(urlsplit(mesh.observer_url).port or 0))
-    traffic = Traffic(mesh.url("r1"))
-    hold = PidFile(WorkDir(mesh.topology_file.parent / ".amqpmesh" / "board").hold_file("r3"))
-    try:
+    with ExitStack() as cleanup:
+        mesh = RunningMesh(TOPOLOGY.format(port=free_port()), tmp_path_factory.mktemp("board"))
+        cleanup.callback(mesh.down)
+        scraper = Prometheus(tmp_path_factory.mktemp("prometheus"), int(urlsplit(mesh.observer_url).port or 0))
+        cleanup.callback(scraper.stop)
+        cleanup.callback(Traffic(mesh.url("r1")).stop)
+        hold = PidFile(WorkDir(mesh.topology_file.parent / ".amqpmesh" / "board").hold_file("r3"))
         # The supervisor would start it again.
         with hold:
             assert hold.acquire()
             mesh.kill("r3")
             yield scraper
-    finally:
-        traffic.stop()
-        scraper.stop()
-        mesh.down()
 
 
 def as_grafana_sends(expression: str) -> str:
