@@ -102,16 +102,18 @@ def test_no_message_is_lost_or_doubled_wherever_an_operation_is_cut(
 ) -> None:
     process = BrokerProcess(tmp_path)
     process.start()
-    topology = load_topology(tmp_path / "amqpmesh.yml")
-    work = OperatorWork(topology, seed)
-    asyncio.run(work.fill())
-    kills = random.Random(seed)
-    for _ in range(3):
+    try:
+        topology = load_topology(tmp_path / "amqpmesh.yml")
+        work = OperatorWork(topology, seed)
+        asyncio.run(work.fill())
+        kills = random.Random(seed)
+        for _ in range(3):
+            process.kill()
+            process.start(crash_at=(failpoint, kills.randint(1, 12)))
+            asyncio.run(work.work_until_killed())
+            assert process.wait_exit() < 0, "it was not killed: this shows nothing"
+            process.start()
+            asyncio.run(work.check())
+    finally:
         process.kill()
-        process.start(crash_at=(failpoint, kills.randint(1, 12)))
-        asyncio.run(work.work_until_killed())
-        assert process.wait_exit() < 0, "it was not killed: this shows nothing"
-        process.start()
-        asyncio.run(work.check())
-    process.kill()
     assert check(process.data).findings == []
