@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -163,7 +164,7 @@ def subscription_expiry_s(entry: DeclaredAddress) -> float:
     return inf if entry.subscription_expiry_s is None else entry.subscription_expiry_s
 
 
-def _names_in(addresses: Mapping[str, DeclaredAddress]) -> Iterator[str]:
+def names_in(addresses: Mapping[str, DeclaredAddress]) -> Iterator[str]:
     """Yield the names in ``broker_address``, ``dead_letter``, ``expiry`` and ``fallback`` of declared addresses."""
     for entry in addresses.values():
         for name in (entry.broker_address, entry.dead_letter, entry.expiry, entry.fallback):
@@ -188,8 +189,40 @@ class AddressBook:
         self._addresses = topology.addresses if addresses is None else addresses
         self._declared = PatternMap({pattern: (pattern, entry) for pattern, entry in self._addresses.items()})
         self._fields: dict[str, dict[str, Any]] = {}
-        self._named = frozenset(_names_in(self._addresses))
+        self._named = frozenset(names_in(self._addresses))
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
+
+    def extended(self, added: Mapping[str, DeclaredAddress]) -> AddressBook:
+        """Return a book with the declarations ``added`` beside those of this book, which does not change.
+
+        The book equals a new one if no declaration here gets another meaning by ``added``; see
+        `addressing.additions.conflicts`.
+        """
+        found = copy(self)
+        found._addresses = {**self._addresses, **added}
+        found._declared = self._declared.extended({pattern: (pattern, entry) for pattern, entry in added.items()})
+        found._fields = dict(self._fields)
+        found._named = self._named.union(names_in(added))
+        found._resolve_declared = lru_cache(_CACHED_ADDRESSES)(found._find_declared)
+        return found
+
+    def adopt(self, other: AddressBook) -> None:
+        """Have the declarations of ``other``, so that all who hold this book look addresses up in them from now on."""
+        self.__dict__.update(other.__dict__)
+
+    @property
+    def addresses(self) -> Mapping[str, DeclaredAddress]:
+        """The declarations, by address or pattern."""
+        return self._addresses
+
+    @property
+    def declared_patterns(self) -> tuple[str, ...]:
+        """The declared patterns with wildcards, best match first."""
+        return self._declared.patterns
+
+    def brokers_of(self, entry: DeclaredAddress) -> tuple[str, ...]:
+        """Return the brokers of a declaration."""
+        return self._topology.brokers_of(entry)
 
     def resolve(self, address: str) -> AddressPolicy | None:
         """Return the policy of ``address``, which may have a scheme and a host; None for an address without a policy.
@@ -425,6 +458,18 @@ class SpaceBooks:
     def of(self, space: str) -> AddressBook:
         """Return the book of ``space``. Raises KeyError if there is no such space."""
         return self._books[space]
+
+    def extended(self, added: Mapping[str, DeclaredAddress]) -> SpaceBooks:
+        """Return books with the declarations ``added`` in the default space; these books do not change."""
+        found = copy(self)
+        found._books = {**self._books, DEFAULT_SPACE: self._books[DEFAULT_SPACE].extended(added)}
+        return found
+
+    def adopt(self, other: SpaceBooks) -> None:
+        """Have each book adopt the book of ``other`` for its space; all who hold one of the books notice."""
+        for space, book in self._books.items():
+            if other._books[space] is not book:
+                book.adopt(other._books[space])
 
     def resolve(self, address: Address) -> AddressPolicy | None:
         """Return the policy of ``address`` in the book of its space; None without a policy, or for an unknown space."""

@@ -101,11 +101,28 @@ class PatternMap(Generic[T]):
     def __init__(self, entries: Mapping[str, T]) -> None:
         self._exact = {pattern: value for pattern, value in entries.items() if not is_pattern(pattern)}
         patterns = sorted((pattern for pattern in entries if is_pattern(pattern)), key=_rank)
+        self._patterns = tuple(patterns)
         self._values = [entries[pattern] for pattern in patterns]
         """Values of the patterns, best pattern first; the tree has the patterns' positions in this list."""
         self._tree: AmqpTree[int] = AmqpTree()
         for position, pattern in enumerate(patterns):
             self._tree.add(pattern, position)
+
+    def extended(self, entries: Mapping[str, T]) -> PatternMap[T]:
+        """Return a mapping with ``entries``, none of which is a key here, beside those of this mapping.
+
+        Costs less than a new mapping, which looks for wildcards in each key.
+        """
+        exact = {pattern: value for pattern, value in entries.items() if not is_pattern(pattern)}
+        patterns = {pattern: value for pattern, value in entries.items() if pattern not in exact}
+        found: PatternMap[T] = PatternMap(dict(zip(self._patterns, self._values, strict=True)) | patterns)
+        found._exact = self._exact | exact
+        return found
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The keys with wildcards, best first."""
+        return self._patterns
 
     def find(self, address: str) -> T | None:
         """Return the value of the pattern that matches ``address``, in normal form, best; None without a match.
@@ -127,6 +144,11 @@ class PatternSet:
 
     def __contains__(self, address: str) -> bool:
         return self._map.find(address) is not None
+
+
+def is_better(pattern: str, other: str) -> bool:
+    """Say whether ``pattern`` is the better match for each address that both patterns match."""
+    return _rank(pattern) < _rank(other)
 
 
 def _rank(pattern: str) -> list[tuple[int, str]]:

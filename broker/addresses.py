@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from math import inf
+from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, DEFAULT_SPACE, Address, normalize
 from addressing.book import SpaceBooks, subscription_expiry_s
 from addressing.kinds import AddressKind
 from addressing.pattern import is_pattern
 from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
+
+if TYPE_CHECKING:
+    from addressing.topology.model import DeclaredAddress
 
 _CACHED_ADDRESSES = 4096
 
@@ -67,12 +72,25 @@ class BrokerAddresses:
         # broker, which the topology need not declare as an address.
         self._renamed: dict[Address, BrokerAddress] = {}
         self._renamed_policies: dict[Address, QueuePolicy] = {}
-        for book in books:
-            for entry in book.renamed_at(broker):
+        self._find_renamed()
+
+    def _find_renamed(self) -> None:
+        for book in self._books:
+            for entry in book.renamed_at(self._broker):
                 address = Address(book.space, entry.broker_address)
                 expiry_s, fills_to = subscription_expiry_s(entry), bool(entry.fill_to)
                 place = BrokerAddress(address, _holding_of(entry.type), expiry_s, fills_to)
                 self._renamed[address], self._renamed_policies[address] = place, book.queue_policy(entry)
+
+    def extended(self, added: Mapping[str, DeclaredAddress]) -> BrokerAddresses:
+        """Return the addresses with the declarations ``added``, too; these addresses do not change."""
+        return BrokerAddresses(self._broker, self._books.extended(added))
+
+    def adopt(self, other: BrokerAddresses) -> None:
+        """Have the declarations of ``other``; so has whoever holds this object, or its books."""
+        self._books.adopt(other._books)
+        self._find_renamed()
+        self._found.cache_clear()
 
     def resolve(self, text: str) -> BrokerAddress | None:
         """Return the address with this text, in normal form, with its kind; None if this broker does not serve it.

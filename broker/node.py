@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from addressing.book import SpaceBooks
+from addressing.pattern import PatternMap
 from broker.addresses import BrokerAddresses
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.links.attachments import Attachments
@@ -112,7 +113,7 @@ class BrokerNode:
         self._commits = Commits()
         self._body_cache = BodyCache()
         books = SpaceBooks(topology, spaces)
-        addresses = BrokerAddresses(name, books)
+        addresses = self._addresses = BrokerAddresses(name, books)
         self._message_store = MessageStore(
             self._commits, self._body_cache, recorder, wall_offset_s, addresses.queue_policy
         )
@@ -307,6 +308,25 @@ class BrokerNode:
         """
         self._look_at_clock(now)
         self._forced_ends.close_link(connection, number, forced, now)
+        self._settle_down(now)
+
+    def check_added(self, added: Mapping[str, DeclaredAddress]) -> None:
+        """Raise ValueError if a queue or subscription is stored here to which ``added``, declarations, give a policy.
+
+        It was declared once, and no link can use it now. It has no limits until the broker starts again.
+        """
+        names = PatternMap(added)
+        for held in self._message_store.every_queue():
+            if names.find(held.address) is not None and self._addresses.resolve(held.address) is None:
+                raise ValueError(
+                    f"the broker stores {held.address} from an earlier topology, and would begin to serve it as "
+                    "the added address"
+                )
+
+    def add_addresses(self, added: Mapping[str, DeclaredAddress], now: float) -> None:
+        """Serve the addresses that ``added``, further declarations of the topology, declare."""
+        self._look_at_clock(now)
+        self._addresses.adopt(self._addresses.extended(added))
         self._settle_down(now)
 
     def next_deadline(self) -> float | None:

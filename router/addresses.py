@@ -133,6 +133,26 @@ class RouterAddresses:
         When a broker comes up here later, its messages for these consumers are fetched.
         """
 
+    # Declarations
+    def filter_conflict(self, books: SpaceBooks) -> str | None:
+        """Return the text of a filter in use here that ``books`` give another meaning; None if there is none."""
+        used = (entry.policy for entry in self._entries.values() if entry.policy.has_wildcards)
+        for policy in (*used, *self.sets.policies()):
+            if books.resolve_filter(policy.address) != policy:
+                return policy.address.text
+        return None
+
+    def on_addresses_added(self) -> None:
+        """Have all that waits for declarations which the books have now, and had not before, brought up to date.
+
+        Other routers and edge routers may know the new addresses already, and may have consumers of them.
+        """
+        for broker in self._fallbacks.on_addresses_added():
+            self.on_broker_changed(broker)
+        self._look_for_consumers()
+        for edge, keys in self._edges.keys().items():
+            self.on_edge_changed(edge, keys, has_moved=False)
+
     # Groups
     def group(self, policy: AddressPolicy, phase: int = 0, user: str | None = None) -> AddressGroup:
         """Return the group of an address and phase, made if there is none.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from addressing.address import normalize
 from addressing.book import AddressPolicy, SpaceBooks
@@ -60,6 +60,9 @@ from wire.link import IncomingLink, Link
 from wire.log import Emit, LogEvent
 from wire.lost_links import TURN_S, LostLinks
 from wire.node import Abort, Command
+
+if TYPE_CHECKING:
+    from addressing.topology.model import DeclaredAddress
 
 _MOST_READ = 256
 """The most decisions of an answer."""
@@ -375,6 +378,22 @@ class RouterNode:
         if policy is None or policy.kind.is_refused:
             raise ValueError(f"the topology makes no address {address!r:.300} available")
         return policy
+
+    def check_added(self, added: Mapping[str, DeclaredAddress]) -> None:
+        """Raise ValueError if consumers use a filter here to which ``added``, further declarations, give a new meaning.
+
+        `addressing.additions.conflicts` has to find no conflict in the declarations themselves.
+        """
+        filter_ = self._addresses.filter_conflict(self._books.extended(added))
+        if filter_ is not None:
+            raise ValueError(f"consumers use the filter {filter_}, which would match other types of addresses")
+
+    def add_addresses(self, added: Mapping[str, DeclaredAddress], now: float) -> None:
+        """Serve the addresses that ``added``, further declarations of the topology, declare."""
+        self._look_at_clock(now)
+        self._books.adopt(self._books.extended(added))
+        self._addresses.on_addresses_added()
+        self._settle()
 
     def endpoint_of(self, number: int) -> Endpoint:
         """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""

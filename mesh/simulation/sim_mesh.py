@@ -57,7 +57,6 @@ class SimMesh(World):
         self._edges = edges_by_router(self.topology)
         self._edge_routers = frozenset(self.topology.edge_routers)
         self._spaces = spaces or {}
-        self._books = SpaceBooks(self.topology, self._spaces)
         self._permissions = Permissions(self.topology)
         self._rights = OperatorRights(self.topology)
         for name, broker in self.topology.brokers.items():
@@ -96,7 +95,7 @@ class SimMesh(World):
         recorder.set_wall_offset(WALL_OFFSET_S)
         node = RouterNode(
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
-            self._books,
+            SpaceBooks(self.topology, self._spaces),
             self._permissions,
             self._rights,
             lambda event: self.log.append((self.now, name, event)),

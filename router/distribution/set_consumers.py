@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from addressing.address import Address
 from addressing.book import AddressPolicy
 from addressing.filter_set import FilterChange, FilterSet
 from addressing.narrowed_filters import NarrowedFilter
@@ -36,8 +35,9 @@ class SetConsumer:
     ``on_over``, if set, is called when the consumer's link has ended.
     """
 
-    def __init__(self, source: Address, filter_set: FilterSet, group: FilterGroup, filters: SetFilters) -> None:
-        self.source = source
+    def __init__(self, policy: AddressPolicy, filter_set: FilterSet, group: FilterGroup, filters: SetFilters) -> None:
+        self.policy = policy
+        self.source = policy.address
         self.filter_set = filter_set
         self.group = group
         self.on_over: Callable[[], None] | None = None
@@ -109,7 +109,7 @@ class SetConsumers:
 
         The consumer has no link yet. Raises AmqpError if this router would advertise too many filters.
         """
-        consumer = SetConsumer(policy.address, filter_set, self._make_group(policy), self._filters)
+        consumer = SetConsumer(policy, filter_set, self._make_group(policy), self._filters)
         consumer.begin()
         self._consumers[consumer.group] = consumer
         return consumer
@@ -127,6 +127,10 @@ class SetConsumers:
     def _withdraw(self, consumer: SetConsumer) -> None:
         if consumer.withdraw_some():
             self._timers.after(0.0, lambda: self._withdraw(consumer))
+
+    def policies(self) -> Iterator[AddressPolicy]:
+        """Yield the policy of the source of each consumer."""
+        return (consumer.policy for consumer in self._consumers.values())
 
     def snapshots(self) -> Iterator[AddressSnapshot]:
         for group in self._consumers:

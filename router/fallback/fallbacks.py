@@ -39,6 +39,11 @@ class Fallbacks:
         self._begun: set[Address] = set()
         """Addresses whose fallback is logged as begun; kept here, since entries come and go with their producers."""
 
+    def on_addresses_added(self) -> set[str]:
+        """Take up the addresses that were declared since; return the brokers of the fallback queues of these."""
+        before, self._policies = set(self._policies), self._books.with_fallback()
+        return {broker for policy in self._policies if policy not in before for broker in self._queue(policy).brokers}
+
     def kept_by(self, broker: str) -> list[AddressPolicy]:
         """Return the policies of the addresses whose fallback queue is, in whole or in part, at ``broker``."""
         return [policy for policy in self._policies if broker in self._queue(policy).brokers]

@@ -242,6 +242,10 @@ class EdgeRouters:
         """A map from each active edge router to the number of its connection."""
         return {edge: known.connection for edge, known in self._active.items()}
 
+    def keys(self) -> dict[str, frozenset[str]]:
+        """Return for each edge router whose active uplink is this router the keys that it takes or asks for."""
+        return {edge: known.takes.union(known.asks) for edge, known in self._active.items()}
+
     def connection(self, edge: str) -> int | None:
         known = self._active.get(edge)
         return known.connection if known is not None else None
