@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.disk import Disk
@@ -28,7 +28,7 @@ from wire.node_files import NodeFiles
 from wire.transport.tls import mesh_listener_context
 
 if TYPE_CHECKING:
-    from addressing.topology.model import Topology
+    from addressing.topology.model import DeclaredAddress, Topology
 
 
 class RunningBroker:
@@ -40,6 +40,15 @@ class RunningBroker:
 
     def snapshot(self) -> BrokerNodeSnapshot:
         return self._node.snapshot()
+
+    def check_added(self, added: Mapping[str, DeclaredAddress]) -> None:
+        """Raise ValueError if the addresses that ``added`` declares cannot be added while the node runs."""
+        self._node.check_added(added)
+
+    def add_addresses(self, added: Mapping[str, DeclaredAddress]) -> None:
+        """Serve the addresses that ``added`` declares, from now on and without a pause."""
+        self._node.add_addresses(added, self._driver.now())
+        self._driver.wake()
 
     def endpoint_of(self, number: int) -> Endpoint:
         """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""

@@ -7,7 +7,7 @@ import gc
 import importlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ from wire.transport.tls import MeshIdentity, Role
 
 if TYPE_CHECKING:
     from addressing.topology.broker_settings import Broker
-    from addressing.topology.model import Listener, Topology
+    from addressing.topology.model import DeclaredAddress, Listener, Topology
 
 _NODES = "nodes"
 _SESSION_WINDOW_BYTES = 4 << 20
@@ -82,6 +82,15 @@ class RunningRouter:
     def decisions(self, address: str, after: int) -> dict[str, Any]:
         """Return the decisions about ``address`` behind the number ``after``. Raises ValueError if none are noted."""
         return self._node.decisions(address, after, self._driver.now())
+
+    def check_added(self, added: Mapping[str, DeclaredAddress]) -> None:
+        """Raise ValueError if the addresses that ``added`` declares cannot be added while the node runs."""
+        self._node.check_added(added)
+
+    def add_addresses(self, added: Mapping[str, DeclaredAddress]) -> None:
+        """Serve the addresses that ``added`` declares, from now on and without a pause."""
+        self._node.add_addresses(added, self._driver.now())
+        self._driver.wake()
 
     def endpoint_of(self, number: int) -> Endpoint:
         """Return the endpoint of the open connection with this number. Raises ValueError if there is none."""

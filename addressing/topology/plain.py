@@ -8,13 +8,18 @@ that have the same keys and answer the same questions (`read`).
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from addressing.topology.queries import BrokerQueries, RouterQueries, TopologyQueries
 
 if TYPE_CHECKING:
-    from addressing.topology.model import Topology
+    from addressing.topology.model import DeclaredAddress, Topology
+
+RevisionMark = tuple[int, str]
+"""Number and hash of a committed revision."""
+NO_REVISION: Final[RevisionMark] = 0, ""
 
 
 class PlainPart:
@@ -42,30 +47,49 @@ class PlainBroker(PlainPart, BrokerQueries):
 
 
 class PlainTopology(PlainPart, TopologyQueries):
-    """A topology. ``file``: the file that it was read from, or None."""
+    """A topology. ``file``: the file that it was read from, or None; ``mark``: its number and hash as a revision."""
 
     if TYPE_CHECKING:
         file: Path | None
+        mark: RevisionMark
 
 
-def written(topology: Topology) -> bytes:
-    """Return the values of ``topology`` for a process that trusts this one: the bytes are a pickle."""
+def written(topology: Topology, mark: RevisionMark = NO_REVISION) -> bytes:
+    """Return the values of ``topology`` for a process that trusts this one: the bytes are a pickle.
+
+    ``mark``: the revision that the topology was committed as.
+    """
+    values = {name: _plain(item) for name, item in topology}
+    return pickle.dumps(PlainTopology({**values, "file": topology.file, "mark": mark}))
+
+
+def written_addresses(addresses: Mapping[str, DeclaredAddress]) -> bytes:
+    """Return declarations of a topology for a process that trusts this one: the bytes are a pickle."""
+    return pickle.dumps({name: _plain(entry) for name, entry in addresses.items()})
+
+
+def read_addresses(data: bytes) -> dict[str, DeclaredAddress]:
+    """Return the declarations that ``written_addresses`` wrote."""
+    return cast("dict[str, DeclaredAddress]", pickle.loads(data))
+
+
+def mark_of(topology: Topology) -> RevisionMark:
+    """Return the revision that ``topology`` was committed as; NO_REVISION if it comes from a file."""
+    return cast("RevisionMark", getattr(topology, "mark", NO_REVISION))
+
+
+def _plain(value: Any) -> Any:
     # Only a process that has read a topology, and so has imported the models, calls this function.
     from addressing.topology.broker_settings import Broker
     from addressing.topology.model import Router
     from addressing.topology.part import TopologyPart
 
     kinds: dict[type, type[PlainPart]] = {Router: PlainRouter, Broker: PlainBroker}
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, TopologyPart):
-            return kinds.get(type(value), PlainPart)({name: plain(item) for name, item in value})
-        if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items()}
-        return tuple(map(plain, value)) if isinstance(value, tuple) else value
-
-    values = {name: plain(item) for name, item in topology}
-    return pickle.dumps(PlainTopology({**values, "file": topology.file}))
+    if isinstance(value, TopologyPart):
+        return kinds.get(type(value), PlainPart)({name: _plain(item) for name, item in value})
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 def read(data: bytes) -> Topology:

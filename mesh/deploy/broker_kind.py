@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from addressing.address import BROKER_PREFIX
+from addressing.topology.plain import mark_of
 from mesh.deploy.neighborhood import parts
 from mesh.deploy.node_kind import NodeKind, Note, OnStarted, Snapshot
 from mesh.deploy.workdir import WorkDir
@@ -89,6 +90,7 @@ class BrokerKind(NodeKind):
         from broker.run import RunningBroker, run_broker
         from broker.store.judgement import StoreDamagedError
         from mesh.deploy.operator_requests import closing_handlers
+        from mesh.deploy.revision_requests import node_handlers
         from mesh.deploy.store_failure import damaged_store
         from mesh.deploy.trace_files import TraceFiles
 
@@ -98,6 +100,7 @@ class BrokerKind(NodeKind):
                     "snapshot": lambda _: {"node": broker.snapshot()},
                     "relist": lambda _: broker.list_live(),
                     **closing_handlers(broker),
+                    **node_handlers(mark_of(topology), broker, log.emit),
                     "trace": TraceFiles(WorkDir(topology.work_dir), name, broker.endpoint_of, log.emit).answer,
                 }
             )

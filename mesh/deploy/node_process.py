@@ -52,6 +52,10 @@ class NodeProcess:
         self._log_start: LogPosition | None = None
         self._started_at = 0.0
 
+    def renew(self, command: Sequence[str], descriptors: Sequence[int]) -> None:
+        """Have the next start use another command line, and pass on other descriptors."""
+        self._command, self._descriptors = command, descriptors
+
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self._process.returncode is None else None

@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from addressing.topology.model import Topology
 
 
-def topology_descriptor(topology: Topology) -> int:
-    """Return the descriptor of a file in memory that has ``topology``: no file on a disk may have passwords in it.
+def topology_descriptor(topology: Topology, mark: plain.RevisionMark = plain.NO_REVISION) -> int:
+    """Return the descriptor of a file in memory that has ``topology``, committed as the revision ``mark``.
 
     A program that this process becomes by exec inherits the descriptor. A child process has the descriptor only if the
     start of the child passes the descriptor on.
     """
+    return descriptor_of(plain.written(topology, mark))
+
+
+def descriptor_of(written: bytes) -> int:
+    """Return the descriptor of a file in memory: no file on a disk may have the passwords of a topology in it."""
     descriptor = os.memfd_create("topology", 0)
-    data = memoryview(plain.written(topology))
+    data = memoryview(written)
     while data:
         data = data[os.write(descriptor, data) :]
     return descriptor

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from addressing.topology.plain import RevisionMark
 from mesh.deploy.workdir import WorkDir
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class Revision:
 
     def __str__(self) -> str:
         return f"revision {self.number} ({self.digest[:SHORT_DIGITS]})"
+
+    @property
+    def mark(self) -> RevisionMark:
+        """The revision as nodes know it."""
+        return self.number, self.digest
 
     def to_map(self) -> dict[str, Any]:
         """Return what everybody may know."""
@@ -73,11 +79,12 @@ def read_revision(workdir: WorkDir) -> Revision | None:
 
 def commit_revision(workdir: WorkDir, revision: Revision, text: str) -> None:
     """Write the text of a topology as the committed one, then its revision; each file is the old or the new one."""
-    _replace(workdir.running_topology, text)
-    _replace(workdir.revision_file, json.dumps({**revision.to_map(), "seal": revision.seal, "key": revision.key}))
+    replace_file(workdir.running_topology, text)
+    replace_file(workdir.revision_file, json.dumps({**revision.to_map(), "seal": revision.seal, "key": revision.key}))
 
 
-def _replace(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str) -> None:
+    """Have ``file`` hold ``text``, on the disk; it has the old text or the new one at any moment."""
     new = file.with_name(f"{file.name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="utf-8", newline="") as stream:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from addressing.address import PROBE_PREFIX
+from addressing.topology.plain import mark_of
 from mesh.deploy.neighborhood import expected_neighbors, parts, reachable
 from mesh.deploy.node_kind import NodeKind, OnStarted, Snapshot, StatusCells
 from mesh.deploy.workdir import WorkDir
@@ -46,6 +47,7 @@ class RouterKind(NodeKind):
     ) -> None:
         from mesh.deploy.decision_requests import decision_handlers
         from mesh.deploy.operator_requests import closing_handlers
+        from mesh.deploy.revision_requests import node_handlers
         from mesh.deploy.trace_files import TraceFiles
         from router.run import run_router
 
@@ -59,6 +61,7 @@ class RouterKind(NodeKind):
                     "cost": set_cost,
                     "relist": lambda _: router.list_live(),
                     **closing_handlers(router),
+                    **node_handlers(mark_of(topology), router, log.emit),
                     **decision_handlers(router),
                     "trace": TraceFiles(WorkDir(topology.work_dir), name, router.endpoint_of, log.emit).answer,
                 }

@@ -90,12 +90,18 @@ class Supervisor:
         self._processes = {node.name: self._node_process(node.name, topology_fd) for node in plan}
         self._writer = self._writer_process() if is_kept else None
         self._observer = self._observer_process(topology_fd) if is_watched else None
+        self._topology_fd = topology_fd
+        self._is_observer_renewed = False
+        self._observer_stop: asyncio.Task[object] | None = None
 
-    # All processes have the topology as it was when the mesh started, also when they are started again.
+    # All processes have the committed topology, also when they are started again, and never that of an edited file.
     def _node_process(self, name: str, topology_fd: int) -> NodeProcess:
-        arguments = ("node", name, "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
-        command = command_line(*arguments, program=NODE_PROGRAM)
+        command = self._node_command(name, topology_fd)
         return NodeProcess(name, command, self._workdir.log_file(name), [topology_fd], self._log_limits)
+
+    def _node_command(self, name: str, topology_fd: int) -> list[str]:
+        arguments = ("node", name, "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
+        return command_line(*arguments, program=NODE_PROGRAM)
 
     def _writer_process(self) -> NodeProcess:
         topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
@@ -103,9 +109,27 @@ class Supervisor:
         return NodeProcess(WRITER, command, self._workdir.log_file(WRITER), log_limits=self._log_limits)
 
     def _observer_process(self, topology_fd: int) -> NodeProcess:
-        arguments = ("watch", "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
-        command = command_line(*arguments, program=OBSERVER_PROGRAM)
+        command = self._observer_command(topology_fd)
         return NodeProcess(OBSERVER, command, self._workdir.log_file(OBSERVER), [topology_fd], self._log_limits)
+
+    def _observer_command(self, topology_fd: int) -> list[str]:
+        arguments = ("watch", "--topology", str(self._topology_file), TOPOLOGY_FD, str(topology_fd))
+        return command_line(*arguments, program=OBSERVER_PROGRAM)
+
+    def take_topology(self, topology_fd: int) -> None:
+        """Start nodes with the topology in the file in memory ``topology_fd`` from now on.
+
+        The nodes that run know it already. The observer is started again at once, as it has read the one before.
+        """
+        before, self._topology_fd = self._topology_fd, topology_fd
+        for name, process in self._processes.items():
+            process.renew(self._node_command(name, topology_fd), [topology_fd])
+        if self._observer is not None:
+            self._observer.renew(self._observer_command(topology_fd), [topology_fd])
+            if self._observer.pid is not None:
+                self._is_observer_renewed = True
+                self._observer_stop = self._task(self._observer.stop())
+        os.close(before)
 
     def snapshot(self) -> MeshStatus:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
@@ -180,6 +204,9 @@ class Supervisor:
         while True:
             await helper.start()
             exit_code = await helper.wait()
+            if helper is self._observer and self._is_observer_renewed:
+                self._is_observer_renewed = False
+                continue
             cause = helper.death_sentence(exit_code)
             # These processes have no control socket: one that has run for 2 s counts as up, since it has found its
             # files, ports and rings in order.

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -25,10 +25,12 @@ from mesh.deploy.mesh_status import MeshPhase, MeshStatus
 from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_kinds import NODE_KINDS
 from mesh.deploy.node_process import node_environment
+from mesh.deploy.node_program import descriptor_of
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.process_memory import answer_memory
 from mesh.deploy.readiness_helper import Helper, HelperReadiness
 from mesh.deploy.revision import Revision, commit_revision
+from mesh.deploy.revision_requests import RevisionRequests
 from mesh.deploy.running_processes import stop_nodes
 from mesh.deploy.signals import HarmlessSignals
 from mesh.deploy.supervisor import Supervisor
@@ -149,6 +151,7 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
                 f"another `up` of {order.mesh} was a moment earlier and starts the mesh, so this one ends"
             )
         commit_revision(workdir, order.revision, order.text)
+        workdir.journal_file.unlink(missing_ok=True)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
             log = EventLog("supervisor", stream=stream)
             for name in stop_nodes(workdir):
@@ -171,12 +174,34 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
             return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))
 
 
+class TopologyTaker:
+    """Takes the topology of a revision for the processes that the supervisor starts from then on."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    def read(self, part: bytes) -> bytes:
+        return part
+
+    def check(self, parts: Sequence[bytes]) -> None:
+        if self._supervisor.snapshot().phase is not MeshPhase.READY:
+            raise ValueError("the mesh is not ready")
+
+    def commit(self, parts: Sequence[bytes]) -> None:
+        self._supervisor.take_topology(descriptor_of(b"".join(parts)))
+
+
 async def run_supervisor(
     supervisor: Supervisor, order: SupervisorOrder, workdir: WorkDir, signals: HarmlessSignals, log: EventLog
 ) -> bool:
     stop = asyncio.Event()
     signals.watch(log.emit, catch_signals(stop, supervisor.kill_all))
-    handlers = {"status": lambda _: supervisor.snapshot().to_map(), "memory": answer_memory}
+    revision = RevisionRequests(order.revision.mark, TopologyTaker(supervisor), log.emit)
+    handlers = {
+        "status": lambda _: supervisor.snapshot().to_map(),
+        "memory": answer_memory,
+        **revision.handlers(),
+    }
     control = ControlServer(workdir.control_socket(SUPERVISOR), handlers)
     await control.start()
     try:

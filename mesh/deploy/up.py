@@ -120,13 +120,14 @@ def supervise(order: UpRequest, file: Path, loaded: Loaded, workdir: WorkDir, ou
     # A bad redaction key fails `up` here: later only the link log writer would fail, again and again, unnoticed.
     redaction_key(topology)
     report_fds = [order.report_fd] if order.report_fd is not None else []
-    topology_fd = topology_descriptor(topology)
+    revision = next_revision(read_revision(workdir), topology)
+    topology_fd = topology_descriptor(topology, revision.mark)
     become_supervisor(
         SupervisorOrder(
             topology.mesh,
             str(file),
             loaded.text,
-            next_revision(read_revision(workdir), topology),
+            revision,
             str(workdir.root),
             tuple((node.name, node.kind.name) for node in plan(topology)),
             topology_fd,

@@ -8,6 +8,8 @@ The work directory lies beside the topology file, so that two checkouts of one t
       run/<node>.pid      has the node's process id, and is locked while the node lives; see mesh/deploy/pid_file.py
       run/<node>.held     locked by a drill for as long as the supervisor must not start the node again
       run/<node>.trace-<number>.jsonl  frames of a connection, for an operator who asked for them
+      run/apply.json      the revision on its way, until all nodes have it; run/apply.yml is its topology
+      run/apply.lease     locked while `amqpmesh apply` runs
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the committed topology, as `up` read it
       run/revision.json   number and hash of the committed topology; see mesh/deploy/revision.py
@@ -50,6 +52,18 @@ class WorkDir:
     @property
     def revision_file(self) -> Path:
         return self.root / "run" / "revision.json"
+
+    @property
+    def journal_file(self) -> Path:
+        return self.root / "run" / "apply.json"
+
+    @property
+    def next_topology(self) -> Path:
+        return self.root / "run" / "apply.yml"
+
+    @property
+    def lease_file(self) -> Path:
+        return self.root / "run" / "apply.lease"
 
     @property
     def rings(self) -> Path:

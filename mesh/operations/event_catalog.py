@@ -18,7 +18,12 @@ MODULES: Final = {
     "Routers": ("router.routing.events", "router.events", "router.clients.events", "router.routes.events"),
     "Brokers": ("broker.events",),
     "Nodes: link logs": ("recording.recorder", "recording.events"),
-    "Nodes: the process": ("mesh.deploy.node_run", "mesh.deploy.log_requests", "mesh.deploy.trace_files"),
+    "Nodes: the process": (
+        "mesh.deploy.node_run",
+        "mesh.deploy.log_requests",
+        "mesh.deploy.trace_files",
+        "mesh.deploy.revision_requests",
+    ),
     "Nodes and `amqpmesh up`: signals": ("mesh.deploy.signals",),
     "Supervisor (`amqpmesh up`)": ("mesh.deploy.supervisor_log",),
     "Observer": ("mesh.watch.observer",),

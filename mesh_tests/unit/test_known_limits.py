@@ -29,7 +29,9 @@ ENTRY = re.compile(r"^- ((?:\*\*.+?\*\*(?:, )?)+):", re.MULTILINE)
 FOREIGN_PROTOCOL = "wire/sasl/test_handshake.py::test_another_protocol_is_named_and_answered_with_our_header"
 UNKNOWN_KEYS = "test_known_limits.py::test_no_key_of_the_topology_asks_for_a_missing_feature"
 CHECKED_BY = {
-    "live change of addresses and users": "../live/test_cli.py::test_up_with_a_changed_topology_says_what_differs",
+    "live change of users and settings": (
+        "../live/test_apply.py::test_what_cannot_be_done_live_is_refused_with_the_fix_and_changes_nothing"
+    ),
     "transactions": "test_known_limits.py::test_a_coordinator_is_refused_whichever_broker_is_the_default",
     "selectors": "broker/links/test_attachments.py::test_a_selector_is_refused_and_not_ignored",
     "scheduled delivery": "test_known_limits.py::test_a_message_is_delivered_at_once_whatever_its_annotations_say",
