@@ -39,7 +39,7 @@ def set_user(
     changes = {"password": secret, "send": send, "receive": receive, **rights}
     changed = _with_user(text, name, {key: value for key, value in changes.items() if value is not None})
     parse_topology(changed, file=str(path))
-    _replace(file, changed)
+    replace_file(file, changed)
     return is_new
 
 
@@ -92,7 +92,7 @@ def _dash_offset(text: str) -> int:
     return max(0, len(found[2]) - len(found[1])) if found else 2
 
 
-def _replace(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str) -> None:
     """Put ``text`` in place of ``file`` in one step: a reader or a crash finds the old text or the new text."""
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:

@@ -61,7 +61,7 @@ class CountedQueue:
 
 @dataclass(frozen=True, slots=True)
 class DriftedValue:
-    """A value of a running node that differs from the topology that the node was started with, as an operator set it.
+    """A value of a running node that an operator set, and that differs from the file and from what `up` started.
 
     ``subject`` is a connection between routers, or a module of a node's log; ``command`` sets the declared value again.
     """

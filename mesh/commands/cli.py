@@ -28,6 +28,7 @@ COMMANDS = {
     "up": ("up", "Start every node of a topology and keep it running."),
     "plan": ("plan", "Show what a changed topology file would do to the mesh that `up` started."),
     "apply": ("apply", "Bring a running mesh to its changed topology file."),
+    "pull": ("pull", "Write costs that were set in a running mesh into its topology file."),
     "down": ("down", "Stop all nodes that `up` started."),
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
     "top": ("top", "Show the busiest addresses, links, clients, queues or nodes, live."),

@@ -10,7 +10,7 @@ import errno
 import json
 import shlex
 import socket
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,7 +26,6 @@ from mesh.change.observations import (
     CountedConnection,
     CountedLink,
     CountedQueue,
-    DriftedValue,
     Observations,
 )
 from mesh.change.plan import ChangePlan, plan
@@ -35,6 +34,7 @@ from mesh.change.source import TopologySource
 from mesh.deploy.control import ask
 from mesh.deploy.running_processes import living, option_for
 from mesh.deploy.workdir import WorkDir
+from mesh.operations.drift import drifted_costs, drifted_levels
 from mesh.operations.host_watch import HostWatch, watching
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
@@ -109,6 +109,13 @@ def plan_of(file: Path, topology: Topology, named: Path | None = None) -> Change
 
     Raises CommandFailed if `up` has never started the mesh, or has started it with a file that is no longer valid.
     """
+    before = started_source(file, topology, named)
+    observed = observe(before.topology, WorkDir(topology.work_dir), topology)
+    return plan(before, TopologySource(topology, parse_document(read_text(file))), observed)
+
+
+def started_source(file: Path, topology: Topology, named: Path | None = None) -> TopologySource:
+    """Return the topology that `up` started last. Raises CommandFailed as `plan_of`."""
     workdir = WorkDir(topology.work_dir)
     if not workdir.running_topology.exists():
         raise CommandFailed(
@@ -124,12 +131,11 @@ def plan_of(file: Path, topology: Topology, named: Path | None = None) -> Change
             f"{first.code}, {first.message}",
             fix="`amqpmesh down`, then `amqpmesh up`, start the mesh from the file.",
         ) from None
-    before = TopologySource(started, parse_document(read_text(workdir.running_topology)))
-    return plan(before, TopologySource(topology, parse_document(read_text(file))), observe(started, workdir))
+    return TopologySource(started, parse_document(read_text(workdir.running_topology)))
 
 
-def observe(topology: Topology, workdir: WorkDir) -> Observations:
-    """Return what the nodes on this host have, by their rings."""
+def observe(topology: Topology, workdir: WorkDir, wanted: Topology) -> Observations:
+    """Return what the nodes on this host have, by their rings. ``wanted``: the file as it is now, for the drift."""
     running = frozenset(living(workdir)).intersection(topology.node_names)
     if not running:
         absent = absences(topology, (), ())
@@ -140,7 +146,7 @@ def observe(topology: Topology, workdir: WorkDir) -> Observations:
         return Observations(told, queues=queues, absent=absent, unknown_because=_NO_RECORDS)
     with watching(topology) as watch:
         watch.look()
-        return _observed(topology, watch, running)
+        return _observed(topology, wanted, watch, running)
 
 
 def absences(topology: Topology, running: Collection[str], seen: Collection[str]) -> dict[str, Absence]:
@@ -180,7 +186,7 @@ def is_elsewhere(host: str) -> bool:
     return False
 
 
-def _observed(topology: Topology, watch: HostWatch, running: Collection[str]) -> Observations:
+def _observed(topology: Topology, wanted: Topology, watch: HostWatch, running: Collection[str]) -> Observations:
     nodes = {name: node for name, node in watch.host.nodes.items() if node.state == RUNNING and name in running}
     connections = [
         CountedConnection(name, each.id, each.user_name or ANONYMOUS)
@@ -201,9 +207,10 @@ def _observed(topology: Topology, watch: HostWatch, running: Collection[str]) ->
         if each.role in _ROLES and each.connection is not None and not each.is_ended
     ]
     queues, told = _stored(topology)
-    drift = tuple(_drifted_costs(topology, nodes))
     seen = frozenset(name for name in nodes if name in topology.routers) | told
     absent = absences(topology, running, seen)
+    costs = (each.as_value() for each in drifted_costs(topology, wanted, nodes))
+    drift = (*costs, *drifted_levels(WorkDir(topology.work_dir), seen))
     return Observations(seen, tuple(connections), tuple(links), queues, drift, absent)
 
 
@@ -238,18 +245,6 @@ def _stored(topology: Topology) -> tuple[tuple[CountedQueue, ...], frozenset[str
     return tuple(queues), frozenset(told)
 
 
-def _drifted_costs(topology: Topology, nodes: Mapping[str, Any]) -> Iterator[DriftedValue]:
-    for edge in topology.edges():
-        ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
-        found = [
-            nodes[one].neighbors[other].cost for one, other in ends if one in nodes and other in nodes[one].neighbors
-        ]
-        costs = [cost for cost in found if cost is not None]
-        if costs and max(costs) != edge.cost:
-            command = f"amqpmesh cost {edge.dialer} {edge.to} {edge.cost}"
-            yield DriftedValue(f"cost of {edge.dialer} - {edge.to}", str(edge.cost), str(max(costs)), command)
-
-
 def lines_of(found: ChangePlan, mesh: str) -> list[str]:
     """Return a plan as text, the same text for the same plan."""
     lines = [f"{mesh}: no changes" if found.is_empty else f"{mesh}: {_counted(found.steps, 'step')}"]
@@ -265,6 +260,8 @@ def lines_of(found: ChangePlan, mesh: str) -> list[str]:
         lines += ["", f"ports that differ from the positions in the file: {ports}"]
     if found.drift:
         lines += ["", "drift, set while the mesh runs:", *(f"   {each}" for each in found.drift)]
+        if any(each.subject.startswith("cost of ") for each in found.drift):
+            lines.append("   `amqpmesh pull` writes costs into the file")
     return lines
 
 
