@@ -35,6 +35,7 @@ class CostSentences:
         if told and None in (cost.connections_closed, cost.links_ended):
             told[-1] += f", {self._unknowns.of_clients(differences)}"
         told += self._moves(differences)
+        told += _sets(differences)
         if cost.messages_lost != 0:
             why = f", {self._unknowns.of_messages(differences)}" if cost.messages_lost is None else ""
             told.append(_counted("loses", cost.messages_lost, "message", "", "") + why)
@@ -69,6 +70,19 @@ class CostSentences:
         if counts == (0, 0):
             return f"no message {what} has to move {way}"
         return f"moves {counts[0]:,} message{'s' if counts[0] != 1 else ''} ({_size(counts[1])}) {what} {way}"
+
+
+def _sets(differences: Sequence[Difference]) -> list[str]:
+    """Return a sentence for each address that moves and names others, with which it has to be together."""
+    told = []
+    for each in differences:
+        if each.key[0] is not ResourceKind.ADDRESS or each.after is None or not brokers_left(each):
+            continue
+        values = each.after.values
+        named = [f"{values[key]} ({key})" for key in ("dead_letter", "expiry", "fallback") if values[key] is not None]
+        if named:
+            told.append(f"one set, to be moved together: {', '.join((each.key[1], *named))}")
+    return told
 
 
 def _counted(verb: str, count: int | None, noun: str, of: str, where: str) -> str:

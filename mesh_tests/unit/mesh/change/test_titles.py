@@ -158,3 +158,15 @@ def test_a_number_that_no_node_counts_is_not_blamed_on_a_node() -> None:
     seen = Observations(frozenset({"r1", "r2", "b1", "b2"}), queues=(queue,))
     (step,) = plan(source_of(before), source_of(after), seen).steps
     assert step.costs[0] == "loses messages: how many is unknown, no node counts that beforehand"
+
+
+def test_what_a_queue_names_moves_with_the_queue_as_one_set() -> None:
+    queues = "{a: {type: queue, broker: %s, dead_letter: d, expiry: e}, d: {type: queue, broker: %s}, "
+    queues = f"{HEAD}addresses: {queues}e: {{type: queue, broker: %s}}}}\n"
+    found = plan(source_of(queues % (("b1",) * 3)), source_of(queues % (("b2",) * 3)))
+    told = {step.id: [cost for cost in step.costs if cost.startswith("one set")] for step in found.steps}
+    assert told == {
+        "address a": ["one set, to be moved together: a, d (dead_letter), e (expiry)"],
+        "address d": [],
+        "address e": [],
+    }
