@@ -353,10 +353,12 @@ class RouterNode:
         self._settle()
         return before
 
-    def record_decisions(self, address: str, seconds: object, now: float) -> float:
-        """Note each decision about deliveries of ``address`` in the decision record, for ``seconds``; return these.
+    def record_decisions(self, address: str, seconds: object, now: float) -> dict[str, Any]:
+        """Note each decision about deliveries of ``address`` in the decision record, for ``seconds``.
 
-        Raises ValueError if the topology makes no such address available, or the time is out of bounds.
+        Return `seconds`, more than asked for if somebody else has asked for more, and `after`, the number of the newest
+        decision before. Raises ValueError if the topology makes no such address available, or the time is out of
+        bounds.
         """
         self._look_at_clock(now)
         return self._addresses.recordings.begin(self._recorded_policy(address), seconds)

@@ -73,8 +73,11 @@ class RunningRouter:
         self._driver.wake()
         return before
 
-    def record_decisions(self, address: str, seconds: object) -> float:
-        """Note decisions about deliveries of ``address`` for ``seconds``; return these. Raises ValueError."""
+    def record_decisions(self, address: str, seconds: object) -> dict[str, Any]:
+        """Note decisions about deliveries of ``address`` for ``seconds``; return how long, and the newest before.
+
+        Raises ValueError.
+        """
         answer = self._node.record_decisions(address, seconds, self._driver.now())
         self._driver.wake()
         return answer

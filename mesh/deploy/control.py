@@ -20,7 +20,7 @@ the numbers of the records; ``operator`` (default: owner) and ``reason`` stand i
 {"op": "trace", "connection": 7, "seconds": 30}
                                              ->  {"ok": true, "trace": {"connection": 7, "file": "...", "seconds": 30}}
 {"op": "record_decisions", "address": "orders", "seconds": 60}
-                                             ->  {"ok": true, "record_decisions": {"address": "orders", "seconds": 60}}
+                          ->  {"ok": true, "record_decisions": {"address": "orders", "seconds": 60, "after": 12}}
 {"op": "decisions", "address": "orders", "after": 0}
                                              ->  {"ok": true, "decisions": {"next": 17, "decisions": [...], ...}}
 {"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': ..."}

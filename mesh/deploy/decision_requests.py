@@ -11,17 +11,21 @@ from mesh.deploy.control import Handler
 class RecordingNode(Protocol):
     """A running router; both methods raise ValueError for an unknown address and for a wrong number."""
 
-    def record_decisions(self, address: str, seconds: object) -> float: ...
+    def record_decisions(self, address: str, seconds: object) -> dict[str, Any]: ...
 
     def decisions(self, address: str, after: int) -> dict[str, Any]: ...
 
 
 def decision_handlers(node: RecordingNode) -> dict[str, Handler]:
-    """Return the handlers of `record_decisions`, which answers with the seconds, and of `decisions`."""
+    """Return the handlers of `record_decisions` and `decisions`.
+
+    A recording that is on goes on after `record_decisions`, for `seconds` more at least, and ends by itself. Its answer
+    has the `seconds` that are left, and `after`, from which on `decisions` returns those that come now.
+    """
 
     def record_decisions(request: Mapping[str, Any]) -> dict[str, Any]:
         address = _address_in(request)
-        return {"address": address, "seconds": node.record_decisions(address, request.get("seconds"))}
+        return {"address": address, **node.record_decisions(address, request.get("seconds"))}
 
     def decisions(request: Mapping[str, Any]) -> dict[str, Any]:
         after = request.get("after", 0)

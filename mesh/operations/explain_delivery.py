@@ -88,9 +88,10 @@ def explain_delivery(
     after: dict[str, int] = {}
     for name in topology.routers:
         try:
-            ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=seconds)
-            # Decisions of an earlier recording count under its number only.
-            after[name] = 0
+            # Somebody else may record the address, too: decisions from before are not asked for, and the recording ends
+            # by itself, after the last one's time.
+            begun = ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=seconds)
+            after[name] = begun["after"]
         except RequestRefused as refused:
             raise CommandFailed(f"{name}: {refused}") from None
         except OSError:
@@ -100,17 +101,10 @@ def explain_delivery(
             f"no router of mesh {topology.mesh} runs on this machine", fix="`amqpmesh status` shows which nodes run."
         )
     until = now() + seconds
-    try:
-        while len(found.decisions) < count and now() < until:
-            time.sleep(_LOOK_S)
-            for name in list(after):
-                _read(workdir, name, after, found)
-    finally:
-        for name in after:
-            try:
-                ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=0)
-            except OSError:
-                continue
+    while len(found.decisions) < count and now() < until:
+        time.sleep(_LOOK_S)
+        for name in list(after):
+            _read(workdir, name, after, found)
     found.decisions.sort(key=lambda row: row["at"])
     del found.decisions[count:]
     return found

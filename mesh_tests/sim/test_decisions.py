@@ -153,7 +153,7 @@ def test_an_address_that_goes_and_comes_back_is_recorded_again():
 @pytest.mark.parametrize(
     ("address", "seconds", "sentence"),
     [
-        ("near", 61, "seconds: expected a number from 0 to 60, got 61"),
+        ("near", 61, "seconds: expected a number above 0, and at most 60, got 61"),
         ("near", True, "seconds: expected"),
         ("unheard/of", 10, "the topology makes no address 'unheard/of' available"),
     ],

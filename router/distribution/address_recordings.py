@@ -34,7 +34,7 @@ class Recording:
     address: Address
     pattern: Address | None
     until_s: float
-    timer: Timer | None = None
+    timer: Timer
     ends: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -46,31 +46,36 @@ class AddressRecordings:
         self._known: dict[Address, Recording] = {}
         self._count = 0
 
-    def begin(self, policy: AddressPolicy, seconds: object) -> float:
-        """Record the decisions about ``policy``'s address for ``seconds``, anew if it is recorded already; 0: no more.
+    def begin(self, policy: AddressPolicy, seconds: object) -> dict[str, Any]:
+        """Record the decisions about ``policy``'s address for ``seconds``; a recording that is on goes on for as long.
 
-        Return the seconds. Raises ValueError for a time out of bounds, or too many recordings at once.
+        Several operators may so record an address: it ends by itself, after the last one's time. Return `seconds`,
+        those that are left, and `after`, the number of the newest decision before. Raises ValueError for a time out of
+        bounds, or too many recordings at once.
         """
-        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 <= seconds <= MOST_SECONDS:
-            raise ValueError(f"seconds: expected a number from 0 to {MOST_SECONDS}, got {seconds!r:.80}")
+        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds <= MOST_SECONDS:
+            raise ValueError(f"seconds: expected a number above 0, and at most {MOST_SECONDS}, got {seconds!r:.80}")
+        until_s = self._timers.now + seconds
         before = self._known.get(policy.address)
-        running = [each for each in self._known.values() if self._is_on(each) and each is not before]
-        if seconds and len(running) >= MOST_AT_ONCE:
+        if before is not None and self._is_on(before):
+            if until_s > before.until_s:
+                before.timer.cancel()
+                before.until_s, before.timer = until_s, self._timers.after(seconds, lambda: self._end(before))
+            return self._told(before)
+        running = [each for each in self._known.values() if self._is_on(each)]
+        if len(running) >= MOST_AT_ONCE:
             names = ", ".join(sorted(each.address.text for each in running))
             raise ValueError(f"expected at most {MOST_AT_ONCE} recorded addresses at once: {names} are recorded")
-        if before is not None and before.timer is not None:
-            before.timer.cancel()
-        if not seconds:
-            if before is not None:
-                self._end(before)
-            return 0
         self._decisions.open()
         self._count += 1
-        begun = Recording(self._count, policy.address, policy.shared, self._timers.now + seconds)
-        begun.timer = self._timers.after(seconds, lambda: self._end(begun))
+        timer = self._timers.after(seconds, lambda: self._end(begun))
+        begun = Recording(self._count, policy.address, policy.shared, until_s, timer)
         self._known[policy.address] = begun
         self._on_changed()
-        return seconds
+        return self._told(begun)
+
+    def _told(self, recording: Recording) -> dict[str, Any]:
+        return {"seconds": recording.until_s - self._timers.now, "after": self._decisions.newest}
 
     def _is_on(self, recording: Recording) -> bool:
         return recording.until_s > self._timers.now
