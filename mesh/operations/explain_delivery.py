@@ -12,6 +12,7 @@ from addressing.book import SpaceBooks
 from addressing.topology.model import Topology
 from mesh.deploy.control import RequestRefused, ask
 from mesh.deploy.workdir import WorkDir
+from mesh.operations.audited_changes import audited
 from mesh.terminal.failure import CommandFailed
 from mesh.watch.declared_addresses import decided_sentences, declared_sentences
 
@@ -86,20 +87,23 @@ def explain_delivery(
     found = ExplainedDeliveries(normalize(address))
     workdir = WorkDir(topology.work_dir)
     after: dict[str, int] = {}
-    for name in topology.routers:
-        try:
-            # Somebody else may record the address, too: decisions from before are not asked for, and the recording ends
-            # by itself, after the last one's time.
-            begun = ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=seconds)
-            after[name] = begun["after"]
-        except RequestRefused as refused:
-            raise CommandFailed(f"{name}: {refused}") from None
-        except OSError:
-            found.notes.append(f"not asked: {name} does not run on this machine")
-    if not after:
-        raise CommandFailed(
-            f"no router of mesh {topology.mesh} runs on this machine", fix="`amqpmesh status` shows which nodes run."
-        )
+    with audited(topology, "record", found.address, {"seconds": seconds}) as change:
+        for name in topology.routers:
+            try:
+                # Somebody else may record the address, too: decisions from before are not asked for, and the recording
+                # ends by itself, after the last one's time.
+                begun = ask(workdir.control_socket(name), "record_decisions", address=found.address, seconds=seconds)
+                after[name], change.is_begun = begun["after"], True
+            except RequestRefused as refused:
+                raise CommandFailed(f"{name}: {refused}") from None
+            except OSError:
+                found.notes.append(f"not asked: {name} does not run on this machine")
+        if not after:
+            raise CommandFailed(
+                f"no router of mesh {topology.mesh} runs on this machine",
+                fix="`amqpmesh status` shows which nodes run.",
+            )
+        change.told["done"] = {"routers": len(after)}
     until = now() + seconds
     while len(found.decisions) < count and now() < until:
         time.sleep(_LOOK_S)
