@@ -14,25 +14,10 @@ from mesh.deploy.control import RequestRefused, ask
 from mesh.deploy.workdir import WorkDir
 from mesh.operations.audited_changes import audited
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.decision_rows import end_text
 from mesh.watch.declared_addresses import decided_sentences, declared_sentences
 
 _LOOK_S: Final = 0.2
-REASONS: Final = {
-    "chosen": "chosen",
-    "farther": "farther",
-    "busier": "more outstanding and cost",
-    "other_turn": "equal, and had its turn later",
-    "no_credit": "no credit",
-    "under_way": "busy with another delivery",
-    "no_room": "its connection is full",
-    "too_large": "the message is too large for it",
-    "had_before": "had the delivery before",
-    "not_for_sender": "may not get deliveries of this sender",
-    "leaving": "leaving",
-    "order": "waits for earlier deliveries on another path",
-    "left_out": "left out: it does not keep up",
-}
-"""By verdict about a candidate, what people read."""
 
 
 @dataclass(slots=True)
@@ -49,19 +34,7 @@ class ExplainedDeliveries:
 
     def end(self, router: str, number: int | None) -> str:
         """Return what the link of ``router`` with this number leads to, as people know it."""
-        if number is None:
-            return ""
-        known = self.links.get(router, {}).get(str(number), {})
-        id_ = f"{router}/{number}"
-        match known.get("role"):
-            case "circuit":
-                ends = (("to", known.get("egress")), ("from", known.get("ingress")))
-                other = next((f" {word} {end}" for word, end in ends if end not in (None, router)), "")
-                return f"{id_} circuit{other} over {known.get('path') or known.get('container') or '?'}"
-            case None:
-                return id_
-            case role:
-                return f"{id_} {role} {known.get('container') or '?'}"
+        return end_text(router, number, self.links.get(router, {}))
 
 
 def sentences_about(topology: Topology, address: str) -> list[str]:

@@ -10,9 +10,10 @@ from addressing.address import normalize
 from addressing.topology.model import Topology
 from mesh.operations.entity_rows import Row
 from mesh.operations.explain_access import explain_access, to_maps
-from mesh.operations.explain_delivery import REASONS, explain_delivery, sentences_about
+from mesh.operations.explain_delivery import explain_delivery, sentences_about
 from mesh.operations.explain_live import MOST_ROWS, ExplainedTaker, explain_address, explain_client
 from mesh.terminal.output import Output
+from mesh.watch.decision_rows import REASONS
 
 
 def show_access(topology: Topology, user: str, address: str, *, out: Output) -> None:

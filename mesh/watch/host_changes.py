@@ -9,9 +9,10 @@ A question may lie at a router until the observer takes it. A change without a t
 by the clock of the host that gave the ticket. So whatever goes wrong before the ticket has changed nothing, and what
 was answered as unknown is not made minutes later.
 
-`browse`, `events` and `audit` only look, and need no ticket:
+`browse`, `decisions`, `events` and `audit` only look, and need no ticket:
 
-    {"op": "browse", "id", "arguments"}, {"op": "events", "parameters"}, {"op": "audit", "parameters"}
+    {"op": "browse", "id", "arguments"}, {"op": "decisions", "id", "after"}
+    {"op": "events", "parameters"}, {"op": "audit", "parameters"}
 """
 
 from __future__ import annotations
@@ -88,6 +89,12 @@ class HostChanges:
         """Tell whether an observer of another host has told of ``node``."""
         return any(node in host.nodes for host in self._others.hosts)
 
+    def one_of_each(self, nodes: Iterable[str]) -> list[str]:
+        """Return, for each other host that has some of ``nodes``, one of them."""
+        wanted = set(nodes)
+        found = (next((name for name in host.nodes if name in wanted), None) for host in self._others.hosts)
+        return sorted({name for name in found if name is not None})
+
     async def carry(self, node: str, change: Mapping[str, Any]) -> CarriedAnswer:
         """Have ``change`` made by the observer of the host where ``node`` runs, and return the answer.
 
@@ -144,6 +151,11 @@ class HostChanges:
         except (ValueError, KeyError, TypeError) as error:
             why = f"the answer of its observer is not one of this version: {error!r}"
         raise WriteRefused(502, f"host {host}: {why}")
+
+    @property
+    def nodes(self) -> dict[str, frozenset[str]]:
+        """By id of each other host, the nodes that its observer has told of."""
+        return {host.host: frozenset(host.nodes) for host in self._others.hosts}
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -60,6 +60,13 @@ def operation_paths() -> dict[str, Any]:
     )  # fmt: skip
     browse["parameters"].insert(0, _id())
     paths[operator_views.MESSAGES] = {"get": browse}
+    decisions = _read(
+        "list_decisions", "Lists the recorded decisions of routers about deliveries of an address, the oldest first; "
+        "an address whose own name ends in /decisions is shown by the list of addresses.",
+        operator_views.DECISION_PARAMETERS, "400", "401", "403", "404", "429",
+    )  # fmt: skip
+    decisions["parameters"].insert(0, _id())
+    paths[operator_views.DECISIONS] = {"get": decisions}
     paths[operator_views.AUDIT] = {
         "get": _read("list_audit", "Lists changes, also refused ones, the newest first; needs the right `view` of #.",
                      (*audit.PARAMETERS, operator_views.HOST), "400", "401", "403", "502")

@@ -6,6 +6,8 @@ there, and the events and the audit of `host`. The rights are judged at the host
 
 from __future__ import annotations
 
+import asyncio
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import Route
@@ -13,6 +15,8 @@ from starlette.routing import Route
 from addressing.operator_rights import OperatorRights
 from mesh.watch.answers import as_json, refuse_unless, requester_of
 from mesh.watch.audit import parse_audit_query, whole_number
+from mesh.watch.decision_recordings import DEFAULT_PAGE as DEFAULT_DECISIONS
+from mesh.watch.decision_recordings import page_of, parse_cursor
 from mesh.watch.host_changes import named, requester_in
 from mesh.watch.idempotency import KeptAnswer
 from mesh.watch.query import QueryError
@@ -20,7 +24,7 @@ from mesh.watch.shares import Shares
 from mesh.watch.write_operations import MAX_NUMBER
 from mesh.watch.write_request import WriteRefused
 from mesh.watch.write_targets import find, id_of, path_of
-from recording.entities import QUEUE
+from recording.entities import ADDRESS, QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
 Parameters = list[tuple[str, str]]
 MESSAGES: Final = "/api/queues/{id}/messages"
+DECISIONS: Final = "/api/addresses/{id}/decisions"
 AUDIT: Final = "/api/audit"
 EVENTS: Final = "/api/events"
 HOST: Final = "host"
@@ -54,6 +59,7 @@ DEFAULT_BODY_BYTES: Final = 4096
 MAX_BROWSES: Final = 16
 """The most pages of messages that brokers are asked for; for a search, a broker reads the whole queue."""
 MAX_BROWSES_OF_ONE: Final = 4
+DECISION_PARAMETERS: Final = ("after", "limit")
 BROWSE_PARAMETERS: Final = ("after", "limit", "search", "bodies", "body_bytes")
 
 
@@ -81,6 +87,7 @@ class OperatorViews:
     def routes(self) -> list[Route]:
         return [
             Route(path_of(MESSAGES, QUEUE), self._messages),
+            Route(path_of(DECISIONS, ADDRESS), self._decisions),
             Route(AUDIT, self._page_of("audit")),
             Route(EVENTS, self._page_of("events")),
         ]
@@ -106,6 +113,38 @@ class OperatorViews:
         if arguments["bodies"] and not operator.may_browse(place.mesh_address):
             raise WriteRefused(403, f"you have no right `browse` of {place.mesh_address!r}: ask without bodies")
         return KeptAnswer(200, await self._writes.queues.browse(place, arguments))
+
+    # Decisions
+    async def _decisions(self, request: Request) -> Response:
+        given = request.query_params.multi_items()
+        for number, (name, _) in enumerate(given):
+            if name not in DECISION_PARAMETERS:
+                raise QueryError(name[:80], f"unknown parameter {name[:80]!r}", DECISION_PARAMETERS)
+            if name in dict(given[:number]):
+                raise QueryError(name, f"the parameter {name} is given twice, expected once")
+        after = parse_cursor(dict(given).get("after"))
+        limit = whole_number("limit", dict(given).get("limit"), 1, MAX_PAGE) or DEFAULT_DECISIONS
+        return await _answered(self._decision_page(requester_of(request), id_of(request), after, limit))
+
+    async def _decision_page(
+        self, requester: Requester, address: str, after: Mapping[str, int], limit: int
+    ) -> KeptAnswer:
+        decisions, operator = self._writes.decisions, requester.operator
+        found = decisions.address(operator, address)
+        parts = [await decisions.read(found, operator, after)]
+        silent: list[str] = [*parts[0]["silent"]]
+        if self._elsewhere is not None:
+            asked = {"op": "decisions", **named(requester), "id": address, "after": after}
+            away = [host for host, nodes in self._elsewhere.nodes.items() if nodes & self._topology.routers.keys()]
+            answers = await asyncio.gather(*(_kept(self._elsewhere.look_at(host, asked)) for host in away))
+            for answer in answers:
+                if answer.status == HTTPStatus.OK:
+                    parts.append(dict(answer.content))
+                    silent += answer.content["silent"]
+                else:
+                    silent.append(str(answer.content["error"]))
+        page = {"at": self._host.utc_s, "address": found.id, **page_of(parts, after, limit)}
+        return KeptAnswer(200, {**page, "sentences": decisions.sentences(found), "silent": silent})
 
     # Events and the audit
     def _page_of(self, what: str) -> Callable[[Request], Awaitable[Response]]:
@@ -144,6 +183,14 @@ class OperatorViews:
         arguments = dict(request["arguments"])
         return await _told(self._browsed(requester_in(request, self._rights), str(request["id"]), arguments))
 
+    async def answer_decisions(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        async def read() -> KeptAnswer:
+            operator, after = requester_in(request, self._rights).operator, dict(request["after"])
+            found = self._writes.decisions.address(operator, str(request["id"]))
+            return KeptAnswer(200, await self._writes.decisions.read(found, operator, after))
+
+        return await _told(read())
+
     async def answer_audit(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return await _told(self._judged_page("audit", request))
 
@@ -165,6 +212,7 @@ def handlers_of(writes: MeshWrites, views: OperatorViews) -> dict[str, HostHandl
         "offer": writes.answer_offer,
         "change": writes.answer_change,
         "browse": views.answer_browse,
+        "decisions": views.answer_decisions,
         "audit": views.answer_audit,
         "events": views.answer_events,
     }

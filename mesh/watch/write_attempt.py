@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.write_request import EditedMessage, WriteRequest
-from recording.entities import CONNECTION, LINK, NEIGHBOR, NODE, QUEUE, Entity
+from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, QUEUE, Entity
 
 if TYPE_CHECKING:
     from mesh.watch.access import Requester
@@ -20,6 +20,7 @@ FIELDS_TOLD: Final[dict[Entity, tuple[str, ...]]] = {
     LINK: ("address", "user", "name"),
     NEIGHBOR: ("neighbor",),
     NODE: ("role",),
+    ADDRESS: ("pattern",),
 }
 """By entity, the fields by which a line of the audit says what the id stood for."""
 
@@ -29,7 +30,7 @@ class WriteAttempt:
     """A request for a change on its way, with what its line of the audit says so far.
 
     ``asked_at``: the other host that was asked, and has carried the request here. ``host``: the other host that the
-    request was carried to. ``is_one_end``: of a cost, only that at the node itself.
+    request was carried to. ``is_one_end``: of a cost, only that at the node itself; of a recording, that of one host.
     """
 
     operation: WriteOperation
@@ -46,6 +47,9 @@ class WriteAttempt:
 
     @property
     def node(self) -> str:
+        """The node that the id names; empty for an address, which is not of one node."""
+        if self.operation.entity is ADDRESS:
+            return ""
         return self.id.partition("/")[0]
 
     def entry(self) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from typing import Final
 
 from addressing.pattern import MAX_ADDRESS_CHARS
 from addressing.topology.queries import MAX_COST
-from recording.entities import CONNECTION, LINK, NEIGHBOR, NODE, QUEUE, Entity
+from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, QUEUE, Entity
 
 MAX_NUMBER: Final = 2**63 - 1
 """The largest number of a message that a broker gives."""
 MAX_NUMBERS: Final = 1000
 MAX_REASON_CHARS: Final = 500
 MAX_TRACE_S: Final = 600
+MAX_RECORD_S: Final = 60
 MAX_TEXT_CHARS: Final = 4096
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -36,7 +37,7 @@ class NeededRight(StrEnum):
     """What an operator needs for a change."""
 
     ADDRESS = "address"
-    """`manage` of the address of the queue, and of each other address that the request names."""
+    """`manage` of the address, that of the queue if it is one, and of each other address that the request names."""
     MESH = "mesh"
     """`manage` of #."""
 
@@ -62,6 +63,7 @@ class WriteOperation:
     """A change of one ``entity``: ``method`` of HTTP, and the last segment of the path, empty for the entity itself.
 
     ``one_of``: members of which exactly one has to be given. ``counts``: the member of `would` and `done` in answers.
+    ``lasting``: fields of the entity that `expect` may have; empty for all.
     """
 
     name: str
@@ -73,6 +75,12 @@ class WriteOperation:
     counts: str
     method: str = "POST"
     one_of: tuple[str, ...] = ()
+    lasting: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The fields of the entity that `expect` may have."""
+        return self.lasting or self.entity.names
 
     def member(self, name: str) -> WriteMember | None:
         return next((member for member in self.members if member.name == name), None)
@@ -168,5 +176,12 @@ WRITES: Final = (
             WriteMember("level", MemberType.TEXT, "lowest level", True, values=LOG_LEVELS),
         ),
         "modules",
+    ),
+    WriteOperation(
+        "record", ADDRESS, "record", NeededRight.ADDRESS,
+        "Has all routers record, for a time, their decisions about deliveries of the address; it ends by itself, after "
+        "the last one's time.",
+        (WriteMember("seconds", MemberType.NUMBER, "seconds", True, 1, MAX_RECORD_S),), "routers",
+        lasting=("id", "address", "pattern", "treatment"),
     ),
 )  # fmt: skip

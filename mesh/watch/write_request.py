@@ -163,7 +163,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _expect(operation: WriteOperation, given: Any) -> dict[str, Any]:
-    fields = operation.entity.names
+    fields = operation.expected
     if not isinstance(given, dict):
         raise _wrong(EXPECT, f"expected an object with fields of the {operation.entity.name}", fields)
     for name, value in given.items():

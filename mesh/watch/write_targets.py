@@ -1,8 +1,8 @@
 """The entity that a request for a change names in its path, and the body of the request.
 
 Ids have a node's name, and for all but nodes a slash and one more segment: a number that the node gave, or the name of
-a neighbor. Neither has a slash, so that `/api/queues/b1/7/purge` says which part is the id; `b1%2F7` is the same. Names
-of addresses are in no id.
+a neighbor. Neither has a slash, so that `/api/queues/b1/7/purge` says which part is the id; `b1%2F7` is the same. The
+id of an address is its name, which may have slashes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mesh.watch.mesh_requests import SHOWS
 from mesh.watch.write_request import MAX_BODY_BYTES, WriteRefused
-from recording.entities import LINK, NEIGHBOR, NODE, QUEUE
+from recording.entities import ADDRESS, LINK, NEIGHBOR, NODE, QUEUE
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -28,11 +28,14 @@ _NUMBER_DIGITS: Final = 20
 
 def path_of(path: str, entity: Entity) -> str:
     """Return ``path`` with the segments of an id in place of `{id}`, as routes of starlette have them."""
+    if entity is ADDRESS:
+        return path.replace("{id}", "{address:path}")
     return path.replace("{id}", "{node}" if entity is NODE else "{node}/{of_node}")
 
 
 def id_of(request: Request) -> str:
-    return "/".join(request.path_params[name] for name in ("node", "of_node") if name in request.path_params)
+    parameters = request.path_params
+    return "/".join(parameters[name] for name in ("address", "node", "of_node") if name in parameters)
 
 
 def find(host: HostModel, rows: VisibleRows, topology: Topology, entity: Entity, id_: str) -> Any:

@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.exceptions import HTTPException
@@ -23,8 +24,10 @@ from starlette.routing import Route
 from addressing.operator_rights import OperatorRights
 from mesh.watch.answers import as_json, requester_of
 from mesh.watch.audit import AuditLog
+from mesh.watch.decision_recordings import DecisionRecordings
 from mesh.watch.host_changes import ChangeTickets, named, requester_in
 from mesh.watch.idempotency import KeptAnswer, KeyReused, KeysExhausted, WriteKeys
+from mesh.watch.mesh_requests import SHOWS
 from mesh.watch.node_writes import NodeWrites
 from mesh.watch.queue_writes import QueuePlace, QueueWrites
 from mesh.watch.shares import Shares
@@ -39,7 +42,7 @@ from mesh.watch.write_request import (
     parse_write,
 )
 from mesh.watch.write_targets import body_of, find, id_of, path_of, runs_here
-from recording.entities import NEIGHBOR, QUEUE
+from recording.entities import ADDRESS, NEIGHBOR, QUEUE
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -91,6 +94,7 @@ class MeshWrites:
         self._rights, self._tickets = OperatorRights(topology), ChangeTickets()
         self.queues = QueueWrites(topology, requests)
         self._nodes = NodeWrites(topology, requests)
+        self.decisions = DecisionRecordings(topology, host, requests)
         self._under_way: set[asyncio.Task[KeptAnswer]] = set()
         self._made_here = Shares("changes", MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE)
         self._made_elsewhere = Shares("changes", MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE)
@@ -244,14 +248,60 @@ class MeshWrites:
             raise WriteRefused(said.status, str(said.content.get("error")), is_uncertain="is_uncertain" in said.content)
         return int(said.content["done"]["cost_before"])
 
+    async def _record(self, attempt: WriteAttempt, request: WriteRequest, address: str) -> dict[str, Any]:
+        """Have the routers here, and those of the other hosts, record the address. Raises WriteRefused if none does."""
+        seconds = request.arguments["seconds"]
+        count, refused = await self.decisions.begin(address, seconds)
+        if self._elsewhere is not None and not attempt.is_one_end:
+            away = set(self._topology.routers).difference(self.decisions.routers)
+            asked = (self._record_elsewhere(attempt, node, seconds) for node in self._elsewhere.one_of_each(away))
+            for there in await asyncio.gather(*asked):
+                if isinstance(there, WriteRefused):
+                    refused.append(there)
+                else:
+                    count += there
+        if not count:
+            raise refused[0] if refused else WriteRefused(502, f"no router that records {address!r} runs. {SHOWS}")
+        why = [each.sentence for each in refused]
+        return {"routers": count, "seconds": seconds, **({"not_recorded": why} if why else {})}
+
+    async def _record_elsewhere(self, attempt: WriteAttempt, node: str, seconds: int) -> int | WriteRefused:
+        """Have the routers of the host of ``node`` record the address; return how many do, or why none does."""
+        assert self._elsewhere is not None
+        assert attempt.request is not None
+        assert attempt.request.key is not None
+        change = {
+            **named(attempt.requester),
+            "operation": attempt.operation.name,
+            "id": attempt.id,
+            "is_dry_run": False,
+            "is_one_end": True,
+            "key": f"part-{hashlib.sha256(attempt.request.key.encode()).hexdigest()[:32]}",
+            "body": json.dumps({"seconds": seconds}),
+        }
+        try:
+            said = (await self._elsewhere.carry(node, change)).answer
+        except WriteRefused as refused:
+            return refused
+        if said.status != 200:
+            return WriteRefused(said.status, f"the host of {node}: {said.content.get('error')}")
+        return int(said.content["done"]["routers"])
+
     # Judgement
     def _found(self, attempt: WriteAttempt, read: WriteRequest) -> Any:
         """Return the state of the entity. Raises WriteRefused if there is none, or the requester may not change it."""
         entity, operator = attempt.operation.entity, attempt.requester.operator
-        found = find(self._host, self._rows.of(operator), self._topology, entity, attempt.id)
-        attempt.what = {
-            name: value for name in FIELDS_TOLD[entity] if (value := GETTERS[entity][name](found)) is not None
-        }
+        if entity is ADDRESS:
+            found: Any = self.decisions.address(operator, attempt.id)
+            getters: Mapping[str, Callable[[Any], Any]] = {
+                name: attrgetter(name) for name in attempt.operation.expected
+            }
+            if not operator.may_manage(found.id):
+                raise WriteRefused(403, f"you have no right `manage` of {found.id!r}, which this change needs")
+        else:
+            found = find(self._host, self._rows.of(operator), self._topology, entity, attempt.id)
+            getters = GETTERS[entity]
+        attempt.what = {name: value for name in FIELDS_TOLD[entity] if (value := getters[name](found)) is not None}
         if entity is QUEUE:
             place = self.place(found)
             for address in (place.mesh_address, *self.queues.other_addresses(read)):
@@ -261,7 +311,7 @@ class MeshWrites:
         if message is not None and message.user_id not in (None, operator.name) and not operator.is_owner:
             raise WriteRefused(403, f"a message of yours is from {operator.name}, or from no user", "message.user_id")
         for name, value in read.expect.items():
-            now = GETTERS[entity][name](found)
+            now = getters[name](found)
             if now != value:
                 raise WriteRefused(
                     409, f"{name} of {entity.name} {attempt.id} is {now!r} now, and not {value!r} as expected: the "
@@ -326,6 +376,8 @@ class MeshWrites:
 
     async def _run(self, attempt: WriteAttempt, request: WriteRequest, state: Any) -> dict[str, Any]:
         node = attempt.node
+        if request.operation.entity is ADDRESS:
+            return await self._record(attempt, request, state.id)
         if request.operation.entity is NEIGHBOR:
             attempt.before = await self._nodes.before(node, request, state)
             done = await self._nodes.set_cost(request, state, self._other_end(attempt, state.neighbor))
@@ -361,7 +413,9 @@ class MeshWrites:
         return {"messages": depth}
 
     async def _preview(self, attempt: WriteAttempt, request: WriteRequest, state: Any) -> KeptAnswer:
-        if request.operation.entity is QUEUE:
+        if request.operation.entity is ADDRESS:
+            would = {"routers": len(self._topology.routers), **request.arguments, "at_most": True}
+        elif request.operation.entity is QUEUE:
             place = self.place(state)
             attempt.before = await self._depth(place)
             would = await self.queues.preview(place, request, int(attempt.before.get("messages", 0)))

@@ -18,8 +18,12 @@ from mesh.watch.write_operations import WRITES, WriteOperation
 from mesh.watch.writes import MAX_AT_ONCE, MAX_AT_ONCE_OF_ONE
 from mesh_tests.unit.mesh.watch.memory_link import MemoryMesh
 from mesh_tests.unit.mesh.watch.sample_host import attach, connect, hear, queue
-from mesh_tests.unit.mesh.watch.test_writes import BODIES, MAY, OPERATION, USERS, path_of
+from mesh_tests.unit.mesh.watch.test_writes import BODIES, MAY, USERS, path_of
 from mesh_tests.unit.mesh.watch.writing_host import PASSWORD, URL, WritingHost
+from recording.entities import ADDRESS
+
+OF_NODES = [each for each in WRITES if each.entity is not ADDRESS]
+OPERATION = pytest.mark.parametrize("operation", OF_NODES, ids=lambda operation: operation.name)
 
 
 class TwoHosts:

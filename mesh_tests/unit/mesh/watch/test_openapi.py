@@ -24,7 +24,7 @@ def served(host: WritingHost) -> set[tuple[str, str]]:
             continue
         plurals = BY_PLURAL if "{things}" in route.path else [""]
         for plural in plurals:
-            path = route.path.replace("{things}", plural).replace("{id:path}", "{id}")
+            path = route.path.replace("{things}", plural).replace("{id:path}", "{id}").replace("{address:path}", "{id}")
             path = path.replace("{node}/{of_node}", "{id}").replace("{node}", "{id}")
             found |= {(method, path) for method in route.methods or () if method != "HEAD"}
     return found

@@ -18,10 +18,10 @@ from mesh.watch.queue_writes import joined
 from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
 from mesh_tests.unit.mesh.watch.sample_host import attach, connect, hear, queue
 from mesh_tests.unit.mesh.watch.writing_host import BEARER, TOKEN, URL, WritingHost
-from recording.entities import CONNECTION, LINK, NEIGHBOR, NODE, QUEUE
+from recording.entities import ADDRESS, CONNECTION, LINK, NEIGHBOR, NODE, QUEUE
 from wire.message import decode
 
-IDS = {QUEUE: "b1/1", CONNECTION: "r1/1", LINK: "r1/10", NEIGHBOR: "r1/r2", NODE: "r1"}
+IDS = {QUEUE: "b1/1", CONNECTION: "r1/1", LINK: "r1/10", NEIGHBOR: "r1/r2", NODE: "r1", ADDRESS: "orders"}
 BODIES: dict[str, dict[str, Any]] = {
     "purge": {"up_to": 20},
     "remove": {"numbers": [3, 5]},
@@ -34,6 +34,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "close-link": {"reason": "it is stuck"},
     "cost": {"cost": 7},
     "log-level": {"module": "router.routes", "level": "debug"},
+    "record": {"seconds": 30},
 }
 OPERATION = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
 
@@ -86,6 +87,8 @@ def test_each_change_is_asked_of_its_node_and_answered_by_what_was_done(host: Wr
         ("r1", {"op": "cost", "neighbor": "r2", "cost": 7}),
         ("r2", {"op": "cost", "neighbor": "r1", "cost": 7}),
         ("r1", {"op": "log_level", "operator": "the owner of the mesh", "module": "router.routes", "level": "debug"}),
+        ("r1", {"op": "record_decisions", "address": "orders", "seconds": 30}),
+        ("r2", {"op": "record_decisions", "address": "orders", "seconds": 30}),
     ]  # fmt: skip
     ((address, message),) = host.requests.sent
     sent = decode(message)
