@@ -182,10 +182,11 @@ def _settled_by(frame: bytes) -> int:
 class Router:
     """One router under callgrind. Counting is off until `counted`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_recorded: bool = False) -> None:
         topology = topology_of(LoopbackPlan(1))
+        topology["watch"] = "on" if is_recorded else "off"
         topology["routers"]["r1"]["listeners"][0]["idle_timeout_s"] = 600
-        file = folder / "amqpmesh.yml"
+        file = self.topology_file = folder / "amqpmesh.yml"
         file.write_text(json.dumps(topology))
         self.port = topology["routers"]["r1"]["listeners"][0]["port"]
         self.node_port = topology["routers"]["r1"]["port"]
@@ -255,9 +256,10 @@ class Router:
 
 
 @contextmanager
-def running_router(keep: Path | None) -> Iterator[Router]:
+def running_router(keep: Path | None, *, is_recorded: bool = False) -> Iterator[Router]:
+    """Yield a router under callgrind. ``is_recorded``: it writes the ring that an observer reads."""
     with tempfile.TemporaryDirectory(prefix="amqpmesh-bench-") as folder:
-        router = Router(keep if keep is not None else Path(folder))
+        router = Router(keep if keep is not None else Path(folder), is_recorded=is_recorded)
         try:
             router.wait_ready()
             router.control("-i", "on")
