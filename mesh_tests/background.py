@@ -1,4 +1,4 @@
-"""Lives of half an hour over sockets that `make soak` starts beside its batches, and tells of when they are over."""
+"""Lives over sockets, and one of the console's pages, that `make soak` starts in the background, and tells of later."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class LongLife:
     name: str
     module: str
     life: Life
+    seconds: int = SECONDS
 
     def report_file(self, folder: Path, revision: str) -> Path:
         return folder / f"{self.name}-{revision}.json"
@@ -31,10 +32,10 @@ class LongLife:
         report = self.report_file(folder, revision)
         if report.exists():
             return
-        report.write_text(json.dumps({"seed": seed, "seconds": SECONDS, "state": "running"}))
+        report.write_text(json.dumps({"seed": seed, "seconds": self.seconds, "state": "running"}))
         with (folder / f"{self.name}.log").open("ab") as log:
             subprocess.Popen(
-                [sys.executable, "-m", self.module, str(SECONDS), "--seed", str(seed), "--report", str(report)],
+                [sys.executable, "-m", self.module, str(self.seconds), "--seed", str(seed), "--report", str(report)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -62,4 +63,16 @@ CHURN = LongLife(
         (*PROCESSES, "mesh_tests/churn"),
     ),
 )
-LONG_LIVES = (FAULTS, CHURN)
+HEAPS = LongLife(
+    "heaps",
+    "mesh_tests.browser.page_heaps",
+    Life(
+        "heaps",
+        "each page of the console is open over 500 routers and 10,000 addresses that change, for 12 minutes; no page's "
+        "heap grows",
+        1,
+        ("addressing", "recording", "mesh/watch", "mesh_tests/browser"),
+    ),
+    seconds=720,
+)
+LONG_LIVES = (FAULTS, CHURN, HEAPS)

@@ -1,6 +1,7 @@
 """Random lives of a mesh, by the ten thousand, and crashes of a broker. `make soak` goes on for nine minutes.
 
-Two lives of half an hour over sockets run beside the batches, in the background: `mesh_tests/background.py` has them.
+Two lives of half an hour over sockets, and one of the console's pages, run beside the batches, in the background:
+`mesh_tests/background.py` has them.
 
 Each soak has seeds that nobody has tried: they follow from the day, the revision and the test. A soak that is not over
 goes on with its own seeds as long as the code of its lives stays as it is; `.soak/` knows how far it came.
@@ -151,7 +152,7 @@ def with_row(proof: str, life: Life, tally: Tally) -> str:
     return "\n".join([*lines, row_of(life, tally), ""])
 
 
-def go_on_over_sockets(long_life: LongLife) -> str:
+def go_on_in_background(long_life: LongLife) -> str:
     """Start a long life of this revision in the background, or add a row for it once it is over; a sentence."""
     revision, date = git("rev-parse", "--short", "HEAD"), f"{datetime.now(UTC):%F}"
     life = long_life.life
@@ -161,7 +162,7 @@ def go_on_over_sockets(long_life: LongLife) -> str:
         at_s = found["samples"][-1]["at_s"] if found.get("samples") else 0
         so_far = f" ({at_s:,.0f} of {found['seconds']:,.0f} s)" if at_s else ""
         return (
-            f"{long_life.name}: a life over sockets runs in the background, of seed {found['seed']}{so_far}: run this "
+            f"{long_life.name}: a life runs in the background, of seed {found['seed']}{so_far}: run this "
             "again for what came of it"
         )
     failed = [f"seed {found['seed']}"] if found["state"] == "failed" else []
@@ -170,12 +171,15 @@ def go_on_over_sockets(long_life: LongLife) -> str:
         (PROOF.parent / CHART).write_text(chart(from_maps(found["samples"])))
         (PROOF.parent / "churn.md").write_text(page(found, revision, date))
     why = f": {found['why']}" if failed else ""
-    return f"{long_life.name}: the life over sockets of seed {found['seed']} {found['state']}{why}"
+    return f"{long_life.name}: the life of seed {found['seed']} {found['state']}{why}"
 
 
 def tally_of_long(found: dict[str, Any], revision: str, date: str, failed: list[str]) -> Tally:
     counted = {**found, **found.get("counts", {})}
-    names = ("steps", "connections", "links", "names", "sent", "accepted", "arrived")
+    names = (
+        "steps", "connections", "links", "names", "sent", "accepted", "arrived",
+        "pages", "changes", "bytes at first", "bytes at last",
+    )  # fmt: skip
     counts = {name: counted[name] for name in names if name in counted}
     return Tally("", revision, date, found["seed"], 1, 1, failed, counts)
 
@@ -185,7 +189,7 @@ def tally_of_long(found: dict[str, Any], revision: str, date: str, failed: list[
 @click.option(
     "--only",
     default="",
-    help="Lead only lives of tests with this in their names, `faults` or `churn` for those over sockets.",
+    help="Lead only lives of tests with this in their names; in the background: `faults`, `churn`, `heaps`.",
 )
 def main(seconds: float, only: str) -> None:
     """Go on with the random lives of this code. Exit code 1 if one of them failed."""
@@ -195,7 +199,7 @@ def main(seconds: float, only: str) -> None:
     PROOF.parent.mkdir(exist_ok=True)
     for long_life in LONG_LIVES:
         if only in long_life.life.test:
-            click.echo(go_on_over_sockets(long_life))
+            click.echo(go_on_in_background(long_life))
     while (life := soak.next_life(ends_at - time.monotonic())) is not None:
         tally = soak.tallies[life.test]
         run(life, tally)
