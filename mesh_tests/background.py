@@ -68,8 +68,7 @@ HEAPS = LongLife(
     "mesh_tests.browser.page_heaps",
     Life(
         "heaps",
-        "each page of the console is open over 500 routers and 10,000 addresses that change, for 12 minutes; no page's "
-        "heap grows",
+        "each page of the console is open over 500 routers and 10,000 addresses that change; no page's heap grows",
         1,
         ("addressing", "recording", "mesh/watch", "mesh_tests/browser"),
     ),

@@ -178,7 +178,7 @@ def tally_of_long(found: dict[str, Any], revision: str, date: str, failed: list[
     counted = {**found, **found.get("counts", {})}
     names = (
         "steps", "connections", "links", "names", "sent", "accepted", "arrived",
-        "pages", "changes", "bytes at first", "bytes at last",
+        "pages", "seconds watched", "changes", "bytes at first", "bytes at last",
     )  # fmt: skip
     counts = {name: counted[name] for name in names if name in counted}
     return Tally("", revision, date, found["seed"], 1, 1, failed, counts)

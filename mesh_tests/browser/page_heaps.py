@@ -138,9 +138,11 @@ def main() -> None:
         given.report.write_text(json.dumps({**found, "heaps": sizes}))
 
     tell({})
+    began = time.monotonic()
     try:
         sizes, changes = look_for(given.seed, given.seconds, tell)
         found |= {"heaps": sizes, "pages": len(sizes), "changes": changes}
+        found |= {"seconds watched": round(time.monotonic() - began)}
         found |= {"bytes at first": sum(each[0] for each in sizes.values())}
         found |= {"bytes at last": sum(each[-1] for each in sizes.values())}
         grown = {view: each for view, each in sizes.items() if has_grown(each)}
