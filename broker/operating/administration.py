@@ -31,7 +31,7 @@ from broker.operating.browsing import (
 )
 from broker.operating.move_targets import MoveTargets
 from broker.operating.named_queues import NamedQueues
-from broker.operating.numbered import NumberedMessages, in_steps
+from broker.operating.numbered import FIRST_NUMBERS, NumberedMessages, in_steps
 from broker.operating.step_pace import StepPace
 from broker.queueing.held_queue import HeldQueue
 from broker.queueing.message import QueueEntry
@@ -166,11 +166,12 @@ class Administration:
         """
         refuse_numbers(numbers)
         held = self._named.one(address, subscriber)
-        found = NumberedMessages()
-        for some in in_steps(numbers):
+        found, pace = NumberedMessages(), StepPace(self._clock, FIRST_NUMBERS)
+        for some in in_steps(numbers, pace):
             refuse_deleted(held)
             locked = held.queue.held_at(some)
             found.add(some, self._message_store.remove(held, some, self._message_store.now), locked)
+            pace.end()
             yield None
         yield AnswerPart(found.fields())
 
@@ -320,8 +321,8 @@ class Administration:
         *,
         is_back: bool = False,
     ) -> Steps:
-        found = NumberedMessages()
-        for some in in_steps(numbers):
+        found, pace = NumberedMessages(), StepPace(self._clock, FIRST_NUMBERS)
+        for some in in_steps(numbers, pace):
             refuse_deleted(held)
             if goal is not None:
                 refuse_deleted(goal)
@@ -336,6 +337,7 @@ class Administration:
                 is_back,
             )
             found.add(some, moved, locked, goals.looked_at)
+            pace.end()
             yield None
         left = len(goals.looked_at) - found.done
         yield AnswerPart(found.fields() | {"not_moved": left} | goals.left_out(left, goal))

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
-STEP_NUMBERS = 10
-"""So many of the messages are looked for in a step: each may be in another pack of the queue."""
+from broker.operating.step_pace import LEAST_MESSAGES, StepPace
+
+FIRST_NUMBERS: Final = LEAST_MESSAGES
+STEP_PLACES: Final = 10
+"""A step looks at no more places of the queue, since each may be in another pack, which is opened and packed anew."""
+PLACE_NUMBERS: Final = 256
+"""So many numbers in a row are one place: about those of one pack."""
 
 
-def in_steps(numbers: list[int]) -> list[list[int]]:
-    """Return the numbers, each once, as rising lists of STEP_NUMBERS."""
-    rising = sorted(set(numbers))
-    return [rising[start : start + STEP_NUMBERS] for start in range(0, len(rising), STEP_NUMBERS)]
+def in_steps(numbers: list[int], pace: StepPace) -> Iterator[list[int]]:
+    """Yield the numbers, each once, as rising lists. A step begins with each; the caller ends it at ``pace``."""
+    for near in _at_few_places(sorted(set(numbers))):
+        begin = 0
+        while begin < len(near):
+            end = begin + pace.begin(len(near) - begin)
+            yield near[begin:end]
+            begin = end
+
+
+def _at_few_places(rising: list[int]) -> Iterator[list[int]]:
+    """Divide the numbers into lists, each at STEP_PLACES places of the queue at most."""
+    near: list[int] = []
+    places: set[int] = set()
+    for number in rising:
+        place = number // PLACE_NUMBERS
+        if len(places) == STEP_PLACES and place not in places:
+            yield near
+            near, places = [], set()
+        near.append(number)
+        places.add(place)
+    yield near
 
 
 class NumberedMessages:

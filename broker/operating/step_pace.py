@@ -13,11 +13,14 @@ LEAST_MESSAGES: Final = 8
 
 
 class StepPace:
-    """Chooses how many messages the next step of one operation may look at. ``clock``: monotonic seconds."""
+    """Chooses how many messages the next step of one operation may look at.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    ``clock``: monotonic seconds. ``first``: the most messages of the first step.
+    """
+
+    def __init__(self, clock: Callable[[], float], first: int = FIRST_MESSAGES) -> None:
         self._clock = clock
-        self._messages = FIRST_MESSAGES
+        self._messages = first
         self._size = 0
         self._began_at = 0.0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.operating import numbered
+from broker.operating import administration
 from broker.operating.control import ARGUMENTS
 from mesh_tests.unit.broker.operator import DURABLE, Operator, subscribe
 from mesh_tests.unit.broker.rig import Rig, topology_with
@@ -24,7 +24,7 @@ def rig(tmp_path: Path) -> Rig:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbered, "STEP_NUMBERS", 2)
+    monkeypatch.setattr(administration, "FIRST_NUMBERS", 2)
 
 
 def fill(rig: Rig, bodies: str, address: str = "orders") -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.operating import administration
+from broker.operating.numbered import FIRST_NUMBERS, PLACE_NUMBERS, STEP_PLACES, in_steps
 from broker.operating.step_pace import FIRST_MESSAGES, LEAST_MESSAGES, STEP_S, StepPace
 from mesh_tests.unit.broker.operating.test_administration import fill, left
 from mesh_tests.unit.broker.operator import Operator
@@ -78,6 +79,46 @@ def test_each_pause_is_short_and_each_message_is_done_once_in_order(
     assert left(rig) == []
     there = rig.client("reader").consumer(THERE, credit=COUNT).bodies
     assert there == ([] if op == "purge" else list(range(COUNT)))
+
+
+@pytest.mark.parametrize("cost_us", [0, 30, 400])
+@pytest.mark.parametrize("op", ["move", "remove", "redrive"])
+def test_each_pause_for_numbered_messages_is_short_and_cheap_ones_take_few_steps(
+    rig: Rig, op: str, cost_us: int
+) -> None:
+    fill(rig, COUNT)
+    operator = Operator(rig)
+    (page,) = operator.do("browse", address="orders", limit=1)
+    first = page["messages"][0]["number"]
+    looks: list[float] = []
+
+    def clock() -> float:
+        departed = rig.queue("orders").queue.departed_total
+        looks.append((departed["moved"] + departed["purged"]) * cost_us / 1e6)
+        return looks[-1]
+
+    rig.step_clock = clock
+    arguments = {"move": {"source": "orders", "target": THERE}, "redrive": {"address": "orders", "to": THERE}}
+    numbers = list(range(first, first + COUNT))
+    (found,) = operator.do(op, numbers=numbers, **arguments.get(op, {"address": "orders"}))
+    pauses = [end - begin for begin, end in zip(looks[::2], looks[1::2], strict=True)]
+    assert found["messages"] == COUNT
+    assert max(pauses) <= max(STEP_S, LEAST_MESSAGES * cost_us / 1e6) + 1e-9
+    assert len(pauses) <= {0: 7, 30: 25, 400: -(-COUNT // LEAST_MESSAGES)}[cost_us]
+    there = rig.client("reader").consumer(THERE, credit=COUNT).bodies
+    assert there == ([] if op == "remove" else list(range(COUNT)))
+
+
+@given(numbers=st.lists(st.integers(0, 5000) | st.integers(0, 2**40), min_size=1, max_size=1000))
+def test_a_step_of_numbered_messages_is_at_few_places_of_the_queue(numbers: list[int]) -> None:
+    pace = StepPace(lambda: 0.0, FIRST_NUMBERS)
+    steps = []
+    for step in in_steps(numbers, pace):
+        steps.append(step)
+        pace.end()
+    assert [number for step in steps for number in step] == sorted(set(numbers))
+    assert all(len({number // PLACE_NUMBERS for number in step}) <= STEP_PLACES for step in steps)
+    assert len(steps[0]) <= FIRST_NUMBERS
 
 
 def test_a_purge_in_short_steps_leaves_what_came_meanwhile(rig: Rig) -> None:
