@@ -44,6 +44,8 @@ class LoginKind(StrEnum):
     TOKEN = "token"
     SESSION = "session"
     PASSWORD = "password"
+    MANAGEMENT = "management"
+    """None over HTTP: a router of the mesh has checked the user, who asks `$management`."""
     NONE = "none"
     """Nothing, in a mesh without users: the request may only look."""
 

@@ -238,6 +238,7 @@ async def _observe(
         lambda name: MeshLink(lambda: servers_for_programs(topology, name), container_id(name)),
         rings.step,
         record_change,
+        writes.set_cost_elsewhere,
     )
     managing = asyncio.create_task(agent.run(state.stopping))
     unlink = asyncio.Event()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from operator import attrgetter
@@ -22,6 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from addressing.operator_rights import OperatorRights
+from mesh.watch.access import LoginKind, Requester
 from mesh.watch.answers import as_json, requester_of
 from mesh.watch.audit import AuditLog
 from mesh.watch.decision_recordings import DecisionRecordings
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from addressing.operator_rights import Operator
     from addressing.topology.model import Topology
     from mesh.watch.host_changes import HostChanges
     from mesh.watch.host_model import HostModel
@@ -219,16 +222,21 @@ class MeshWrites:
         await self._tell(attempt, carried.outcome, carried.answer.status, **more)
         return carried.answer
 
-    async def _set_cost_elsewhere(self, attempt: WriteAttempt, node: str, neighbor: str, cost: int) -> int:
-        """Set the cost at the router ``node`` of another host, and return the cost before. Raises WriteRefused."""
+    async def set_cost_elsewhere(self, operator: Operator, node: str, neighbor: str, cost: int) -> int:
+        """Set the cost at the router ``node`` of another host, for an operator whom a router of the mesh has checked.
+
+        Returns the cost before. Raises WriteRefused.
+        """
+        if not self.is_elsewhere(node):
+            raise WriteRefused(502, f"{node} does not run on this host, and no observer of another host has told of it")
+        requester = Requester(operator, LoginKind.MANAGEMENT)
+        return await self._set_end_elsewhere(requester, secrets.token_hex(16), node, neighbor, cost)
+
+    async def _set_end_elsewhere(self, requester: Requester, key: str, node: str, neighbor: str, cost: int) -> int:
         assert self._elsewhere is not None
-        assert attempt.request is not None
-        assert attempt.request.key is not None
-        # A key of its own: the change that has the requester's key may be at that host, too.
-        key = hashlib.sha256(attempt.request.key.encode()).hexdigest()[:32]
         change = {
-            **named(attempt.requester),
-            "operation": attempt.operation.name,
+            **named(requester),
+            "operation": "cost",
             "id": f"{node}/{neighbor}",
             "is_dry_run": False,
             "is_one_end": True,
@@ -403,7 +411,11 @@ class MeshWrites:
         if attempt.is_one_end:
             return None
         if self.is_elsewhere(neighbor):
-            return lambda cost: self._set_cost_elsewhere(attempt, neighbor, node, cost)
+            assert attempt.request is not None
+            assert attempt.request.key is not None
+            # A key of its own: the change that has the requester's key may be at that host, too.
+            key = hashlib.sha256(attempt.request.key.encode()).hexdigest()[:32]
+            return lambda cost: self._set_end_elsewhere(attempt.requester, key, neighbor, node, cost)
         return lambda cost: self._nodes.set_end(neighbor, node, cost)
 
     async def _depth(self, place: QueuePlace) -> dict[str, Any]:

@@ -29,7 +29,9 @@ from mesh.client.errors import MeshError
 from mesh.deploy.control import RequestRefused, ask_async
 from mesh.deploy.log_tail import TAIL_BYTES
 from mesh.deploy.workdir import OBSERVER, WorkDir
+from mesh.watch.access import LoginKind
 from mesh.watch.management.answering import Question, answer, attributes_of, find
+from mesh.watch.management.both_ends import BothEnds, SetElsewhere
 from mesh.watch.management.config_types import LOG
 from mesh.watch.management.entity_types import ManagedNode
 from mesh.watch.management.protocol import (
@@ -41,9 +43,10 @@ from mesh.watch.management.protocol import (
     encode_error,
     parse,
 )
-from mesh.watch.management.updates import NodeChange, change_of, named_module, operation_of
+from mesh.watch.management.updates import change_of, named_module, operation_of
 from mesh.watch.mesh_link import MeshLink
 from mesh.watch.states import RUNNING, SILENT
+from mesh.watch.write_targets import runs_here
 from wire.codec.values import encode
 from wire.delivery import Outcome, OutcomeCode
 from wire.message import MalformedMessage, Message
@@ -73,6 +76,7 @@ class ManagementAgent:
     ``shared``: the observer's link to the mesh, over which requests of other hosts come. ``link_to``: makes a link to a
     router of this host, by name, over which requests of the router's clients come. ``refresh``: has the model read what
     the nodes have recorded. ``record_change``: adds a line to the audit.
+    ``set_cost_elsewhere``: sets a cost at a router of another host.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class ManagementAgent:
         link_to: Callable[[str], MeshLink],
         refresh: Callable[[], object],
         record_change: Callable[[Mapping[str, Any]], Awaitable[None]],
+        set_cost_elsewhere: SetElsewhere,
     ) -> None:
         self._topology = topology
         self._workdir = WorkDir(topology.work_dir)
@@ -91,6 +96,7 @@ class ManagementAgent:
         self._link_to = link_to
         self._refresh = refresh
         self._record_change = record_change
+        self._both_ends = BothEnds(self._ask, partial(runs_here, host), set_cost_elsewhere)
         self._rights = OperatorRights(topology)
         self._links: dict[str, MeshLink] = {}
         self._served: set[str] = set()
@@ -246,26 +252,12 @@ class ManagementAgent:
             return question.ok(encode(attributes))
         before = {name: attributes[name] for name in change.changed}
         try:
-            description = await self._change(question.view.name, change)
+            await self._both_ends.make(question.view.name, change, question.operator)
         except ManagementError as error:
             await self._record(question, target, change.op, change.arguments, error, before=before)
             raise
         await self._record(question, target, change.op, change.arguments, before=before, after=change.changed)
-        return question.ok(encode(attributes | change.changed), description=description)
-
-    async def _change(self, node: str, change: NodeChange) -> str:
-        """Make a change, and return what to say of it. Raises ManagementError if it was not made."""
-        before = await self._ask(node, change.op, change.arguments)
-        if not change.other:
-            return "OK"
-        if change.other not in self._host.nodes:
-            return f"OK: of both costs the larger one counts, and {change.other} is on another host: set it there, too"
-        try:
-            await self._ask(change.other, change.op, change.other_arguments)
-        except ManagementError:
-            await self._ask(node, change.op, {**change.arguments, "cost": before})
-            raise
-        return "OK"
+        return question.ok(encode(attributes | change.changed))
 
     async def _ask(self, node: str, op: str, arguments: Mapping[str, Any]) -> Any:
         try:
@@ -292,7 +284,7 @@ class ManagementAgent:
             "at": time.time(),
             "who": question.operator.name,
             "is_owner": question.operator.is_owner,
-            "login": "management",
+            "login": LoginKind.MANAGEMENT.value,
             "operation": op.replace("_", "-"),
             "target": target,
             "arguments": {str(name)[:MAX_SHOWN_CHARS]: audited(value) for name, value in arguments.items()},
