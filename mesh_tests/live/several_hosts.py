@@ -131,7 +131,8 @@ class SeveralHosts:
         self.ports: dict[str, int] = {}
         for name, router in model["routers"].items():
             self.ports[name] = free_port()
-            listener = {"host": "127.0.0.1", "port": self.ports[name]}
+            [options] = (router or {}).get("listeners", [{}])
+            listener = {**options, "host": "127.0.0.1", "port": self.ports[name]}
             place = {"host": addresses[name]} if addresses else {}
             model["routers"][name] = {**(router or {}), **place, "port": free_port(), "listeners": [listener]}
         for name, broker in model.get("brokers", {}).items():
