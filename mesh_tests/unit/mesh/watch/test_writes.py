@@ -14,6 +14,7 @@ import pytest
 from mesh.client.errors import TimedOut, Unreachable
 from mesh.deploy.control import RequestRefused
 from mesh.terminal.failure import CommandFailed
+from mesh.watch.idempotency import KEPT_S, WriteKeys
 from mesh.watch.queue_writes import joined
 from mesh.watch.write_operations import WRITES, NeededRight, WriteOperation
 from mesh_tests.unit.mesh.watch.sample_host import attach, connect, hear, queue
@@ -326,6 +327,21 @@ def test_a_change_that_the_end_of_the_observer_interrupted_is_in_the_audit_and_n
     assert (answer.status_code, answer.json()["is_uncertain"]) == (409, True)
     assert later.requests.ops() == []
     assert len(filled(tmp_path).audited()) == 2
+
+
+@pytest.mark.parametrize("days", [1, 30])
+def test_an_interrupted_change_is_in_the_audit_also_if_its_key_is_too_old_by_then(tmp_path: Path, days: int) -> None:
+    (tmp_path / "audit").mkdir()
+    begun_at = WritingHost(tmp_path).host.utc_s - days * KEPT_S
+    earlier = WriteKeys(tmp_path / "audit" / "keys.jsonl", lambda: begun_at)
+    what = {"at": begun_at, "who": "owner", "operation": "purge", "target": "b1/1"}
+    assert asyncio.run(earlier.begin("owner", "k", "digest", what)) is None
+    later = filled(tmp_path)
+    (entry,) = later.audited()
+    assert (entry["outcome"], entry["target"], entry["at"]) == ("interrupted", "b1/1", begun_at)
+    # The key is forgotten now, and only now.
+    assert later.write("/api/queues/b1/1/purge", {"up_to": 20}, Idempotency_Key="k").status_code == 200
+    assert [each["outcome"] for each in filled(tmp_path).audited()].count("interrupted") == 1
 
 
 def test_a_failure_that_nobody_has_foreseen_is_in_the_audit_and_not_made_again(host: WritingHost) -> None:
