@@ -7,6 +7,7 @@ that have the same keys and answer the same questions (`read`).
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,9 +69,26 @@ def written_addresses(addresses: Mapping[str, DeclaredAddress]) -> bytes:
     return pickle.dumps({name: _plain(entry) for name, entry in addresses.items()})
 
 
+class _ClassesOfAddresses(pickle.Unpickler):
+    """Finds classes of this package only, so that bytes from elsewhere can call nothing in a node that serves."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name) if _is_own(module) else None
+        if not isinstance(found, type) or not _is_own(found.__module__):
+            raise pickle.UnpicklingError(f"{module}.{name} is no class of a declaration")
+        return found
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == "addressing"
+
+
 def read_addresses(data: bytes) -> dict[str, DeclaredAddress]:
-    """Return the declarations that ``written_addresses`` wrote."""
-    return cast("dict[str, DeclaredAddress]", pickle.loads(data))
+    """Return the declarations that ``written_addresses`` wrote. Raises ValueError for any other bytes."""
+    try:
+        return cast("dict[str, DeclaredAddress]", _ClassesOfAddresses(io.BytesIO(data)).load())
+    except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, LookupError, TypeError) as error:
+        raise ValueError(f"the declarations of addresses cannot be read: {error}") from None
 
 
 def mark_of(topology: Topology) -> RevisionMark:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -118,3 +119,30 @@ def test_whoever_reads_a_plain_topology_imports_no_model_and_no_reader(tmp_path:
     )
     command = [sys.executable, "-P", "-c", code, str(tmp_path / "plain")]
     assert subprocess.run(command, env=os.environ | IMPORT_PATH, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"nothing",
+        pickle.dumps({"orders": os.system}),
+        pickle.dumps({"orders": Path("orders")}),
+        b"\x80\x04caddressing.topology.plain\nio.BytesIO\n.",
+        b"\x80\x04\x8c\x19addressing.topology.plain\x8c\x0aio.BytesIO\x93)R.",
+        b"\x80\x04\x8c\x19addressing.topology.plain\x8c\x07nothing\x93)R.",
+        b"\x80\x04caddressing.topology.plain\nwritten\n(tR.",
+        b"\x80\x04caddressing.nowhere\nX\n(tR.",
+    ],
+)
+def test_bytes_that_are_no_declarations_are_refused_and_call_nothing(data: bytes) -> None:
+    with pytest.raises(ValueError, match="the declarations of addresses cannot be read"):
+        plain.read_addresses(data)
+
+
+def test_declarations_are_read_as_they_were_written(tmp_path: Path) -> None:
+    addresses = load(tmp_path, EVERYTHING).addresses
+    found = plain.read_addresses(plain.written_addresses(addresses))
+    assert list(found) == list(addresses)
+    for name, entry in addresses.items():
+        assert parts_of(entry, found[name])
