@@ -144,8 +144,8 @@ def change_note(topology: Topology, path: Path | None = None) -> str | None:
         return None
     return (
         f"warning: the {topology.mesh} that runs was started from another version of {topology.file.name} "
-        f"({count} line{'s' if count != 1 else ''}): `amqpmesh up{option_for(path)}` shows the difference, "
-        f"`down` and `up` apply it"
+        f"({count} line{'s' if count != 1 else ''}): `amqpmesh plan{option_for(path)}` shows the difference; "
+        f"`apply`, or `down` and `up`, carry it out"
     )
 
 

@@ -92,7 +92,10 @@ def refuse_changes(order: UpRequest, begin: str, file: Path, topology: Topology)
         more = (
             f"\n    ... and {left:,} more lines: `amqpmesh plan{option_for(order.topology_path)}`" if left > 0 else ""
         )
-        raise CommandFailed(f"{begin}, with a topology that differs from {file}:\n{shown}{more}", fix=fix)
+        raise CommandFailed(
+            f"{begin}, with a topology that differs from {file}:\n{shown}{more}",
+            fix=f"`amqpmesh apply{option_for(order.topology_path)}`, if it only adds addresses; else {fix}",
+        )
 
 
 def ask_status(workdir: WorkDir) -> MeshStatus:

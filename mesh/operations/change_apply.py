@@ -134,7 +134,7 @@ def additions(started: Loaded, wanted: Loaded, workdir: WorkDir) -> dict[str, De
     Raises CommandFailed if anything else differs, or an address in use would get another meaning.
     """
     sources = [TopologySource(each.topology, parse_document(each.text)) for each in (started, wanted)]
-    found = plan(sources[0], sources[1], observe(started.topology, workdir))
+    found = plan(sources[0], sources[1], observe(started.topology, workdir, wanted.topology))
     refuse_others(found)
     before, after = started.topology, wanted.topology
     for name in type(after).model_fields:

@@ -49,7 +49,7 @@ def test_a_file_that_was_changed_after_up_is_told_of(file: Path) -> None:
     file.write_text(TEXT + "addresses: {a: anycast}\n")
     assert change_note(load_topology(file)) == (
         "warning: the m that runs was started from another version of amqpmesh.yml (1 line): "
-        "`amqpmesh up` shows the difference, `down` and `up` apply it"
+        "`amqpmesh plan` shows the difference; `apply`, or `down` and `up`, carry it out"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_supervisor_that_crashed_leaves_nodes_of_its_version(
     file.write_text(TEXT + "addresses: {a: anycast}\n")
     note = change_note(load_topology(file), file) or ""
     assert "(1 line)" in note
-    assert f"`amqpmesh up -t {file}` shows the difference" in note
+    assert f"`amqpmesh plan -t {file}` shows the difference" in note
 
 
 @pytest.mark.usefixtures("supervisor")

@@ -41,7 +41,7 @@ def test_a_changed_file_is_refused_with_its_plan_and_a_fix(file: Path) -> None:
     planned = CliRunner().invoke(cli, ["plan", str(file)]).stdout
     assert "change address rpc: type anycast -> multicast" in planned
     assert all(line.strip() in done.stderr for line in planned.splitlines())
-    assert done.stderr.index("type anycast") < done.stderr.index("fix: `amqpmesh down`, then `amqpmesh up`.")
+    assert done.stderr.index("type anycast") < done.stderr.index("fix: `amqpmesh apply")
 
 
 def test_a_plan_of_many_lines_is_cut_off_with_the_command_that_shows_it(file: Path) -> None:
