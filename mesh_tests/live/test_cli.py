@@ -161,7 +161,7 @@ def test_status_shows_the_revision_that_runs_whatever_the_file_has_now(mesh: Run
 def test_up_with_a_changed_topology_says_what_differs(mesh: RunningMesh) -> None:
     text = mesh.topology_file.read_text()
     try:
-        mesh.topology_file.write_text(text + "x-note: changed\n")
+        mesh.topology_file.write_text(text.replace("  closed:", "  added: anycast\n  closed:"))
         again = run(mesh, "up", "--detach")
         told = [run(mesh, *command) for command in (["status"], ["check"], ["send", "orders.changed", "-m", "x"])]
         is_changed = status(mesh)["topology_changed"]
@@ -172,8 +172,8 @@ def test_up_with_a_changed_topology_says_what_differs(mesh: RunningMesh) -> None
     assert is_changed
     assert not status(mesh)["topology_changed"]
     assert again.returncode == ExitCode.FAILED
-    assert "+x-note: changed" in again.stderr
-    assert "`amqpmesh down`, then `amqpmesh up`" in again.stderr
+    assert "add address added" in again.stderr
+    assert "fix: `amqpmesh apply`, if it only adds addresses; else `amqpmesh down`, then `amqpmesh up`" in again.stderr
 
 
 def test_anycast_goes_from_end_to_end(mesh: RunningMesh) -> None:

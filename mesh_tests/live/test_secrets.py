@@ -43,7 +43,7 @@ def test_a_running_mesh_shows_no_secret_of_its_topology(topology: Path) -> None:
     text = topology.read_text()
     topology.write_text(text.replace(URL_PASSWORD, CHANGED_PASSWORD).replace(SALTED, make_secret("b", iterations=4096)))
     said += [told(topology, *command) for command in (("up",), ("up", "--json"), ("check",), ("status",))]
-    assert "amqp://mesh:***@127.0.0.1" in said[-4]
+    assert "broker old: another password in url" in said[-4]
     topology.write_text(text.replace("send:", "sned:").replace("routers:", "ruoters:").replace("amqp:", "ampq:"))
     said += [told(topology, *command) for command in (("check",), ("check", "--json"), ("up",), ("down",))]
     topology.write_text(text)
