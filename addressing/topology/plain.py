@@ -75,7 +75,7 @@ class _ClassesOfAddresses(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         found = super().find_class(module, name) if _is_own(module) else None
         if not isinstance(found, type) or not _is_own(found.__module__):
-            raise pickle.UnpicklingError(f"{module}.{name} is no class of a declaration")
+            raise pickle.UnpicklingError(f"expected a class of a declaration, got {module}.{name}")
         return found
 
 
