@@ -315,7 +315,8 @@ class BrokerNode:
 
         It was declared once, and no link can use it now. It has no limits until the broker starts again.
         """
-        names = PatternMap(added)
+        at_broker = {entry.broker_address: entry for entry in added.values() if entry.broker_address}
+        names = PatternMap({**added, **at_broker})
         for held in self._message_store.every_queue():
             if names.find(held.address) is not None and self._addresses.resolve(held.address) is None:
                 raise ValueError(

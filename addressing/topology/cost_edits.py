@@ -6,6 +6,7 @@ places share by an alias, is refused: the changed text is read again, and has to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,9 @@ def _dumped(topology: Topology) -> dict[str, Any]:
 
 def _candidates(text: str, document: Document, path: tuple[str | int, ...], cost: int) -> Iterator[str]:
     """Yield ``text`` with the cost of the connection at ``path`` in each form that the place may allow."""
+    if re.search(r"\r(?!\n)", text):
+        # YAML ends a line there, too, so that lines and columns of places are not those of `lines`.
+        return
     lines = text.split("\n")
     written = document.spots.get((*path, "cost"))
     if written is not None and written.is_scalar and not written.is_empty:

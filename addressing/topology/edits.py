@@ -93,7 +93,10 @@ def _dash_offset(text: str) -> int:
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Put ``text`` in place of ``file`` in one step: a reader or a crash finds the old text or the new text."""
+    """Put ``text`` in place of ``file`` in one step: a reader or a crash finds the old text or the new text.
+
+    Raises OSError, which names ``file``.
+    """
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
@@ -102,6 +105,9 @@ def replace_file(file: Path, text: str) -> None:
             os.fsync(stream.fileno())
         os.chmod(name, file.stat().st_mode & 0o7777)
         os.replace(name, file)
+    except OSError as error:
+        os.unlink(name)
+        raise OSError(error.errno, error.strerror, str(file)) from None
     except BaseException:
         os.unlink(name)
         raise

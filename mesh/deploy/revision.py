@@ -84,14 +84,21 @@ def commit_revision(workdir: WorkDir, revision: Revision, text: str) -> None:
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Have ``file`` hold ``text``, on the disk; it has the old text or the new one at any moment."""
+    """Have ``file`` hold ``text``, on the disk; it has the old text or the new one at any moment.
+
+    Raises OSError, which names ``file``.
+    """
     new = file.with_name(f"{file.name}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8", newline="") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(descriptor)
-    new.replace(file)
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+        new.replace(file)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(file)) from None
 
 
 def _text(value: Any) -> bytes:

@@ -150,8 +150,15 @@ def supervise(order: SupervisorOrder, observe: Observer) -> bool:
             raise CommandFailed(
                 f"another `up` of {order.mesh} was a moment earlier and starts the mesh, so this one ends"
             )
-        commit_revision(workdir, order.revision, order.text)
-        workdir.journal_file.unlink(missing_ok=True)
+        with PidFile(workdir.lease_file) as lease:
+            if not lease.acquire():
+                raise CommandFailed(
+                    f"`amqpmesh apply` still changes {order.mesh}",
+                    fix="wait until it has ended, and start the mesh again.",
+                )
+            commit_revision(workdir, order.revision, order.text)
+            workdir.journal_file.unlink(missing_ok=True)
+            workdir.next_topology.unlink(missing_ok=True)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
             log = EventLog("supervisor", stream=stream)
             for name in stop_nodes(workdir):

@@ -179,6 +179,7 @@ class Rollout:
     ) -> None:
         self._workdir = workdir
         self._before, self._revision = before, revision
+        self._supervisor = supervisor_pid(workdir)
         self._nodes = [node.name for node in plan_of_nodes(topology)]
         """In the order in which they start: brokers first, so that no router offers a queue before its broker."""
         written = plain.written(topology, revision.mark)
@@ -195,8 +196,11 @@ class Rollout:
             except OSError as error:
                 raise CommandFailed(f"{shown(name)} does not answer, so nothing was changed: {error}") from None
         journal = {"before": vars_of(self._before), "revision": vars_of(self._revision)}
-        replace_file(self._workdir.next_topology, text)
-        replace_file(self._workdir.journal_file, json.dumps(journal))
+        try:
+            replace_file(self._workdir.next_topology, text)
+            replace_file(self._workdir.journal_file, json.dumps(journal))
+        except OSError as error:
+            raise CommandFailed(f"nothing was changed, since the journal cannot be written: {error}") from None
 
     def finish(self) -> None:
         """Have every process commit, and make sure that every node has the revision. Raises CommandFailed."""
@@ -207,12 +211,16 @@ class Rollout:
             self.bring(name)
 
     def bring(self, name: str) -> None:
-        """Bring one process to the revision; one that is away is waited for."""
+        """Bring one process to the revision; one that is away is waited for.
+
+        The journal is written, and others may have the revision, so a node takes it whatever it has in use by now.
+        """
         until = time.monotonic() + RETURNS_WITHIN_S
         while True:
+            self.check_same_mesh()
             try:
                 if not self._has(name):
-                    self._prepare(name)
+                    self._prepare(name, is_decided=True)
                     self._ask(name, "commit_revision", number=self._revision.number, hash=self._revision.digest)
                 return
             except RequestRefused as refused:
@@ -224,13 +232,21 @@ class Rollout:
                     raise CommandFailed(what, fix="once it runs, run `amqpmesh apply` again.") from None
             time.sleep(_LOOK_S)
 
+    def check_same_mesh(self) -> None:
+        """Raise CommandFailed if the mesh was stopped, or started again: that mesh has the revision of its own `up`."""
+        if supervisor_pid(self._workdir) != self._supervisor:
+            raise CommandFailed(
+                f"the mesh was stopped while it was brought to {self._revision}",
+                fix="`amqpmesh up` starts the mesh from the file.",
+            )
+
     def _has(self, name: str) -> bool:
         told = self._ask(name, "revision")
         return bool((told["number"], told["hash"]) == self._revision.mark)
 
-    def _prepare(self, name: str) -> None:
+    def _prepare(self, name: str, *, is_decided: bool = False) -> None:
         for request in self._of_supervisor if name == SUPERVISOR else self._of_node:
-            if self._ask(name, "prepare_revision", **request)["is_complete"]:
+            if self._ask(name, "prepare_revision", is_decided=is_decided, **request)["is_complete"]:
                 break
 
     def _ask(self, name: str, op: str, **arguments: Any) -> Any:
@@ -246,7 +262,9 @@ def complete(
     text: str,
 ) -> None:
     """Bring a revision whose journal is written to every process, and make it the committed one."""
-    Rollout(workdir, topology, before, revision, added).finish()
+    rollout = Rollout(workdir, topology, before, revision, added)
+    rollout.finish()
+    rollout.check_same_mesh()
     commit_revision(workdir, revision, text)
     workdir.journal_file.unlink(missing_ok=True)
     workdir.next_topology.unlink(missing_ok=True)

@@ -96,6 +96,11 @@ def run(topology: Topology, tables: Sequence[StatusTable], out: Output, path: Pa
         show(out, views, missing, tables)
         if supervised is not None and (revision := read_revision(workdir)) is not None:
             out.say(f"{topology.mesh} runs {revision}")
+            if workdir.journal_file.exists():
+                out.say(
+                    "some nodes may run the next revision already: unless `amqpmesh apply` is at work, it was cut off, "
+                    f"and `amqpmesh apply{option_for(path)}` completes it"
+                )
         for sentence in chain.from_iterable(notes.values()):
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)

@@ -215,6 +215,33 @@ def test_an_apply_that_was_cut_off_at_any_step_is_completed_by_the_next_one(mesh
         round_trip(mesh, f"queue{count}", "late")
 
 
+def test_a_broker_that_is_started_again_before_the_supervisor_has_the_revision_keeps_what_it_accepted(
+    mesh: RunningMesh,
+) -> None:
+    workdir = workdir_of(mesh)
+    edit(mesh, invoices="queue")
+    loaded, before = load(mesh.topology_file), read_revision(workdir)
+    assert before is not None
+    revision = next_revision(before, loaded.topology)
+    added = {"invoices": loaded.topology.addresses["invoices"]}
+    cut_off = Rollout(workdir, loaded.topology, before, revision, added)
+    cut_off.begin(loaded.text)
+    for name in NODES:
+        cut_off.bring(name)
+    client_command("send", f"{mesh.url('r1')}/invoices", "-m", "kept", "--timeout", "30s")
+    assert "was cut off" in command(mesh, "status").stderr
+    broker = mesh.pid("b1")
+    mesh.kill("b1")
+    wait_until(lambda: mesh.pid("b1") != broker and mesh.is_up("b1") and mesh.snapshot("b1"), WAIT_S, "the broker")
+    done = command(mesh, "apply")
+    assert done.returncode == ExitCode.OK, done.stderr
+    assert revisions(mesh) == {revision.mark}
+    mesh.wait_linked()
+    got = client_command("receive", f"{mesh.url('r2')}/invoices", "-c", "1", "-W", "30s", "--json")
+    assert [json.loads(line)["body"] for line in got.splitlines()] == ["kept"]
+    assert "was cut off" not in command(mesh, "status").stderr
+
+
 def test_a_mesh_of_which_a_node_does_not_run_is_refused_and_one_that_nobody_started(
     mesh: RunningMesh, tmp_path: Path
 ) -> None:

@@ -221,4 +221,7 @@ def test_a_queue_of_an_earlier_topology_is_named_and_not_served_with_settings_th
     with pytest.raises(ValueError, match="the broker stores invoices from an earlier topology"):
         mesh.brokers["b1"].check_added(added_of(after_of()))
     mesh.brokers["b2"].check_added(added_of(after_of()))
+    bills: dict[str, Any] = {"bills": {"type": "queue", "broker_address": "invoices"}}
+    with pytest.raises(ValueError, match="the broker stores invoices from an earlier topology"):
+        mesh.brokers["b1"].check_added(added_of(after_of(more=bills), bills))
     mesh.close()

@@ -33,12 +33,19 @@ class BothEnds:
 
     def __init__(self, ask: Ask, runs_here: Callable[[str], bool], set_elsewhere: SetElsewhere) -> None:
         self._ask, self._runs_here, self._set_elsewhere = ask, runs_here, set_elsewhere
+        # Of two changes of one cost at the same time, one could take back at one end what the other has set.
+        self._turn = asyncio.Lock()
 
     async def make(self, node: str, change: NodeChange, operator: Operator) -> None:
         """Make a change. Raises ManagementError if it was not made, or if it is unknown whether it was."""
-        before = await self._ask(node, change.op, change.arguments)
         if not change.other:
+            await self._ask(node, change.op, change.arguments)
             return
+        async with self._turn:
+            await self._make_both(node, change, operator)
+
+    async def _make_both(self, node: str, change: NodeChange, operator: Operator) -> None:
+        before = await self._ask(node, change.op, change.arguments)
         try:
             if self._runs_here(change.other):
                 await self._ask(change.other, change.op, change.other_arguments)

@@ -56,6 +56,14 @@ def test_a_cost_that_other_places_share_is_left_to_the_author(text: str) -> None
         with_costs(f"mesh: m\n{text}", {("r2", "r1"): 5})
 
 
+@pytest.mark.parametrize("begin", ["", "# a\r# b\r\n"])
+def test_a_file_with_ends_of_lines_of_another_kind_is_left_to_the_author(begin: str) -> None:
+    text = begin + "\r".join(("mesh: m", "routers:", "  r1: {}", "  r2:", "    connect: [r1]", ""))
+    assert "r2" in parse_topology(text).routers
+    with pytest.raises(BadValue, match="by hand"):
+        with_costs(text, {("r2", "r1"): 5})
+
+
 def test_a_connection_that_the_file_does_not_have_is_an_error() -> None:
     with pytest.raises(KeyError):
         with_costs("mesh: m\nrouters: {r1: {}, r2: {}}\n", {("r1", "r2"): 5})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from addressing.topology import edits
 from addressing.topology.credentials import make_secret
 from addressing.topology.loader import load, parse_topology
-from mesh.deploy.revision import Revision, commit_revision, next_revision, read_revision
+from mesh.deploy.revision import Revision, commit_revision, next_revision, read_revision, replace_file
 from mesh.deploy.workdir import WorkDir
 from mesh_tests.unit.addressing.topology.test_plain import EVERYTHING
 
@@ -104,3 +108,20 @@ def test_a_committed_revision_is_read_back_with_its_text_and_belongs_to_its_owne
 def test_a_damaged_file_is_no_revision(workdir: WorkDir, text: str) -> None:
     workdir.revision_file.write_text(text)
     assert read_revision(workdir) is None
+
+
+@pytest.mark.parametrize("replace", [replace_file, edits.replace_file])
+def test_a_full_disk_leaves_the_file_as_it_was_and_is_an_error_that_names_the_file(
+    replace: Callable[[Path, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "topology.yml"
+    file.write_text("old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=str(file)) as raised:
+        replace(file, "new")
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(file))
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("topology.yml", "old")]

@@ -101,6 +101,15 @@ def test_what_the_node_refuses_is_told_and_cannot_be_committed(node: FakeNode) -
         handlers["commit_revision"]({"number": 2, "hash": NEW[1]})
 
 
+def test_what_others_have_already_is_taken_unchecked(node: FakeNode) -> None:
+    handlers = node_handlers(OLD, node, lambda event: None)
+    node.refusal = "consumers use the filter #"
+    [request] = requests_of(parts_of_addresses(declared(1)), NEW, OLD[1])
+    assert handlers["prepare_revision"]({**request, "is_decided": True})["is_complete"]
+    handlers["commit_revision"]({"number": 2, "hash": NEW[1]})
+    assert [len(added) for added in node.added] == [1]
+
+
 @pytest.mark.parametrize(("count", "length"), [(0, 1), (1, 1000), (90, 8), (85, 1000)])
 def test_every_request_fits_into_a_line(count: int, length: int) -> None:
     addresses = declared(count, length)
