@@ -45,14 +45,15 @@ def is_managed(url: str) -> bool:
         return False
 
 
-def costs(mesh: SeveralHosts) -> list[int]:
-    found = mesh["h1"].observed("/api/neighbors")["items"]
+def costs(mesh: SeveralHosts, host: str = "h1") -> list[int]:
+    found = mesh[host].observed("/api/neighbors")["items"]
     return [each["cost"] for each in found]
 
 
 def test_an_update_of_a_cost_is_made_at_both_hosts_or_at_none(mesh: SeveralHosts) -> None:
     for host in HOSTS:
         mesh.wait_states(host, dict.fromkeys(("r1", "r2"), "running"))
+        wait_until(lambda host=host: costs(mesh, host) == [1, 1], LONG_S, "both ends of the connection")
     url = f"amqp://127.0.0.1:{mesh.ports['r1']}"
     wait_until(lambda: is_managed(url), LONG_S, "management at r1")
     with managing(url) as client:
