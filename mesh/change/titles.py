@@ -70,7 +70,9 @@ def title_of(main: Difference, differences: Sequence[Difference], subject: str) 
 
 
 def told_changes(main: Difference) -> tuple[FieldChange, ...]:
-    """Return the changes of a resource that its title tells: those of the file, and others that these do not explain.
+    """Return the changes of a resource that the title of its step names.
+
+    These are the changed keys of the topology file, and the derived values whose changes no changed key explains.
 
     At least one change is told of a resource that differs.
     """

@@ -211,7 +211,7 @@ class Rollout:
             self.bring(name)
 
     def bring(self, name: str) -> None:
-        """Bring one process to the revision; one that is away is waited for.
+        """Bring one process to the revision; wait for a process that is being started again.
 
         The journal is written, and others may have the revision, so a node takes it whatever it has in use by now.
         """

@@ -78,7 +78,7 @@ def run(order: PlanRequest, topology: Topology, out: Output) -> int:
 
 
 def check_allowed(found: ChangePlan, allowed: Collection[str], out: Output) -> None:
-    """Compare the names whose messages may be lost with those that ``allowed`` has.
+    """Compare the addresses and brokers that may lose messages with the names in ``allowed``.
 
     Raises CommandFailed for a name that neither topology has, which may be a slip, and for names that lack. A name that
     loses nothing, as when its queue is empty now, is told.

@@ -59,7 +59,7 @@ class DecisionRecordings:
         return RecordedAddress(name, policy.pattern or None, policy.treatment, policy)
 
     def sentences(self, found: RecordedAddress) -> list[str]:
-        """Return what is declared about the address, and who decides about its deliveries."""
+        """Return sentences about the declaration of the address, and about the routers that decide about deliveries."""
         declared = declared_sentences(self._topology, found.id, found.policy)
         return [*declared, *decided_sentences(self._topology, found.id, found.policy)]
 

@@ -1,4 +1,4 @@
-"""Sentences about an address: what the topology declares, and who decides where its deliveries go."""
+"""Sentences about an address: its declaration in the topology, and the routers or broker that choose its takers."""
 
 from __future__ import annotations
 

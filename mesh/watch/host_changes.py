@@ -90,7 +90,7 @@ class HostChanges:
         return any(node in host.nodes for host in self._others.hosts)
 
     def one_of_each(self, nodes: Iterable[str]) -> list[str]:
-        """Return, for each other host that has some of ``nodes``, one of them."""
+        """Return one node of ``nodes`` for each other host on which at least one of these nodes runs."""
         wanted = set(nodes)
         found = (next((name for name in host.nodes if name in wanted), None) for host in self._others.hosts)
         return sorted({name for name in found if name is not None})

@@ -49,9 +49,9 @@ class AddressRecordings:
     def begin(self, policy: AddressPolicy, seconds: object) -> dict[str, Any]:
         """Record the decisions about ``policy``'s address for ``seconds``; a recording that is on goes on for as long.
 
-        Several operators may so record an address: it ends by itself, after the last one's time. Return `seconds`,
-        those that are left, and `after`, the number of the newest decision before. Raises ValueError for a time out of
-        bounds, or too many recordings at once.
+        Several operators may so record an address: the recording ends after the longest time that an operator asked
+        for. Return `seconds`, those that are left, and `after`, the number of the newest decision before. Raises
+        ValueError for a time out of bounds, or too many recordings at once.
         """
         if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds <= MOST_SECONDS:
             raise ValueError(f"seconds: expected a number above 0, and at most {MOST_SECONDS}, got {seconds!r:.80}")

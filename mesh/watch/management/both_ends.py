@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OTHER_END_S: Final = 4.0
 """How long another host may take. The original qdmanage waits 5 s for an answer."""
 _SAME: Final = frozenset({Status.BAD_REQUEST, Status.FORBIDDEN, Status.NOT_FOUND})
-"""Refusals of another host that are answered with its status; others say that it is not available."""
+"""The statuses of another host that the requester gets unchanged; any other status becomes UNAVAILABLE."""
 
 Ask = Callable[[str, str, Mapping[str, Any]], Awaitable[Any]]
 SetElsewhere = Callable[["Operator", str, str, int], Awaitable[int]]
